@@ -1,0 +1,92 @@
+"""Where in the source an operation comes from: MLIR's `loc(...)`, read into (file, line, column) frames.
+
+Frames stand innermost call first. Aliases (`#loc5 = loc(...)`) may be defined after their use, so they are collected
+from the whole text first and resolved on demand, each once.
+"""
+
+from __future__ import annotations
+
+import re
+
+Place = tuple[tuple[str, int, int], ...]
+"""(file, line, column) for the operation and for each call around it, innermost first; () where unknown."""
+
+_DEFINITION = re.compile(r"^#(\w+) = loc\((.*)\)[ \t]*$", re.M)
+_FILE = re.compile(r'"((?:[^"\\]|\\.)*+)":(\d{1,9}):(\d{1,9})(?: to (?:\d{1,9})?:\d{1,9})?')
+_NAME = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_ALIAS = re.compile(r"#(\w+)")
+_MOST_FRAMES = 64
+_DEEPEST = 100
+
+
+class Places:
+    """The locations of one module: `of(text)` is the place that the inside of a `loc(...)` means."""
+
+    def __init__(self, text: str) -> None:
+        self._definitions = dict(_DEFINITION.findall(text))
+        self._known: dict[str, Place] = {}
+
+    def alias(self, name: str, depth: int = 0) -> Place:
+        """The place of `#name`; () for one that is not defined, or defined in terms of itself."""
+        known = self._known.get(name)
+        if known is None:
+            self._known[name] = ()  # what a definition in terms of itself sees
+            known = self._known[name] = self.of(self._definitions.get(name, "unknown"), depth)
+        return known
+
+    def of(self, text: str, depth: int = 0) -> Place:
+        """The place that `text`, the inside of a `loc(...)`, means; what is not understood adds no frame."""
+        file = _FILE.fullmatch(text)
+        if file is not None:
+            return ((file[1], int(file[2]), int(file[3])),)
+        if depth > _DEEPEST:
+            return ()
+        return self._compound(text, depth + 1)
+
+    def _compound(self, text: str, depth: int) -> Place:
+        alias = _ALIAS.fullmatch(text)
+        if alias is not None:
+            return self.alias(alias[1], depth)
+        if text.startswith("callsite("):
+            callee, caller = _halves(text[len("callsite(") : -1])
+            return (self.of(callee, depth) + self.of(caller, depth))[:_MOST_FRAMES]
+        if text.startswith("fused"):
+            return next((place for part in _parts(text) if (place := self.of(part, depth))), ())
+        name = _NAME.match(text)
+        return self.of(text[name.end() + 1 : -1], depth) if name and text[name.end() :].startswith("(") else ()
+
+
+def name_in(text: str) -> str | None:
+    """The variable that a `"name"(...)` location names, or None."""
+    name = _NAME.match(text)
+    if name is None or text[name.end() :].startswith(":"):
+        return None
+    return name[0][1:-1]
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """The two sides of the ` at ` of a callsite that stands outside strings and parentheses."""
+    for at in _outside(text, " "):
+        if text.startswith(" at ", at):
+            return text[:at], text[at + 4 :]
+    return text, "unknown"
+
+
+def _parts(text: str) -> list[str]:
+    """The locations inside `fused<...>[a, b]`."""
+    inside = text[text.find("[") + 1 : text.rfind("]")]
+    cuts = [-1, *_outside(inside, ","), len(inside)]
+    return [inside[start + 1 : end].strip() for start, end in zip(cuts, cuts[1:], strict=False)][:_MOST_FRAMES]
+
+
+def _outside(text: str, wanted: str) -> list[int]:
+    """The positions of the character `wanted` outside of strings and brackets."""
+    found, depth = [], 0
+    for piece in re.finditer(r'"(?:[^"\\]|\\.)*+"|[(\[<]|[)\]>]|[ ,]', text):
+        if piece[0] in "([<":
+            depth += 1
+        elif piece[0] in ")]>":
+            depth -= 1
+        elif piece[0] == wanted and depth == 0:
+            found.append(piece.start())
+    return found
