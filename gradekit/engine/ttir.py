@@ -28,23 +28,15 @@ zero and 2 for NaN.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit.engine.ttir_places import Place, Places, name_in
-from gradekit.engine.ttir_values import I1, Type, read_dense, read_number, read_short_type, read_string, read_type
+from gradekit.engine.ttir_places import Place, name_in
+from gradekit.engine.ttir_reader import END, Reader, TTIRError, Unexpected
+from gradekit.engine.ttir_values import I1, Type, read_dense, read_number, read_short_type, read_type
 
 __all__ = ["Block", "Function", "Module", "Op", "Place", "Region", "TTIRError", "Type", "parse"]
-
-
-class TTIRError(ValueError):
-    """The text is not TTIR: 1-based `line` and `column` of it, and what was `expected` there."""
-
-    def __init__(self, expected: str, line: int, column: int, found: str) -> None:
-        super().__init__(f"line {line}, column {column}: expected {expected}, found {found}")
-        self.expected, self.line, self.column = expected, line, column
 
 
 @dataclass(slots=True)
@@ -68,7 +60,7 @@ class Op:
 
 @dataclass(slots=True)
 class Block:
-    """Operations in order; `label` is without its "^", and "" for a block that has none (a function's or region's first)."""
+    """Operations in order; `label` is without its "^", and "" for a first block that has none."""
 
     label: str
     arguments: tuple[str, ...]
@@ -117,270 +109,20 @@ def parse(text: str) -> Module:
     parser = _Parser(text)
     try:
         return parser.module()
-    except _Unexpected as error:
+    except Unexpected as error:
         raise parser.explain(error) from None
 
 
-# --- tokens -----------------------------------------------------------------------------------------------------------
-
-_ANGLES = r"<(?!\{)[^<>]*+(?:<[^<>]*+(?:<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>[^<>]*+)*+>[^<>]*+)*+>"
-_TOKEN = re.compile(
-    rf"""[\s]*+(?://.*+\s*+)*+(
-      %[\w$.-]++(?:\#\d+)?                          # a value
-    | loc\(\#\w++\)                                 # a location's alias
-    | ->
-    | [A-Za-z_!][\w$.]*+(?:{_ANGLES})?              # a word, an operation, a type, dense<...>
-    | [(){{}},:=\[\]]
-    | -?0x[0-9A-Fa-f]++ | -?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?
-    | "(?:[^"\\\n]|\\.)*+"?
-    | ^\#\w++[ ]=[ ].*+                             # an alias's definition: a line of its own
-    | \#[\w.]++(?:{_ANGLES})?
-    | \^\w++ | @[\w.$-]++ | @"(?:[^"\\\n]|\\.)*+"?
-    | {_ANGLES}
-    | \S
-    | \Z )""",
-    re.X | re.M,
-)
-_END = ";end"  # no token begins with a semicolon and goes on
-_DEEPEST = 60
+# --- the grammar ----------------------------------------------------------------------------------------------------
 
 
-class _Unexpected(Exception):
-    """Token number `at` is not the `expected` one."""
-
-    def __init__(self, at: int, expected: str) -> None:
-        self.at, self.expected = at, expected
-
-
-class _Parser:
-    """One pass over the tokens; `at` is the number of the next one."""
+class _Parser(Reader):
+    """One pass over a module: functions, regions, blocks, operations."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = [token for token in _TOKEN.findall(text) if token] + [_END] * 4
-        self.at = 0
-        self.depth = 0
-        self.places = Places(text)
-        self.place_of: dict[str, Place] = {}
-        self.types: dict[str, Type] = {}
+        super().__init__(text)
+        self.value_types: dict[str, Type] = {}
         self.untyped: list[tuple[int, Op]] = []
-
-    def explain(self, error: _Unexpected) -> TTIRError:
-        found = self.tokens[error.at]
-        matches = [m for m in _TOKEN.finditer(self.text) if m[1]]
-        start = matches[error.at].start(1) if error.at < len(matches) else len(self.text)
-        line, column = self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start)
-        shown = "the end of the text" if found == _END else repr(found[:60])
-        return TTIRError(error.expected, line, column, shown)
-
-    # steps
-
-    def take(self, token: str) -> None:
-        if self.tokens[self.at] != token:
-            raise _Unexpected(self.at, repr(token))
-        self.at += 1
-
-    def skip(self, token: str) -> bool:
-        if self.tokens[self.at] != token:
-            return False
-        self.at += 1
-        return True
-
-    def word(self, expected: str) -> str:
-        token = self.tokens[self.at]
-        if not token[0].isalpha():
-            raise _Unexpected(self.at, expected)
-        self.at += 1
-        return token
-
-    def value(self) -> str:
-        token = self.tokens[self.at]
-        if token[0] != "%" or len(token) == 1:
-            raise _Unexpected(self.at, "a value (%...)")
-        self.at += 1
-        return token[1:]
-
-    def values(self, close: str) -> list[str]:
-        """`%a, %b` up to and with the token `close`."""
-        found = []
-        while not self.skip(close):
-            found.append(self.value())
-            self.separator(close)
-        return found
-
-    def separator(self, close: str) -> None:
-        if not self.skip(",") and self.tokens[self.at] != close:
-            raise _Unexpected(self.at, f"',' or {close!r}")
-
-    def enter(self) -> None:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise _Unexpected(self.at, f"no more than {_DEEPEST} levels of nesting")
-
-    # types
-
-    def type(self) -> Type:
-        token = self.tokens[self.at]
-        found = read_type(token)
-        if found is None and token[0] == "(":
-            return self.type_in_parentheses()
-        if found is None:
-            raise _Unexpected(self.at, "a type")
-        self.at += 1
-        return found
-
-    def type_in_parentheses(self) -> Type:
-        found = self.type_list()
-        if len(found) != 1:
-            raise _Unexpected(self.at, "one type")
-        return found[0]
-
-    def type_list(self) -> list[Type]:
-        """`(T, T)`"""
-        self.take("(")
-        found = []
-        while not self.skip(")"):
-            found.append(self.plain_type())
-            self.separator(")")
-        return found
-
-    def plain_type(self) -> Type:
-        found = read_type(self.tokens[self.at])
-        if found is None:
-            raise _Unexpected(self.at, "a type")
-        self.at += 1
-        return found
-
-    def types_after_arrow(self) -> list[Type]:
-        """`(T, T)` or `T, T`"""
-        if self.tokens[self.at] == "(":
-            return self.type_list()
-        found = [self.plain_type()]
-        while self.skip(","):
-            found.append(self.plain_type())
-        return found
-
-    # locations
-
-    def location(self) -> Place:
-        token = self.tokens[self.at]
-        if not token.startswith("loc"):
-            return ()
-        known = self.place_of.get(token)
-        if known is not None:
-            self.at += 1
-            return known
-        text = self.location_text()
-        place = self.places.of(text or "unknown")
-        if token != "loc":
-            self.place_of[token] = place
-        return place
-
-    def location_text(self) -> str | None:
-        """The inside of the `loc(...)` that comes next, or None where none does."""
-        token = self.tokens[self.at]
-        if token.startswith("loc("):
-            self.at += 1
-            return token[4:-1]
-        if token != "loc" or self.tokens[self.at + 1] != "(":
-            return None
-        self.at += 2
-        return self.rest_of_location()
-
-    def rest_of_location(self) -> str:
-        first, open_ = self.at, 1
-        while open_:
-            token = self.tokens[self.at]
-            if token == _END:
-                raise _Unexpected(self.at, "')'")
-            open_ += (token == "(") - (token == ")")
-            self.at += 1
-        pieces = self.tokens[first : self.at - 1]
-        return "".join(f" {piece} " if piece in ("at", "to") else piece for piece in pieces)
-
-    # attributes
-
-    def dictionary(self) -> dict[str, Any]:
-        """`{name = value, name}`"""
-        self.take("{")
-        self.enter()
-        found: dict[str, Any] = {}
-        while not self.skip("}"):
-            name = self.attribute_name()
-            found[name] = self.attribute() if self.skip("=") else True
-            self.separator("}")
-        self.depth -= 1
-        return found
-
-    def attribute_name(self) -> str:
-        token = self.tokens[self.at]
-        if token[0] != '"':
-            return self.word("an attribute's name")
-        self.at += 1
-        return self.unquoted(token, self.at - 1)
-
-    def unquoted(self, token: str, at: int) -> str:
-        if len(token) < 2 or token[-1] != '"':
-            raise _Unexpected(at, "a string that ends on its line")
-        return read_string(token)
-
-    def attribute(self) -> Any:
-        token, at = self.tokens[self.at], self.at
-        first = token[0]
-        if first == "{":
-            return self.dictionary()
-        if first == "[":
-            return self.attribute_list()
-        self.at += 1
-        if first == '"':
-            return self.typed(self.unquoted(token, at))
-        if first.isdigit() or first == "-":
-            return self.number(token, at)
-        if token in ("true", "false"):
-            return token == "true"
-        if token.startswith("array<"):
-            return self.array(token, at)
-        if token.startswith("dense<"):
-            self.take(":")
-            return self.checked(at, lambda: read_dense(token[6:-1], self.plain_type()))
-        if first in "#@!" or first.isalpha():
-            return self.typed(token)
-        raise _Unexpected(at, "an attribute")
-
-    def typed(self, value: Any) -> Any:
-        if self.skip(":"):
-            self.plain_type()
-        return value
-
-    def attribute_list(self) -> list[Any]:
-        self.take("[")
-        self.enter()
-        found = []
-        while not self.skip("]"):
-            found.append(self.attribute())
-            self.separator("]")
-        self.depth -= 1
-        return found
-
-    def number(self, token: str, at: int) -> int | float | bool:
-        element = "f64" if "." in token else "i64"
-        if self.skip(":"):
-            element = self.plain_type().element
-        return self.checked(at, lambda: read_number(token, element))
-
-    def array(self, token: str, at: int) -> list[Any]:
-        """`array<i32: 1, 0>`"""
-        element, _, items = token[6:-1].partition(":")
-        if read_type(element.strip()) is None:
-            raise _Unexpected(at, "an array")
-        pieces = [item.strip() for item in items.split(",")] if items.strip() else []
-        return self.checked(at, lambda: [read_number(item, element.strip()) for item in pieces])
-
-    def checked(self, at: int, read: Callable[[], Any]) -> Any:
-        try:
-            return read()
-        except (ValueError, OverflowError) as error:
-            raise _Unexpected(at, f"a value ({error})") from None
 
     # modules and functions
 
@@ -393,7 +135,7 @@ class _Parser:
         while self.tokens[self.at] == "tt.func":
             function = self.function()
             if function.name in module.functions:
-                raise _Unexpected(self.at - 1, f"only one function with the name {function.name!r}")
+                raise Unexpected(self.at - 1, f"only one function with the name {function.name!r}")
             module.functions[function.name] = function
         if wrapped:
             self.take("}")
@@ -414,10 +156,10 @@ class _Parser:
         self.take("{")
 
     def end(self, module: Module) -> None:
-        if self.tokens[self.at] != _END or not module.functions:
-            raise _Unexpected(self.at, "tt.func")
+        if self.tokens[self.at] != END or not module.functions:
+            raise Unexpected(self.at, "tt.func")
         if not any(function.public for function in module.functions.values()):
-            raise _Unexpected(self.at, "a public function")
+            raise Unexpected(self.at, "a public function")
 
     def function(self) -> Function:
         self.take("tt.func")
@@ -425,7 +167,7 @@ class _Parser:
         if self.tokens[self.at] in ("private", "nested", "public"):
             self.at += 1
         name = self.symbol()
-        self.types, self.untyped = {}, []
+        self.value_types, self.untyped = {}, []
         arguments, types, names = self.arguments()
         result_types = self.function_results() if self.skip("->") else []
         if self.skip("attributes"):
@@ -437,7 +179,7 @@ class _Parser:
     def symbol(self) -> str:
         token = self.tokens[self.at]
         if token[0] != "@" or len(token) < 2:
-            raise _Unexpected(self.at, "a function's name (@...)")
+            raise Unexpected(self.at, "a function's name (@...)")
         self.at += 1
         return self.unquoted(token[1:], self.at - 1) if token[1] == '"' else token[1:]
 
@@ -460,21 +202,21 @@ class _Parser:
         while not self.skip(")"):
             value = self.value()
             self.take(":")
-            self.types[value] = self.plain_type()
+            self.value_types[value] = self.plain_type()
             if self.tokens[self.at] == "{":
                 self.dictionary()
             values.append(value)
             names.append(name_in(self.location_text() or "") or value)
             self.separator(")")
-        return tuple(values), tuple(self.types[value] for value in values), tuple(names)
+        return tuple(values), tuple(self.value_types[value] for value in values), tuple(names)
 
     def settle(self) -> None:
         """Gives their types to the operands that stand before their definition (blocks may be in any order)."""
         for at, op in self.untyped:
             for value in op.operands:
-                if value not in self.types:
-                    raise _Unexpected(at, f"the definition of %{value} somewhere")
-            op.operand_types = tuple(self.types[value] for value in op.operands)
+                if value not in self.value_types:
+                    raise Unexpected(at, f"the definition of %{value} somewhere")
+            op.operand_types = tuple(self.value_types[value] for value in op.operands)
 
     # regions and blocks
 
@@ -482,7 +224,7 @@ class _Parser:
         """`{ operations ^label(%a: T): operations }`; `names` and `types` are the first block's unwritten arguments."""
         self.take("{")
         self.enter()
-        self.types.update(zip(names, types, strict=True))
+        self.value_types.update(zip(names, types, strict=True))
         blocks = []
         if self.tokens[self.at][0] != "^" or names:
             blocks.append(Block("", names, types, self.ops()))
@@ -498,12 +240,12 @@ class _Parser:
         if self.tokens[self.at] == "(":
             arguments, _, _ = self.arguments()
         self.take(":")
-        return Block(label, arguments, tuple(self.types[name] for name in arguments), self.ops())
+        return Block(label, arguments, tuple(self.value_types[name] for name in arguments), self.ops())
 
     def label(self) -> str:
         token = self.tokens[self.at]
         if token[0] != "^" or len(token) == 1:
-            raise _Unexpected(self.at, "a label (^...)")
+            raise Unexpected(self.at, "a label (^...)")
         self.at += 1
         return token[1:]
 
@@ -522,17 +264,17 @@ class _Parser:
         if name[0] == '"':
             return self.finish(at, self.generic(results))
         if not name[0].isalpha() or "." not in name:
-            raise _Unexpected(self.at, "an operation")
+            raise Unexpected(self.at, "an operation")
         self.at += 1
         read = _FORMS.get(name)
         return self.finish(at, read(self, name, results) if read else self.custom(name, results))
 
     def finish(self, at: int, op: Op) -> Op:
         """Adds what every operation has: operand types, the types of its results for later, and its location."""
-        types = self.types
+        types = self.value_types
         if op.results:
             if len(op.result_types) != len(op.results):
-                raise _Unexpected(at, f"{len(op.result_types)} results of {op.name}")
+                raise Unexpected(at, f"{len(op.result_types)} results of {op.name}")
             types.update(zip(op.results, op.result_types, strict=True))
         try:
             op.operand_types = tuple([types[value] for value in op.operands])
@@ -555,16 +297,16 @@ class _Parser:
     def pack(self, name: str) -> list[str]:
         count = self.tokens[self.at]
         if not count.isdecimal() or len(count) > 4:
-            raise _Unexpected(self.at, "a number of results")
+            raise Unexpected(self.at, "a number of results")
         self.at += 1
         return [f"{name}#{number}" for number in range(int(count))]
 
     def custom(self, name: str, results: tuple[str, ...]) -> Op:
         """The common form: operands, words and attributes in any mixture, then `: types` and perhaps `-> types`."""
-        clause = _Clause()
+        clause = _Clause(self.at)
         self.operands_and_words(clause)
-        types = self.type_section(clause)
-        _NORMALIZE.get(name, _words_are_true)(self, clause)
+        types = self.type_section()
+        _NORMALIZE.get(name, _words_are_true)(clause)
         result_types = self.result_types(name, types, len(results)) if results else ()
         return Op(name, tuple(clause.operands), results, (), result_types, clause.attributes)
 
@@ -574,7 +316,7 @@ class _Parser:
             token = tokens[self.at]
             first = token[0]
             if first == "%":
-                if tokens[self.at + 1] == "=":
+                if self.begins_results():
                     return
                 clause.operands.append(self.value())
             elif first in ",()[]":
@@ -587,6 +329,17 @@ class _Parser:
                 clause.attributes.update(self.dictionary())
             elif not self.word_in_clause(token, clause):
                 return
+
+    def begins_results(self) -> bool:
+        """Whether the value that comes next is the next operation's result, since it is followed by `=`."""
+        tokens, at = self.tokens, self.at
+        if tokens[at + 1] == "=":
+            return True
+        if tokens[at - 1][-1] not in '"}':  # only there can an operation end that has no types
+            return False
+        while tokens[at][0] == "%" and tokens[at + 1] == ",":
+            at += 2
+        return tokens[at + 1] == "=" or (tokens[at + 1] == ":" and tokens[at + 3] in ("=", ","))
 
     def word_in_clause(self, token: str, clause: _Clause) -> bool:
         """Takes `name = value`, `name<...>`, a word, a string or a @symbol; False for what belongs to what follows."""
@@ -620,8 +373,8 @@ class _Parser:
         self.at += 1
         return token
 
-    def type_section(self, clause: _Clause) -> list[Type]:
-        """`T, T`, `T to T`, `T * T -> T`, `(T, T) -> T` or `<short>, T`; after an arrow, what comes before is no matter."""
+    def type_section(self) -> list[Type]:
+        """`T, T`, `T to T`, `T * T -> T`, `(T, T) -> T` or `<short>, T`: what is after an arrow, if there is one."""
         tokens = self.tokens
         if tokens[self.at - 1] != ":" and tokens[self.at] != "->":
             return []
@@ -637,11 +390,10 @@ class _Parser:
             elif token[0] == "<":
                 found.append(self.short_type(token, first=not found))
             elif token != "->":
-                raise _Unexpected(self.at, "a type")
+                raise Unexpected(self.at, "a type")
             token = tokens[self.at]
             if token == "->" or token == "to":
                 self.at += 1
-                clause.arrow = True
                 return self.types_after_arrow()
             if token != "," and token != "*":
                 return found
@@ -651,13 +403,13 @@ class _Parser:
         """`<f32>` for a pointer where it comes first, `<16x16xf32>` for a descriptor after that."""
         found = read_short_type(token, "ptr" if first else "tensordesc")
         if found is None:
-            raise _Unexpected(self.at, "a type")
+            raise Unexpected(self.at, "a type")
         self.at += 1
         return found
 
     def result_types(self, name: str, types: list[Type], count: int) -> tuple[Type, ...]:
         if not types:
-            raise _Unexpected(self.at, f"the type of {name}")
+            raise Unexpected(self.at, f"the type of {name}")
         if len(types) == count > 1:
             return tuple(types)
         rule = _RESULT.get(name)
@@ -750,7 +502,7 @@ class _Parser:
         self.take("->")
         types = self.types_after_arrow()
         if len(types) != len(arguments):
-            raise _Unexpected(self.at, f"{len(arguments)} types")
+            raise Unexpected(self.at, f"{len(arguments)} types")
         return arguments, initial, tuple(types)
 
     def assignments(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -772,7 +524,7 @@ class _Parser:
         self.take("->")
         result_types = self.types_after_arrow()
         if len(types) != len(arguments):
-            raise _Unexpected(self.at, f"{len(arguments)} types")
+            raise Unexpected(self.at, f"{len(arguments)} types")
         before = self.region(arguments, tuple(types))
         self.take("do")
         after = self.region()
@@ -799,14 +551,10 @@ class _Parser:
     def conditional_branch(self, name: str, results: tuple[str, ...]) -> Op:
         """`cf.cond_br %condition, ^a(%x : T), ^b`"""
         condition = self.value()
-        attributes = {}
-        if self.tokens[self.at] == "weights":
-            self.at += 1
-            self.values(")") if self.skip("(") else None
         self.take(",")
         first = self.successor()
         self.take(",")
-        return Op(name, (condition,), results, (), (), attributes, (), (first, self.successor()))
+        return Op(name, (condition,), results, (), (), {}, (), (first, self.successor()))
 
     def assertion(self, name: str, results: tuple[str, ...]) -> Op:
         """`cf.assert %condition, "message"`: has no types, and so ends without a mark."""
@@ -819,12 +567,15 @@ class _Parser:
 
 @dataclass(slots=True)
 class _Clause:
-    """What stands between an operation's name and its types; a word comes with the number of operands before it."""
+    """What stands between an operation's name and its types; `at` is where it begins.
 
+    A word comes with the number of operands before it.
+    """
+
+    at: int
     operands: list[str] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
     words: list[tuple[int, str]] = field(default_factory=list)
-    arrow: bool = False
 
 
 # --- what single operations do differently ----------------------------------------------------------------------------
@@ -861,41 +612,41 @@ _RESULT: dict[str, Callable[[list[Type]], Type]] = {
 """The result's type, from the types in the text, where it is not the last one of them."""
 
 
-def _words_are_true(parser: _Parser, clause: _Clause) -> None:
+def _words_are_true(clause: _Clause) -> None:
     for _, word in clause.words:
         clause.attributes[word] = True
 
 
-def _named_words(*names: str) -> Callable[[_Parser, _Clause], None]:
+def _named_words(*names: str) -> Callable[[_Clause], None]:
     """The words in the text are, in order, the values of the attributes `names`."""
 
-    def normalize(parser: _Parser, clause: _Clause) -> None:
+    def normalize(clause: _Clause) -> None:
         if len(clause.words) < len(names):
-            raise _Unexpected(parser.at, " and ".join(names))
+            raise Unexpected(clause.at, " and ".join(names))
         clause.attributes.update(zip(names, (word for _, word in clause.words), strict=False))
 
     return normalize
 
 
-def _axis(parser: _Parser, clause: _Clause) -> None:
+def _axis(clause: _Clause) -> None:
     words = [word for _, word in clause.words]
     if len(words) != 1 or words[0] not in ("x", "y", "z"):
-        raise _Unexpected(parser.at, "x, y or z")
+        raise Unexpected(clause.at, "x, y or z")
     clause.attributes["axis"] = "xyz".index(words[0])
 
 
-def _scaled(parser: _Parser, clause: _Clause) -> None:
+def _scaled(clause: _Clause) -> None:
     """`%a scale %sa, %b scale %sb, %c`: the operands in the order a, b, c, and then the scales that there are."""
     operands = clause.operands
     scales = [number for number, word in clause.words if word == "scale"]
     plain = [value for number, value in enumerate(operands) if number not in scales]
     if len(plain) != 3 or not set(scales) <= {1, 2, 3} or 2 in scales and 1 in scales:
-        raise _Unexpected(parser.at, "two factors, each with or without a scale, and an accumulator")
+        raise Unexpected(clause.at, "two factors, each with or without a scale, and an accumulator")
     clause.attributes["scaled"] = [1 in scales, (3 if 1 in scales else 2) in scales]
     clause.operands = plain + [operands[number] for number in scales]
 
 
-_NORMALIZE: dict[str, Callable[[_Parser, _Clause], None]] = {
+_NORMALIZE: dict[str, Callable[[_Clause], None]] = {
     "arith.cmpi": _named_words("predicate"),
     "arith.cmpf": _named_words("predicate"),
     "tt.get_program_id": _axis,

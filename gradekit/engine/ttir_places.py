@@ -6,12 +6,13 @@ from the whole text first and resolved on demand, each once.
 
 from __future__ import annotations
 
+import itertools
 import re
 
 Place = tuple[tuple[str, int, int], ...]
 """(file, line, column) for the operation and for each call around it, innermost first; () where unknown."""
 
-_DEFINITION = re.compile(r"^#(\w+) = loc\((.*)\)[ \t]*$", re.M)
+_DEFINITION = re.compile(r"^#(\w+) = loc\((.*)\)[ \t]*$", re.MULTILINE)
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*+)":(\d{1,9}):(\d{1,9})(?: to (?:\d{1,9})?:\d{1,9})?')
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _ALIAS = re.compile(r"#(\w+)")
@@ -76,7 +77,7 @@ def _parts(text: str) -> list[str]:
     """The locations inside `fused<...>[a, b]`."""
     inside = text[text.find("[") + 1 : text.rfind("]")]
     cuts = [-1, *_outside(inside, ","), len(inside)]
-    return [inside[start + 1 : end].strip() for start, end in zip(cuts, cuts[1:], strict=False)][:_MOST_FRAMES]
+    return [inside[start + 1 : end].strip() for start, end in itertools.pairwise(cuts)][:_MOST_FRAMES]
 
 
 def _outside(text: str, wanted: str) -> list[int]:

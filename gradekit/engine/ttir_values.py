@@ -198,7 +198,7 @@ def _number_from(raw: bytes, element: str) -> int | float | bool:
     return float_from_bits(bits, element) if element[0] in "fb" else signed(bits, element)
 
 
-_ESCAPE = re.compile(r"(?:\\(?:[0-9A-Fa-f]{2}|.))+", re.S)
+_ESCAPE = re.compile(r"(?:\\(?:[0-9A-Fa-f]{2}|.))+", re.DOTALL)
 
 
 def read_string(text: str) -> str:
@@ -208,6 +208,6 @@ def read_string(text: str) -> str:
 
 def _unescape(run: re.Match[str]) -> str:
     named = {"n": b"\n", "t": b"\t"}
-    pieces = re.findall(r"\\([0-9A-Fa-f]{2}|.)", run[0], re.S)
+    pieces = re.findall(r"\\([0-9A-Fa-f]{2}|.)", run[0], re.DOTALL)
     raw = b"".join(bytes.fromhex(p) if len(p) == 2 else named.get(p, p.encode()) for p in pieces)
     return raw.decode("utf-8", "replace")
