@@ -1,0 +1,241 @@
+"""Finds assignments: the folders assignments/<id>/, each described by its assignment.toml.
+
+    title = "Row softmax"              one line, for lists
+    entry = "softmax"                  the function that a submission defines
+    summary = "softmax over rows"      one sentence
+    allow = ["aten::sum"]              optional: torch operations that the host may use beyond allocation, views and copies
+    seed = 1                           optional: the release's seed, the same for all students
+    max_launches = 1                   optional: the most kernel launches that one call may make
+
+Any other key is kept in `extras`, for the assignment's own tests.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradekit.submission import MAX_SOURCE_BYTES, Submission, SubmissionError, locate, read
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class AssignmentError(Exception):
+    """No such assignment, or one that is described wrongly: one sentence for whoever typed it."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An assignment as its folder describes it; `allow` names ATen operations, such as "aten::sum"."""
+
+    id: str
+    title: str
+    entry: str
+    summary: str
+    folder: Path
+    allow: tuple[str, ...] = ()
+    seed: int = 0
+    max_launches: int | None = None
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def handout(self) -> Path:
+        return self.folder / "README.md"
+
+    @property
+    def starter(self) -> Path:
+        return self.folder / "starter.py"
+
+    @property
+    def tests(self) -> Path:
+        """The public tests."""
+        return self.folder / f"test_{self.id}.py"
+
+    @property
+    def solutions(self) -> Path | None:
+        """The staff's folder: solutions/<id> beside assignments/; None where only the students' half is installed."""
+        folder = self.folder.parent.parent / "solutions" / self.id
+        return folder if folder.is_dir() else None
+
+
+# --- reading one ------------------------------------------------------------------------------------------------------
+
+_TYPES: dict[str, tuple[type, str]] = {
+    "title": (str, "a string"),
+    "entry": (str, "a string"),
+    "summary": (str, "a string"),
+    "allow": (list, "a list of strings"),
+    "seed": (int, "a whole number"),
+    "max_launches": (int, "a whole number"),
+}
+_REQUIRED = ("title", "entry", "summary")
+
+
+def load(folder: Path) -> Assignment:
+    """The assignment in `folder`.
+
+    Raises:
+        AssignmentError: its assignment.toml is missing or wrong; the message names the key.
+    """
+    path = folder / "assignment.toml"
+    values = _toml(path)
+    _check(path, values)
+    known = {name: value for name, value in values.items() if name in _TYPES}
+    extras = {name: value for name, value in values.items() if name not in _TYPES}
+    known["allow"] = tuple(values.get("allow", ()))
+    return Assignment(id=folder.name, folder=folder, extras=extras, **known)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AssignmentError(f"{path} is not valid TOML: {error}") from None
+
+
+def _check(path: Path, values: Mapping[str, Any]) -> None:
+    for name in _REQUIRED:
+        if name not in values:
+            near = difflib.get_close_matches(name, values, n=1)
+            raise AssignmentError(f"{path} has no {name}" + (f" (it has {near[0]})" if near else ""))
+    for name, (kind, words) in _TYPES.items():
+        if name in values and (not isinstance(values[name], kind) or isinstance(values[name], bool)):
+            raise AssignmentError(f"{path}: {name} is {values[name]!r}, but must be {words}")
+    if not all(isinstance(op, str) for op in values.get("allow", ())):
+        raise AssignmentError(f"{path}: allow is {values['allow']!r}, but must be a list of strings")
+    if not _IDENTIFIER.fullmatch(values["entry"]):
+        raise AssignmentError(f"{path}: entry is {values['entry']!r}, which no Python function can be called")
+
+
+# --- finding them -----------------------------------------------------------------------------------------------------
+
+
+def discover(root: Path | None = None) -> dict[str, Assignment]:
+    """All assignments by id, sorted: those in `root`, or where GRADEKIT_ASSIGNMENTS says, or in the nearest assignments/.
+
+    The nearest is one in the current folder or above it; then the one beside the package, then the packaged copy.
+
+    Raises:
+        AssignmentError: the folder that was named does not exist, or an assignment in it is described wrongly.
+    """
+    chosen = root or next(iter(_roots()), None)
+    if chosen is None:
+        return {}
+    if not chosen.is_dir():
+        raise AssignmentError(f"there is no folder of assignments at {chosen}")
+    return {path.parent.name: load(path.parent) for path in sorted(chosen.glob("*/assignment.toml"))}
+
+
+def _roots() -> Iterable[Path]:
+    if named := os.environ.get("GRADEKIT_ASSIGNMENTS"):
+        yield Path(named)
+    here, package = Path.cwd(), Path(__file__).parent
+    above = [folder / "assignments" for folder in (here, *here.parents)]
+    for folder in (*above, package.parent / "assignments", package / "_assignments"):
+        if next(folder.glob("*/assignment.toml"), None):
+            yield folder
+
+
+def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
+    """The assignment called `id`.
+
+    Raises:
+        AssignmentError: there is none; the message names the nearest that there is.
+    """
+    known = discover() if known is None else known
+    if id not in known:
+        raise AssignmentError(f"there is no assignment {id!r}; {_instead(id, known)}")
+    return known[id]
+
+
+def _instead(id: str, known: Mapping[str, Assignment]) -> str:
+    if not known:
+        return "no assignments were found at all: set GRADEKIT_ASSIGNMENTS to their folder"
+    near = difflib.get_close_matches(id.lower(), known, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+
+
+# --- which one a submission is for ------------------------------------------------------------------------------------
+
+
+def find(submission: Submission, given_id: str | None = None, start: Path | None = None) -> Assignment:
+    """The assignment that `submission` is for: `given_id`, else as its folder (or `start`) tells, else by its entry.
+
+    Raises:
+        AssignmentError: none fits, or several do.
+    """
+    known = discover()
+    if given_id is not None:
+        return get(given_id, known)
+    by_folder = _of_folder(start or Path(submission.path).parent, known)
+    return by_folder or _defining(submission.names(), submission.path, known)
+
+
+def of_path(path: Path, given_id: str | None = None) -> Assignment:
+    """As `find`, for a submission that may not be readable: syntax errors do not hide the name of its entry.
+
+    Raises:
+        AssignmentError: none fits, or several do.
+        SubmissionError: there is no such file, or it cannot be read and nothing else tells the assignment.
+    """
+    known = discover()
+    if given_id is not None:
+        return get(given_id, known)
+    folder = path if path.is_dir() else path.parent
+    return _of_folder(folder, known) or _defining(_names(locate(path)), str(path), known)
+
+
+def _of_folder(folder: Path, known: Mapping[str, Assignment]) -> Assignment | None:
+    """By the folder's name, or that of the one above it, or by the public tests that `gradekit start` laid into it."""
+    folder = folder.resolve()
+    started = {id for id in known if (folder / f"test_{id}.py").is_file()}
+    if len(started) == 1:
+        return known[started.pop()]
+    return known.get(folder.name) or known.get(folder.parent.name)
+
+
+def _names(file: Path) -> tuple[str, ...]:
+    try:
+        return read(file).names()
+    except SubmissionError:
+        guessed = tuple(re.findall(r"(?m)^(?: *\")?(?:def +)?(\w+) *[(=]", _text(file)))
+        if not guessed:
+            raise
+        return guessed
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_SOURCE_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _defining(names: Iterable[str], path: str, known: Mapping[str, Assignment]) -> Assignment:
+    names = set(names)
+    fitting = [assignment for assignment in known.values() if assignment.entry in names]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        ids = ", ".join(assignment.id for assignment in fitting)
+        raise AssignmentError(f"{path} fits more than one assignment ({ids}): say which with -a")
+    raise AssignmentError(f"cannot tell which assignment {path} is for: {_why(names, known)}; say which with -a")
+
+
+def _why(names: Iterable[str], known: Mapping[str, Assignment]) -> str:
+    if not known:
+        return "no assignments were found (set GRADEKIT_ASSIGNMENTS to their folder)"
+    entries = {assignment.entry: assignment.id for assignment in known.values()}
+    for name in names:
+        if near := difflib.get_close_matches(name, entries, n=1, cutoff=0.7):
+            return f"it defines {name}; the assignment {entries[near[0]]} asks for {near[0]}"
+    return f"it defines none of {', '.join(entries)}"

@@ -1,0 +1,167 @@
+"""Assignments are found from folders alone, and a wrong description or a wrong name is told plainly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit import assignment
+from gradekit.assignment import AssignmentError, discover, find, get, load, of_path
+from gradekit.submission import SubmissionError, read
+
+TOML = 'title = "T"\nentry = "{entry}"\nsummary = "S"\n'
+
+
+def add(root: Path, id: str, entry: str, more: str = "") -> Path:
+    folder = root / "assignments" / id
+    folder.mkdir(parents=True)
+    (folder / "assignment.toml").write_text(TOML.format(entry=entry) + more)
+    return folder
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    add(tmp_path, "vector_add", "add")
+    add(tmp_path, "softmax", "softmax")
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(tmp_path / "assignments"))
+    return tmp_path
+
+
+def submit(folder: Path, code: str, name: str = "work.py") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(code)
+    return folder / name
+
+
+# --- one assignment ---------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_an_assignment(tmp_path: Path) -> None:
+    folder = add(tmp_path, "loss", "giou", 'allow = ["aten::sum"]\nseed = 7\nmax_launches = 2\nlevel = "hard"\n')
+    found = load(folder)
+    assert (found.id, found.title, found.entry, found.summary) == ("loss", "T", "giou", "S")
+    assert (found.allow, found.seed, found.max_launches, found.extras) == (("aten::sum",), 7, 2, {"level": "hard"})
+    assert found.handout == folder / "README.md"
+    assert found.starter == folder / "starter.py"
+    assert found.tests == folder / "test_loss.py"
+
+
+def test_the_staffs_folder_is_there_only_where_it_is_installed(tmp_path: Path) -> None:
+    found = load(add(tmp_path, "softmax", "softmax"))
+    assert found.solutions is None
+    (tmp_path / "solutions" / "softmax").mkdir(parents=True)
+    assert found.solutions == tmp_path / "solutions" / "softmax"
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ('title = "T"\nentry = "f"\n', "has no summary"),
+        ('titel = "T"\nentry = "f"\nsummary = "S"\n', "has no title (it has titel)"),
+        ('title = 3\nentry = "f"\nsummary = "S"\n', "title is 3, but must be a string"),
+        ('title = "T"\nentry = "not a name"\nsummary = "S"\n', "no Python function can be called"),
+        (TOML.format(entry="f") + 'allow = "sum"\n', "allow is 'sum', but must be a list of strings"),
+        (TOML.format(entry="f") + "allow = [1]\n", "must be a list of strings"),
+        (TOML.format(entry="f") + "seed = true\n", "seed is True, but must be a whole number"),
+        ("title = \n", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_description_names_the_key(tmp_path: Path, toml: str, said: str) -> None:
+    (tmp_path / "assignment.toml").write_text(toml)
+    with pytest.raises(AssignmentError, match="assignment.toml") as caught:
+        load(tmp_path)
+    assert said in str(caught.value)
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def test_the_environment_says_where_they_are(course: Path) -> None:
+    assert list(discover()) == ["softmax", "vector_add"]
+
+
+def test_the_nearest_folder_above_is_found(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRADEKIT_ASSIGNMENTS")
+    below = course / "students" / "ada"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert list(discover()) == ["softmax", "vector_add"]
+
+
+def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AssignmentError, match="no folder of assignments"):
+        discover(tmp_path / "nothing")
+
+
+def test_an_unknown_id_names_the_near_miss(course: Path) -> None:
+    with pytest.raises(AssignmentError, match="there is no assignment 'sofmax'; did you mean softmax?"):
+        get("sofmax")
+    with pytest.raises(AssignmentError, match="there are softmax, vector_add"):
+        get("zzz")
+
+
+def test_no_assignments_at_all_says_how_to_name_their_folder() -> None:
+    with pytest.raises(AssignmentError, match="set GRADEKIT_ASSIGNMENTS"):
+        get("softmax", {})
+
+
+# --- the one that a submission is for ---------------------------------------------------------------------------------
+
+
+def test_the_given_id_wins(course: Path) -> None:
+    file = submit(course / "softmax", "def add(x, y): pass\n")
+    assert find(read(file), "vector_add").id == "vector_add"
+    assert of_path(file, "vector_add").id == "vector_add"
+
+
+def test_the_entry_function_tells(course: Path) -> None:
+    file = submit(course / "ada", "def helper(): pass\ndef add(x, y): pass\n")
+    assert find(read(file)).id == "vector_add"
+    assert of_path(file).id == "vector_add"
+
+
+def test_an_assigned_entry_tells_too(course: Path) -> None:
+    assert of_path(submit(course / "ada", "class A: pass\nsoftmax = A.apply\n")).id == "softmax"
+
+
+@pytest.mark.parametrize("folder", ["softmax", "softmax/ada"])
+def test_the_folder_tells_before_the_entry(course: Path, folder: str) -> None:
+    file = submit(course / folder, "def add(x, y): pass\n")
+    assert of_path(file).id == "softmax"
+    assert find(read(file)).id == "softmax"
+
+
+def test_a_started_folder_tells_by_its_tests(course: Path) -> None:
+    submit(course / "ada", "", "test_softmax.py")
+    assert of_path(submit(course / "ada", "def smax(x): pass\n", "submission.py").parent).id == "softmax"
+
+
+def test_a_syntax_error_does_not_hide_the_entry(course: Path) -> None:
+    assert of_path(submit(course / "ada", "def add(x, y)\n    return (\n")).id == "vector_add"
+
+
+def test_an_unreadable_file_of_no_known_assignment_is_the_submissions_error(course: Path) -> None:
+    with pytest.raises(SubmissionError, match="is empty"):
+        of_path(submit(course / "ada", ""))
+
+
+def test_two_entries_in_one_file_ask_which(course: Path) -> None:
+    with pytest.raises(AssignmentError, match=r"more than one assignment \(softmax, vector_add\): say which with -a"):
+        of_path(submit(course / "ada", "def add(x, y): pass\ndef softmax(x): pass\n"))
+
+
+def test_a_misspelt_entry_is_pointed_out(course: Path) -> None:
+    with pytest.raises(AssignmentError, match="it defines sofmax; the assignment softmax asks for softmax"):
+        of_path(submit(course / "ada", "def sofmax(x): pass\n"))
+
+
+def test_a_file_for_nothing_lists_the_entries(course: Path) -> None:
+    with pytest.raises(AssignmentError, match="it defines none of softmax, add; say which with -a"):
+        of_path(submit(course / "ada", "def zzz(x): pass\n"))
+
+
+def test_every_assignment_of_this_course_is_described_rightly() -> None:
+    root = Path(assignment.__file__).parent.parent / "assignments"
+    for found in discover(root).values():
+        assert found.handout.is_file() and found.starter.is_file() and found.tests.is_file()

@@ -1,0 +1,205 @@
+"""What a student hands in is read as text, or refused with a sentence that says what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gradekit.findings import Cause, SourceLine
+from gradekit.submission import MAX_SOURCE_BYTES, NoSuchSubmission, SubmissionError, read
+
+CODE = "import torch\n\n\ndef softmax(x):\n    return x\n"
+
+
+def write(path: Path, content: str | bytes = CODE) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refusal(path: Path, entry: str | None = None) -> SubmissionError:
+    with pytest.raises(SubmissionError) as caught:
+        read(path, entry=entry)
+    return caught.value
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+
+def test_a_python_file_is_its_text_and_digest(tmp_path: Path) -> None:
+    file = write(tmp_path / "kernel.py")
+    submission = read(file)
+    assert submission.text == CODE
+    assert submission.sha256 == hashlib.sha256(CODE.encode()).hexdigest()
+    assert submission.path == str(file)
+    assert submission.notes == ()
+
+
+def test_a_line_is_found_by_its_number(tmp_path: Path) -> None:
+    submission = read(write(tmp_path / "kernel.py"))
+    assert submission.line(4) == SourceLine(4, "def softmax(x):")
+    assert submission.line(0) is None and submission.line(99) is None
+    assert submission.place(4) == "kernel.py:4"
+
+
+def test_it_is_never_run(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    read(write(tmp_path / "kernel.py", f"open({str(marker)!r}, 'w')\n"))
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + CODE.encode(),
+        CODE.replace("\n", "\r\n").encode(),
+        CODE.replace("\n", "\r").encode(),
+    ],
+    ids=["byte-order mark", "windows lines", "old mac lines"],
+)
+def test_marks_and_line_ends_of_any_editor_are_fine(tmp_path: Path, data: bytes) -> None:
+    assert read(write(tmp_path / "kernel.py", data)).text == CODE
+
+
+def test_a_declared_encoding_is_honoured(tmp_path: Path) -> None:
+    data = "# -*- coding: latin-1 -*-\nNAME = 'é'\n".encode("latin-1")
+    assert "NAME = 'é'" in read(write(tmp_path / "kernel.py", data)).text
+
+
+def test_its_functions_are_those_at_the_top_level(tmp_path: Path) -> None:
+    code = "def a(): pass\nclass C:\n    def m(self): pass\nif True:\n    def b(): pass\nd = C.m\n"
+    submission = read(write(tmp_path / "kernel.py", code))
+    assert submission.functions() == ("a", "b")
+    assert submission.names() == ("a", "C", "b", "d")
+
+
+def test_a_notebook_names_lines_by_cell(tmp_path: Path) -> None:
+    book = {
+        "nbformat": 4,
+        "nbformat_minor": 4,
+        "metadata": {},
+        "cells": [
+            {"cell_type": "code", "source": s, "metadata": {}, "outputs": [], "execution_count": 1}
+            for s in ("import torch\nprint(1)", "def f(x):\n    return x")
+        ],
+    }
+    submission = read(write(tmp_path / "kernel.ipynb", json.dumps(book)))
+    assert submission.place(5) == "cell 2, line 2"
+    assert submission.line(5) == SourceLine(5, "    return x")
+    assert submission.notes == ("left out of cell 1: line 2",)
+    assert submission.functions() == ("f",)
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["submission.py", "other.py"], "submission.py"),
+        (["softmax.py", "notes.py"], "softmax.py"),
+        (["whatever.py"], "whatever.py"),
+        (["lab.ipynb"], "lab.ipynb"),
+        (["lab.py", "test_lab.py", "conftest.py", ".hidden.py"], "lab.py"),
+    ],
+)
+def test_a_folder_means_the_file_that_is_meant(tmp_path: Path, names: list[str], chosen: str) -> None:
+    cell = {"cell_type": "code", "source": CODE, "metadata": {}, "outputs": [], "execution_count": 1}
+    book = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]})
+    for name in names:
+        write(tmp_path / name, book if name.endswith("ipynb") else CODE)
+    assert read(tmp_path, entry="softmax").path == str(tmp_path / chosen)
+
+
+def test_a_folder_with_several_files_asks_which(tmp_path: Path) -> None:
+    write(tmp_path / "a.py"), write(tmp_path / "b.py")
+    error = refusal(tmp_path)
+    assert isinstance(error, NoSuchSubmission)
+    assert "which file do you mean" in error.message and "a.py, b.py" in error.message
+
+
+def test_a_folder_without_python_says_so(tmp_path: Path) -> None:
+    write(tmp_path / "README.md", "words")
+    assert "no .py file or notebook" in refusal(tmp_path).message
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_no_such_file_names_the_near_miss(tmp_path: Path) -> None:
+    write(tmp_path / "softmax.py")
+    error = refusal(tmp_path / "sofmax.py")
+    assert isinstance(error, NoSuchSubmission)
+    assert error.message == f"there is no file {tmp_path / 'sofmax.py'}; did you mean {tmp_path / 'softmax.py'}?"
+
+
+def test_no_such_folder_is_named(tmp_path: Path) -> None:
+    assert f"there is no folder {tmp_path / 'labs'}" in refusal(tmp_path / "labs" / "a.py").message
+
+
+@pytest.mark.parametrize(
+    ("data", "cause", "said"),
+    [
+        (b"", Cause.UNREADABLE, "is empty"),
+        (b" \n\t\n", Cause.UNREADABLE, "is empty"),
+        (b"# only\n# words\n", Cause.UNREADABLE, "no code, only comments"),
+        (b'"""only words"""\n', Cause.UNREADABLE, "no code, only comments"),
+        (b"x = '\xff\xfe'\n", Cause.UNREADABLE, "is not UTF-8 text (line 1): save it as UTF-8"),
+        (b"x = 1\ny = '\xe9'\n", Cause.UNREADABLE, "is not UTF-8 text (line 2)"),
+        (b"# coding: klingon\nx = 1\n", Cause.UNREADABLE, "unknown encoding"),
+        (b"x = 1\0\n", Cause.UNREADABLE, "NUL bytes"),
+        ("x = 1\n".encode("utf-16"), Cause.UNREADABLE, "UTF-16"),
+        (b"x = (\n", Cause.SYNTAX_ERROR, "line 1 of kernel.py"),
+        (b"#" * (MAX_SOURCE_BYTES + 1), Cause.UNREADABLE, "larger than 1 MiB"),
+    ],
+)
+def test_bad_input_is_refused_with_its_cause(tmp_path: Path, data: bytes, cause: Cause, said: str) -> None:
+    error = refusal(write(tmp_path / "kernel.py", data))
+    assert error.cause is cause
+    assert said in error.message
+    assert not isinstance(error, NoSuchSubmission)
+
+
+def test_a_syntax_error_carries_its_line_and_text(tmp_path: Path) -> None:
+    error = refusal(write(tmp_path / "kernel.py", "import torch\ndef f(x)\n    return x\n"))
+    assert error.line == 2
+    assert error.source == SourceLine(2, "def f(x)")
+    assert error.message == (
+        "Python cannot read line 2 of kernel.py: expected ':' "
+        "(a line that opens a block (def, if, for, while, class) ends in a colon)"
+    )
+
+
+def test_a_malformed_notebook_is_refused(tmp_path: Path) -> None:
+    error = refusal(write(tmp_path / "lab.ipynb", "not json"))
+    assert error.cause is Cause.UNREADABLE
+    assert "not a well-formed notebook" in error.message
+
+
+def test_a_syntax_error_in_a_notebook_names_its_cell(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "source": "x = 1\ndef f(x)\n", "metadata": {}, "outputs": [], "execution_count": 1}
+    book = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]})
+    error = refusal(write(tmp_path / "lab.ipynb", book))
+    assert error.cause is Cause.SYNTAX_ERROR
+    assert error.message.startswith("Python cannot read cell 1, line 2: expected ':'")
+
+
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    assert "neither a .py file nor an .ipynb" in refusal(write(tmp_path / "kernel.cu")).message
+
+
+def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    assert "not a regular file" in refusal(tmp_path / "pipe.py").message
+
+
+def test_an_unreadable_file_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*args: object, **kwargs: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    file = write(tmp_path / "kernel.py")
+    monkeypatch.setattr(Path, "open", denied)
+    assert refusal(file).message == f"{file} cannot be opened: Permission denied"
