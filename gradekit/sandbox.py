@@ -1,0 +1,314 @@
+"""The grader's side of the tracer: starts it, limits it, speaks with it, and trusts nothing that it says.
+
+One server process per grader imports torch and triton once; each `Tracer` is a child that it forks, holding one
+submission. Every wait has a time limit, every message a size limit, and a child that dies or stays silent is a
+`TraceError`, never an exception of another kind.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from gradekit.findings import Cause
+from gradekit.program import Argument, Kernel, Program, ProgramError, decode, encode
+from gradekit.tracer import wire
+
+START_SECONDS = 120.0
+"""How long importing torch and triton may take, on a cold disk."""
+
+GRACE_SECONDS = 2.0
+"""How much longer than its own alarm the child is given before it is killed."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use: seconds of wall time, bytes of memory beyond torch's own, bytes of output."""
+
+    import_seconds: float = 20.0
+    call_seconds: float = 10.0
+    memory_bytes: int = 4 << 30
+    file_bytes: int = 256 << 20
+    program_bytes: int = 64 << 20
+
+
+class TraceError(Exception):
+    """The submission was not loaded or traced: why, at which of its lines, and what Triton or Python itself said."""
+
+    def __init__(self, cause: Cause, message: str, line: int | None = None, detail: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.message = message
+        self.line = line
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """`functions`: how many parameters each requires and takes (-1: any number); `notes`: what was left out, and why."""
+
+    functions: dict[str, tuple[int, int]]
+    notes: tuple[str, ...]
+
+
+class HasText(Protocol):
+    """What the tracer needs of a submission."""
+
+    @property
+    def text(self) -> str:
+        """One Python source text."""
+
+
+class Tracer:
+    """One submission in a process of its own. Use it as a context manager, or `close` it."""
+
+    def __init__(self, submission: HasText, *, limits: Limits = Limits()) -> None:  # noqa: B008  (frozen)
+        self.output = ""
+        self._submission = submission
+        self._limits = limits
+        self._kernels: dict[str, Kernel] = {}
+        self._loaded: Loaded | None = None
+        self._sock: socket.socket | None = None
+        self._pid = 0
+        prepare()
+
+    def load(self) -> Loaded:
+        """Runs the submission's top-level statements (once).
+
+        Raises:
+            TraceError: it cannot be loaded.
+        """
+        if self._loaded is None:
+            answer = self._ask({"do": "load", "text": self._submission.text}, self._limits.import_seconds)
+            self._loaded = _loaded(answer)
+        return self._loaded
+
+    def trace(self, entry: str, args: Sequence[Argument]) -> Program:
+        """The program of `entry(*args)`: tensors as views of storages that the caller numbers, numbers as Scalars.
+
+        Raises:
+            TraceError: the call fails, or is not one that can be traced.
+        """
+        self.load()
+        request = {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args]}
+        return self._program(self._ask(request, self._limits.call_seconds))
+
+    def trace_gradient(self, entry: str, args: Sequence[Argument], wanted: Sequence[int]) -> Program:
+        """The program of `entry(*args)` and its backward pass; the last input is the gradient of the result, and the
+        results are the gradients of the tensor arguments at the positions `wanted`.
+
+        Raises:
+            TraceError: the call or its backward pass fails, or is not one that can be traced.
+        """
+        self.load()
+        request = {"do": "gradient", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
+        return self._program(self._ask(request, self._limits.call_seconds))
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+            _server().end(self._pid)
+
+    def __enter__(self) -> Tracer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        if self._sock is None:
+            self._pid, self._sock = _server().fork(self._limits)
+        deadline = time.monotonic() + seconds + GRACE_SECONDS
+        try:
+            wire.send(self._sock, request | {"seconds": seconds}, deadline)
+            answer = wire.receive(self._sock, self._limits.program_bytes, deadline)
+        except wire.WireError as error:
+            raise self._lost(error, request) from None
+        return self._checked(answer)
+
+    def _checked(self, answer: Any) -> dict[str, Any]:
+        if not isinstance(answer, dict):
+            raise _nonsense()
+        self.output += str(answer.get("output", ""))
+        if "error" in answer:
+            raise _trace_error(answer["error"])
+        if not isinstance(answer.get("ok"), dict):
+            raise _nonsense()
+        return answer["ok"]
+
+    def _lost(self, error: wire.WireError, request: dict[str, Any]) -> TraceError:
+        """The child is gone, silent or senseless: it is ended, and the next request gets a new one."""
+        sock, self._sock, self._loaded = self._sock, None, None
+        self._kernels.clear()
+        status = _server().end(self._pid)
+        if sock is not None:
+            sock.close()
+        where = "while the file was loaded" if request["do"] == "load" else f"in {request['entry']}"
+        if isinstance(error, wire.Late):
+            return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
+        if isinstance(error, wire.Closed):
+            return TraceError(Cause.CRASH, f"The submission's process ended {where} ({_ending(status)}).")
+        return TraceError(Cause.CRASH, f"The submission's process sent no readable answer {where} ({error}).")
+
+    def _program(self, answer: dict[str, Any]) -> Program:
+        try:
+            program = decode(answer["program"])
+            self._kernels |= program.kernels
+            kernels = program.kernels | {key: self._kernels[key] for key in answer["known"]}
+        except (ProgramError, KeyError, TypeError, RecursionError) as error:
+            raise _nonsense(str(error)) from None
+        return replace(program, kernels=kernels)
+
+
+def prepare() -> None:
+    """Starts the server, if it is not running, without waiting for it: call it early, to import torch meanwhile."""
+    _server()
+
+
+class _Server:
+    """The process that imports torch and triton once, and forks."""
+
+    def __init__(self) -> None:
+        self.scratch = tempfile.mkdtemp(prefix="gradekit-tracer-")
+        self.control, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "gradekit.tracer", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=self.scratch,
+                env=environment(self.scratch),
+                start_new_session=True,
+            )
+        self.owner = os.getpid()
+        self.ready = False
+        self.lock = threading.Lock()
+
+    def fork(self, limits: Limits) -> tuple[int, socket.socket]:
+        """A new child: its process id, and the socket to it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            wanted = {"memory_bytes": limits.memory_bytes, "file_bytes": limits.file_bytes}
+            answer = self._ask({"do": "fork", "limits": wanted}, [theirs.fileno()])
+        return answer["pid"], ours
+
+    def end(self, pid: int) -> int:
+        """Kills a child and all that it started; its wait status."""
+        with contextlib.suppress(TraceError):
+            return self._ask({"do": "end", "pid": pid}, [])["status"]
+        return 0
+
+    def stop(self) -> None:
+        """Ends the server, and with it every child."""
+        if os.getpid() != self.owner:
+            return
+        self.control.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def alive(self) -> bool:
+        """Whether it still runs, and is this process's own."""
+        return os.getpid() == self.owner and self.process.poll() is None
+
+    def _ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        deadline = time.monotonic() + START_SECONDS
+        try:
+            with self.lock:
+                if not self.ready:
+                    wire.receive(self.control, 1 << 16, deadline)
+                    self.ready = True
+                socket.send_fds(self.control, [b"."], descriptors)
+                wire.send(self.control, request, deadline)
+                return wire.receive(self.control, 1 << 16, deadline)
+        except (wire.WireError, OSError) as error:
+            raise TraceError(Cause.CRASH, f"The tracer could not be started ({error}): see `gradekit doctor`.") from None
+
+
+_current: _Server | None = None
+
+
+def _server() -> _Server:
+    global _current
+    if _current is None or not _current.alive():
+        if _current is None:
+            atexit.register(_stop)
+        _current = _Server()
+    return _current
+
+
+def _stop() -> None:
+    if _current is not None:
+        _current.stop()
+
+
+def environment(scratch: str) -> dict[str, str]:
+    """All that the tracer's process sees of the environment: nothing of the user's but where the packages are."""
+    places = [_package_parent(name) for name in ("gradekit", "torch", "triton")]
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(place for place in places if place)),
+        "PYTHONUNBUFFERED": "1",
+        "TRITON_CACHE_DIR": str(Path(scratch, "triton")),
+        "TRITON_DEFAULT_FP_FUSION": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",  # a thread in the server would not survive the fork
+        "MKL_NUM_THREADS": "1",
+        "TORCHDYNAMO_DISABLE": "1",  # torch.compile in a submission runs its function as it stands
+    }
+
+
+def _package_parent(name: str) -> str:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return ""
+    return str(Path(spec.origin).parent.parent)
+
+
+def _loaded(answer: dict[str, Any]) -> Loaded:
+    functions, notes = answer.get("functions"), answer.get("notes")
+    if not isinstance(functions, dict) or not isinstance(notes, list):
+        raise _nonsense()
+    return Loaded({str(name): (int(low), int(high)) for name, (low, high) in functions.items()}, tuple(map(str, notes)))
+
+
+def _trace_error(data: Any) -> TraceError:
+    try:
+        line = data["line"]
+        return TraceError(Cause(data["cause"]), str(data["message"]), None if line is None else int(line), str(data["detail"]))
+    except (KeyError, TypeError, ValueError):
+        return _nonsense()
+
+
+def _nonsense(why: str = "") -> TraceError:
+    return TraceError(Cause.CRASH, "The submission's process sent an answer that makes no sense." + (f" ({why})" if why else ""))
+
+
+def _ending(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"exit code {os.WEXITSTATUS(status)}"

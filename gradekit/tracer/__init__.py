@@ -1,0 +1,17 @@
+"""The only room for student code: a process of its own that turns one call into a program.
+
+It imports the standard library, torch, triton and `gradekit.program`; nothing else of gradekit is in its reach.
+
+    __main__    starts the server; `server` imports torch and triton once and forks a child per submission
+    child       what a child answers: load, trace, gradient
+    loading     runs a submission's statements, leaving out experiments that cannot run here
+    trace       one call under the modes below, as a Program
+    recorder    storages and steps, in order
+    aten        torch operations become steps (a TorchDispatchMode)
+    mask        tensors without data answer as if they were on a GPU (a TorchFunctionMode)
+    cuda        torch.cuda and the Triton driver as a machine with one GPU would show them
+    kernels     compiles to TTIR, records launches; `autotune` makes a Choice of an autotuned launch
+    versions    whatever differs between Triton releases
+    errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence
+    wire        length-prefixed JSON, both ways; the parent uses it too
+"""

@@ -1,0 +1,96 @@
+"""What a forked child does: takes one submission, answers requests about it, and ends.
+
+Requests: {"do": "load", "text": ...}; {"do": "trace" or "gradient", "entry": ..., "args": [...], ...}.
+Answers: {"ok": ..., "output": ...} or {"error": {cause, message, line, detail}, "output": ...}.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from gradekit.program import decode, encode
+from gradekit.tracer import cuda, loading, wire
+from gradekit.tracer.errors import Refusal, TimeUp, refusal
+from gradekit.tracer.output import Output
+from gradekit.tracer.trace import Tracer
+
+REQUEST_CAP = 64 << 20
+
+
+class Child:
+    """One submission and everything that is known of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.tracer = Tracer(str(directory / "submission.py"))
+        self.loaded: loading.Loaded | None = None
+        self.sent: set[str] = set()
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        """The data that answers a request.
+
+        Raises:
+            Refusal: why the submission cannot be loaded or traced.
+        """
+        action = {"load": self.load, "trace": self.trace}[request.pop("do")]
+        return action(**request)
+
+    def load(self, text: str) -> Any:
+        """Runs the submission's statements."""
+        with self.tracer.mask, self.tracer.steps:
+            self.loaded = loading.load(text, self.directory)
+        return {"functions": self.loaded.functions(), "notes": self.loaded.notes, "path": self.loaded.path}
+
+    def trace(self, entry: str, args: list[Any]) -> Any:
+        """The program of one call; kernels that were sent before are left out of it."""
+        if self.loaded is None:
+            raise Refusal("exception", "Nothing is loaded.")
+        program = self.tracer.call(self.loaded, entry, [decode(arg, object) for arg in args])
+        fresh = {key: kernel for key, kernel in program.kernels.items() if key not in self.sent}
+        known = [key for key in program.kernels if key in self.sent]
+        self.sent.update(fresh)
+        return {"program": encode(dataclasses.replace(program, kernels=fresh)), "known": known}
+
+
+def serve(sock: socket.socket) -> None:
+    """Answers requests until the other side closes. Never raises for what student code does."""
+    cuda.install()
+    with tempfile.TemporaryDirectory(prefix="gradekit-") as directory:
+        child = Child(Path(directory))
+        output = Output()
+        while True:
+            try:
+                request = wire.receive(sock, REQUEST_CAP)
+            except wire.WireError:
+                return
+            wire.send(sock, _answer(child, request, output))
+
+
+def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, Any]:
+    seconds = request.pop("seconds", 10)
+    try:
+        with output:
+            _alarm(seconds)
+            try:
+                answer = {"ok": child.answer(request)}
+            finally:
+                _alarm(0)
+    except Refusal as error:
+        answer = {"error": error.as_data()}
+    except BaseException as error:
+        answer = {"error": refusal(error, str(child.directory / "submission.py")).as_data()}
+    return answer | {"output": output.take()}
+
+
+def _alarm(seconds: float) -> None:
+    signal.signal(signal.SIGALRM, _time_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1 if seconds else 0)
+
+
+def _time_up(signum: int, frame: Any) -> None:
+    raise TimeUp("time is up")

@@ -1,0 +1,182 @@
+"""torch.cuda and the Triton driver as a machine with one GPU would show them, without a GPU."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+from triton.runtime import driver
+
+from gradekit.tracer import versions
+
+PROPERTIES = types.SimpleNamespace(
+    name="NVIDIA H100 80GB HBM3",
+    major=9,
+    minor=0,
+    total_memory=80 * 1024**3,
+    multi_processor_count=132,
+    max_threads_per_block=1024,
+    max_threads_per_multi_processor=2048,
+    regs_per_multiprocessor=65536,
+    shared_memory_per_block=49152,
+    shared_memory_per_block_optin=232448,
+    shared_memory_per_multiprocessor=233472,
+    warp_size=32,
+    L2_cache_size=50 * 1024**2,
+    is_integrated=False,
+    is_multi_gpu_board=False,
+    clock_rate=1980000,
+    memory_clock_rate=2619000,
+    memory_bus_width=5120,
+    gcnArchName="",
+    uuid="00000000-0000-0000-0000-000000000000",
+)
+"""What `torch.cuda.get_device_properties` answers: the published figures of the GPU that `versions.TARGET` names."""
+
+TRITON_PROPERTIES = {
+    "max_shared_mem": PROPERTIES.shared_memory_per_block_optin,
+    "max_num_regs": PROPERTIES.regs_per_multiprocessor,
+    "multiprocessor_count": PROPERTIES.multi_processor_count,
+    "warpSize": PROPERTIES.warp_size,
+    "sm_clock_rate": PROPERTIES.clock_rate,
+    "mem_clock_rate": PROPERTIES.memory_clock_rate,
+    "mem_bus_width": PROPERTIES.memory_bus_width,
+}
+
+
+class Quiet:
+    """A stream, event, graph or guard: whatever is asked of it happens at once and costs nothing."""
+
+    cuda_stream = 0
+    device = torch.device("cuda", 0)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+    def elapsed_time(self, other: Any) -> float:
+        """One millisecond, always."""
+        return 1.0
+
+    def query(self) -> bool:
+        """Everything is done already."""
+        return True
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: None
+
+
+class Driver:
+    """The active Triton driver of a machine with one GPU."""
+
+    def __init__(self) -> None:
+        self.utils = types.SimpleNamespace(get_device_properties=lambda device=0: dict(TRITON_PROPERTIES))
+
+    def get_current_target(self) -> Any:
+        """The GPU that kernels are compiled for."""
+        return versions.TARGET
+
+    def get_active_torch_device(self) -> torch.device:
+        """The first CUDA device."""
+        return torch.device("cuda", 0)
+
+    def get_current_device(self) -> int:
+        """The only one."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is only one."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The default stream."""
+        return 0
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        """Of the only device."""
+        return PROPERTIES.major, PROPERTIES.minor
+
+    def get_device_interface(self) -> Any:
+        """torch.cuda, as `install` left it."""
+        return torch.cuda
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """Nothing is timed here."""
+        return bench
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """A buffer to clear the cache with."""
+        return torch.empty(64 * 1024 * 1024, dtype=torch.int, device="cuda")
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Nothing is timed here."""
+
+    def is_active(self) -> bool:
+        """Yes."""
+        return True
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        """Unused without a launcher."""
+        return kind
+
+
+def bench(call: Callable[[], Any], *args: Any, quantiles: Any = None, return_mode: str = "mean", **kwargs: Any) -> Any:
+    """do_bench: one call, one millisecond."""
+    call()
+    if quantiles is not None:
+        return [1.0] * len(quantiles) if len(quantiles) > 1 else 1.0
+    return [1.0] if return_mode == "all" else 1.0
+
+
+def install() -> None:
+    """Shows this process a machine with one GPU."""
+    driver.set_active(Driver())  # type: ignore[arg-type]
+    for name, value in _torch_cuda().items():
+        setattr(torch.cuda, name, value)
+    triton.testing.do_bench = bench
+    triton.testing.do_bench_cudagraph = bench
+    triton.testing.Mark.run = lambda *args, **kwargs: None
+
+
+def _torch_cuda() -> dict[str, Any]:
+    answers = {
+        "is_available": True,
+        "is_initialized": True,
+        "current_device": 0,
+        "device_count": 1,
+        "get_device_properties": PROPERTIES,
+        "get_device_capability": (PROPERTIES.major, PROPERTIES.minor),
+        "get_device_name": PROPERTIES.name,
+        "get_arch_list": ["sm_90"],
+        "is_bf16_supported": True,
+        "memory_allocated": 0,
+        "max_memory_allocated": 0,
+        "memory_reserved": 0,
+        "max_memory_reserved": 0,
+        "mem_get_info": (PROPERTIES.total_memory, PROPERTIES.total_memory),
+        "is_current_stream_capturing": False,
+        **dict.fromkeys(
+            ("synchronize", "empty_cache", "init", "set_device", "reset_peak_memory_stats", "ipc_collect", "_lazy_init",
+             "manual_seed", "manual_seed_all", "seed", "seed_all"),
+        ),
+    }  # fmt: skip
+    functions = {name: _always(value) for name, value in answers.items()}
+    streams = {name: Quiet for name in ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", "device")}
+    return functions | streams | {
+        "device_of": Quiet,
+        "current_stream": Quiet,
+        "default_stream": Quiet,
+    }
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value

@@ -1,0 +1,148 @@
+"""Triton's compiler replaced by one that stops at TTIR, and the kernels it gives, whose launches are recorded.
+
+Triton itself binds the arguments, specializes, looks into its cache, evaluates the grid and calls `run`: only the
+compiler and the launcher are ours, so what a submission meets is what it would meet on a GPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+import triton.compiler
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from gradekit.program import Argument, Descriptor, Kernel, Launch, Scalar, View
+from gradekit.tracer import versions
+from gradekit.tracer.recorder import Recorder
+
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "launch_pdl")
+"""The compile options that a kernel carries, where the Triton release has them."""
+
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+
+
+class Compiler:
+    """Stands in for `triton.compile` in this process; `kernels` holds every kernel that was ever launched, by key."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.kernels: dict[str, Kernel] = {}
+        self.compile_fully = triton.compiler.compile
+
+    def install(self) -> None:
+        """Makes Triton use it, for every jit function that has not compiled anything yet."""
+        triton.compiler.compile = self
+        triton.compile = self
+
+    def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
+        ttir, argument_types, parsed = versions.lower(src, options or {})
+        kernel = Kernel(src.fn.__name__, ttir, _options(parsed))
+        return TracedKernel(self, src, kernel, argument_types, parsed)
+
+
+class TracedKernel:
+    """A kernel compiled as far as TTIR. Launching records; machine-code figures are computed when they are read."""
+
+    function = None
+    packed_metadata = None
+
+    def __init__(self, compiler: Compiler, src: Any, kernel: Kernel, argument_types: Sequence[str], options: Any) -> None:
+        self.compiler = compiler
+        self.src = src
+        self.kernel = kernel
+        self.options = options
+        self.name = kernel.name
+        self.hash = key_of(kernel)
+        self._types = tuple(src.signature.values())
+        self._argument_types = argument_types
+
+    def _init_handles(self) -> None:
+        """Loads the kernel onto the GPU, in Triton; there is nothing to load here."""
+
+    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
+        """Profilers ask for this; none runs here."""
+
+    def run(self, x: Any, y: Any, z: Any, stream: Any, function: Any, packed: Any, metadata: Any, enter: Any, leave: Any,
+            *args: Any) -> None:  # fmt: skip
+        """Records a launch over (x, y, z) programs with all the arguments that the jit function has."""
+        grid = checked_grid(x, y, z)
+        arguments = tuple(self._arguments(args))
+        if 0 in grid:
+            return  # Triton's launcher does nothing then
+        recorder = self.compiler.recorder
+        self.compiler.kernels[self.hash] = self.kernel
+        recorder.add(Launch(self.hash, grid, arguments, recorder.source()))
+
+    def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
+        sizes = (*grid, 1, 1)[:3]
+        return lambda *args, stream=None: self.run(*sizes, stream, None, None, None, None, None, *args)
+
+    def _arguments(self, args: Sequence[Any]) -> Iterator[Argument]:
+        flat = list(_flatten(self._types, args))
+        for position, (kind, value) in enumerate(flat):
+            if kind != "constexpr":
+                yield self._argument(position, kind, value)
+
+    def _argument(self, position: int, kind: str, value: Any) -> Argument:
+        if isinstance(value, TensorDescriptor):
+            return self._descriptor(position, value)
+        if isinstance(value, torch.Tensor):
+            return self._pointer(position, value)
+        if hasattr(value, "base") and hasattr(value, "data_ptr"):  # triton.reinterpret
+            return _reinterpreted(self._pointer(position, value.base), kind)
+        return Scalar(value, kind)
+
+    def _pointer(self, position: int, value: torch.Tensor) -> View:
+        with torch._C.DisableTorchFunction():
+            if not value.is_meta:
+                raise ValueError(f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)")
+        return self.compiler.recorder.view(value)
+
+    def _descriptor(self, position: int, value: TensorDescriptor) -> Descriptor:
+        base = self._pointer(position, value.base)
+        view = View(base.storage, base.dtype, _ints(value.shape), _ints(value.strides), base.offset)
+        return Descriptor(view, _ints(value.block_shape), value.padding)
+
+
+def key_of(kernel: Kernel) -> str:
+    """A name for the kernel made from all that it is."""
+    content = json.dumps([kernel.name, kernel.ttir, kernel.options], sort_keys=True)
+    return f"{kernel.name}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+
+
+def checked_grid(*sizes: Any) -> tuple[int, int, int]:
+    """The grid as CUDA takes it.
+
+    Raises:
+        TypeError: a size is no integer. RuntimeError: more programs than CUDA launches, or fewer than none.
+    """
+    x, y, z = (operator.index(size) for size in sizes)
+    if min(x, y, z) < 0 or any(size > most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)):
+        raise RuntimeError(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)")
+    return x, y, z
+
+
+def _options(parsed: Any) -> dict[str, Any]:
+    return {name: getattr(parsed, name) for name in OPTIONS if hasattr(parsed, name)}
+
+
+def _flatten(types: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    for kind, value in zip(types, values, strict=False):
+        if isinstance(kind, tuple):
+            yield from _flatten(kind, value)
+        else:
+            yield kind, value
+
+
+def _reinterpreted(view: View, kind: str) -> View:
+    return view
+
+
+def _ints(values: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(operator.index(value) for value in values)

@@ -1,0 +1,175 @@
+"""Tensors without data answer as if they were on a GPU; whatever names a CUDA device makes such tensors.
+
+The submission calls ordinary torch; every call passes through here first. Tensors on the CPU stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.utils._device as default_device
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
+
+from gradekit.tracer.aten import LITERAL_LIMIT
+from gradekit.tracer.errors import ReadsValues
+from gradekit.tracer.recorder import Recorder
+
+CUDA = torch.device("cuda", 0)
+META = torch.device("meta")
+Handler = Callable[..., Any]
+
+READS: dict[Any, str] = {
+    torch.Tensor.item: "item()",
+    torch.Tensor.tolist: "tolist()",
+    torch.Tensor.numpy: "numpy()",
+    torch.Tensor.cpu: "cpu()",
+    torch.Tensor.is_nonzero: "bool(...) or an if",
+    torch.Tensor.__bool__: "bool(...) or an if",
+    torch.Tensor.__int__: "int(...)",
+    torch.Tensor.__float__: "float(...)",
+    torch.Tensor.__index__: "Using a tensor as an index or a range",
+    torch.Tensor.__complex__: "complex(...)",
+    torch.Tensor.__contains__: "`in`",
+    torch.Tensor.__array__: "Making a numpy array",
+    torch.Tensor.equal: "torch.equal",
+    torch.equal: "torch.equal",
+    torch.allclose: "torch.allclose",
+    torch.Tensor.allclose: "torch.allclose",
+    torch.is_nonzero: "torch.is_nonzero",
+}
+"""What cannot be answered without values, and how to call it in a sentence."""
+
+FROM_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.arange, torch.linspace}
+"""Made from numbers that the host has: computed on the CPU, then copied, so that the program holds the numbers."""
+
+SIZED = {torch.arange, torch.linspace}
+"""Of those, the ones whose few arguments can ask for very many numbers."""
+
+
+class CudaMask(TorchFunctionMode):
+    """Answers for tensors without data as CUDA tensors would."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.handlers: dict[Any, Handler] = {
+            torch.Tensor.device.__get__: _device,  # type: ignore[attr-defined]
+            torch.Tensor.is_cuda.__get__: lambda tensor: tensor.is_meta,  # type: ignore[attr-defined]
+            torch.Tensor.is_meta.__get__: lambda tensor: False,  # type: ignore[attr-defined]
+            torch.Tensor.get_device: lambda tensor: 0 if tensor.is_meta else -1,
+            torch.Tensor.data_ptr: lambda tensor: recorder.address(tensor) if tensor.is_meta else tensor.data_ptr(),
+            torch.Tensor.cuda: _cuda,
+            torch.Tensor.type: _type,
+            torch.Tensor.pin_memory: lambda tensor, *args: tensor,
+            torch.Tensor.is_pinned: lambda tensor, *args: False,
+            torch.Tensor.record_stream: lambda tensor, stream: None,
+            torch.Tensor.__repr__: _repr,
+            torch.Tensor.__format__: lambda tensor, spec: _repr(tensor) if tensor.is_meta else format(tensor, spec),
+        }
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        handler = self.handlers.get(func)
+        if handler is not None:
+            return handler(*args, **kwargs)
+        if func is torch.device:
+            return func(*args, **kwargs)
+        if func in READS and any(_on_gpu(value) for value in args):
+            raise ReadsValues(READS[func])
+        return _guarded(func, args, kwargs)
+
+
+def _guarded(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    args, kwargs, on_gpu = lower(func, args, kwargs)
+    try:
+        if on_gpu and func in FROM_NUMBERS:
+            return _from_numbers(func, args, kwargs)
+        return func(*args, **kwargs)
+    except (RuntimeError, NotImplementedError) as error:
+        if _lacks_data(error):
+            name = getattr(func, "__name__", str(func))
+            raise ReadsValues(f"`{name}`") from error
+        raise
+
+
+def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
+    """The same call with "no data" wherever it names a CUDA device, and whether it names one."""
+    lowered = tuple(_lowered(value) for value in args)
+    named = {key: _lowered_device(value) if key == "device" else _lowered(value) for key, value in kwargs.items()}
+    if named.get("pin_memory"):
+        named.pop("pin_memory")
+    if func in default_device._device_constructors() and named.get("device") is None and _default_is_cuda():
+        named["device"] = META
+    if func is torch.Tensor.to and len(lowered) > 1 and type(lowered[1]) is int:
+        lowered = (lowered[0], META, *lowered[2:])
+    return lowered, named, any(value is META for value in (*lowered, *named.values()))
+
+
+def _lowered(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith("cuda"):
+        return META if torch.device(value) else value
+    if isinstance(value, torch.device) and value.type in ("cuda", "meta"):
+        return META
+    return value
+
+
+def _lowered_device(value: Any) -> Any:
+    return META if type(value) is int else _lowered(value)
+
+
+def _default_is_cuda() -> bool:
+    current = default_device.CURRENT_DEVICE
+    return current is not None and current.type == "cuda"
+
+
+def _from_numbers(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    if args and isinstance(args[0], torch.Tensor):
+        return func(*args, **kwargs)
+    if func in SIZED and _size_of(func, args, kwargs) > LITERAL_LIMIT:
+        return func(*args, **kwargs)
+    requires_grad = kwargs.pop("requires_grad", False)
+    host = func(*args, **(kwargs | {"device": "cpu"}))
+    return host.to(META).requires_grad_(requires_grad)
+
+
+def _size_of(func: Any, args: Any, kwargs: dict[str, Any]) -> int:
+    with _disable_current_modes():
+        return func(*args, **kwargs).numel()
+
+
+def _lacks_data(error: Exception) -> bool:
+    text = str(error)
+    return any(
+        phrase in text
+        for phrase in ("on meta tensors", "Meta tensors", "meta tensor", "data-dependent", "The register_meta function")
+    )
+
+
+def _on_gpu(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_meta
+
+
+def _device(tensor: torch.Tensor) -> torch.device:
+    return CUDA if tensor.is_meta else tensor.device
+
+
+def _cuda(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    return tensor if tensor.is_meta else tensor.to(META)
+
+
+def _type(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    if not args and not kwargs:
+        return tensor.type().replace("torch.meta", "torch.cuda")
+    if isinstance(args[0], str):
+        made = tensor.type(args[0].replace("torch.cuda", "torch"))
+        return made
+    return tensor.type(*args, **kwargs)
+
+
+def _repr(tensor: torch.Tensor, **kwargs: Any) -> str:
+    if not tensor.is_meta:
+        return repr(tensor)
+    return f"tensor(..., device='cuda:0', size={tuple(tensor.shape)}, dtype={tensor.dtype})"

@@ -1,0 +1,46 @@
+"""What a submission prints: kept, up to a limit, and away from the terminal of the grader."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Any
+
+LIMIT = 1 << 16
+
+
+class Output(io.TextIOBase):
+    """Stands in for sys.stdout and sys.stderr inside a `with`; keeps the first LIMIT characters."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._room = LIMIT
+        self._stack: contextlib.ExitStack | None = None
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keeps what still has room, and says that it took everything."""
+        if self._room > 0:
+            self._parts.append(text[: self._room])
+            self._room -= len(text)
+        return len(text)
+
+    def take(self) -> str:
+        """What was written since the last time."""
+        text, self._parts, self._room = "".join(self._parts), [], LIMIT
+        return text
+
+    def __enter__(self) -> Output:
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(contextlib.redirect_stdout(self))
+        self._stack.enter_context(contextlib.redirect_stderr(self))
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._stack is not None:
+            self._stack.close()
+        sys.__stdout__ and sys.__stdout__.flush()

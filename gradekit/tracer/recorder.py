@@ -1,0 +1,230 @@
+"""Storages and steps, in the order in which the host made them: what a Program is built from.
+
+Every tensor without data has a storage that this module knows by number. Steps made before the call (at import, or
+in an earlier call, by a submission that keeps a buffer) are kept apart: a program that uses such a storage begins
+with the steps that made it. What an earlier call computed from its own inputs is left out of them, so that no
+result can depend on an earlier call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradekit.program import Allocate, Choice, Kernel, Launch, Program, Source, Step, View
+
+ADDRESS_START = 0x7F00_0000_0000
+ALIGNMENT = 512
+"""Storages begin at multiples of this many bytes, as they do under CUDA's caching allocator."""
+
+
+@dataclass
+class Storage:
+    """What is known of one storage: its number, size in bytes, and the address that `data_ptr()` answers from."""
+
+    number: int
+    nbytes: int
+    address: int
+    keep: Any  # torch's storage object: alive, so that its identity is not given to another
+
+
+class Recorder:
+    """Numbers storages, collects steps, and builds the program of one call at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.steps: list[Step] = []
+        self.kernels: dict[str, Kernel] = {}
+        self._before: list[Step] = []
+        self._known: dict[int, Storage] = {}
+        self._inputs: dict[int, int] = {}
+        self._next_number = 0
+        self._next_address = ADDRESS_START
+
+    # --- storages ---------------------------------------------------------------------------------------------------
+
+    def storage(self, tensor: torch.Tensor) -> Storage:
+        """The storage of a tensor without data; one not seen before is recorded as allocated here."""
+        raw = raw_storage(tensor)
+        known = self._known.get(raw._cdata)
+        return known if known is not None else self._meet(raw)
+
+    def knows(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor's storage has been met before."""
+        return raw_storage(tensor)._cdata in self._known
+
+    def _meet(self, raw: Any) -> Storage:
+        storage = self._number(raw)
+        self.add(Allocate(storage.number, storage.nbytes, self.source()))
+        return storage
+
+    def _number(self, raw: Any) -> Storage:
+        nbytes = raw.nbytes()
+        storage = Storage(self._next_number, nbytes, self._next_address, raw)
+        self._next_number += 1
+        self._next_address += -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        self._known[raw._cdata] = storage
+        return storage
+
+    def view(self, tensor: torch.Tensor) -> View:
+        """The tensor as a view of its storage."""
+        with torch._C.DisableTorchFunction():
+            return View(
+                self.storage(tensor).number,
+                dtype_name(tensor.dtype),
+                tuple(tensor.shape),
+                tuple(tensor.stride()),
+                tensor.storage_offset(),
+            )
+
+    def address(self, tensor: torch.Tensor) -> int:
+        """What `tensor.data_ptr()` answers: honest about alignment and about which tensors overlap."""
+        with torch._C.DisableTorchFunction():
+            if tensor.numel() == 0:
+                return 0
+            return self.storage(tensor).address + tensor.storage_offset() * tensor.element_size()
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def add(self, step: Step) -> None:
+        """Appends a step to the program (or to the branch) that is being recorded."""
+        self.steps.append(step)
+
+    def source(self) -> Source | None:
+        """The innermost line of the submission that is executing now."""
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self.path:
+                return Source(frame.f_lineno, frame.f_code.co_name)
+            frame = frame.f_back
+        return None
+
+    @contextlib.contextmanager
+    def branch(self) -> Iterator[list[Step]]:
+        """Steps recorded inside go to the list that it gives, and nowhere else."""
+        outer, self.steps = self.steps, []
+        try:
+            yield self.steps
+        finally:
+            self.steps = outer
+
+    # --- one call ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A call begins: steps so far belong to what was before it."""
+        self._before.extend(self.steps)
+        self.steps, self.kernels, self._inputs = [], {}, {}
+
+    def input(self, tensor: torch.Tensor, number: int) -> None:
+        """Declares that `tensor` is an input whose storage the caller calls `number`."""
+        raw = raw_storage(tensor)
+        storage = self._known.get(raw._cdata) or self._number(raw)
+        self._inputs[storage.number] = number
+
+    def program(
+        self, inputs: Sequence[torch.Tensor], results: Sequence[Any], returned: str, kernels: dict[str, Kernel]
+    ) -> Program:
+        """The program of the call that began last; `results` are Views and Scalars, `kernels` all that are known."""
+        steps = [*self._prelude(results), *self.steps]
+        rename = self._renamer()
+        used = {launch.kernel for launch in every_launch(steps)}
+        return Program(
+            inputs=tuple(map_views(self.view(tensor), rename) for tensor in inputs),
+            storages={number: self._by_number(known).nbytes for known, number in self._inputs.items()},
+            steps=tuple(map_views(step, rename) for step in steps),
+            results=tuple(map_views(result, rename) for result in results),
+            returned=returned,
+            kernels={key: kernel for key, kernel in kernels.items() if key in used},
+            path=self.path,
+        )
+
+    def finish(self) -> None:
+        """The call is over: keeps the steps that made storages which are still alive, forgets the rest."""
+        tainted = set(self._inputs)
+        for step in self.steps:
+            touched = storages_of(step)
+            if touched & tainted:
+                tainted |= touched
+            else:
+                self._before.append(step)
+        self.steps, self._inputs = [], {}
+        self._forget_dead()
+
+    def _forget_dead(self) -> None:
+        count = getattr(torch._C, "_storage_Use_Count", None)
+        if count is None:
+            return
+        # one reference is the one in `keep`
+        self._known = {cdata: known for cdata, known in self._known.items() if count(cdata) > 1}
+        alive = {known.number for known in self._known.values()}
+        self._before = [step for step in self._before if storages_of(step) <= alive]
+
+    def _prelude(self, results: Sequence[Any]) -> list[Step]:
+        wanted = set().union(*map(storages_of, self.steps), *map(storages_of, results))
+        kept: list[Step] = []
+        for step in reversed(self._before):
+            touched = storages_of(step)
+            if touched & wanted:
+                wanted |= touched
+                kept.append(step)
+        return kept[::-1]
+
+    def _by_number(self, number: int) -> Storage:
+        return next(known for known in self._known.values() if known.number == number)
+
+    def _renamer(self) -> Callable[[int], int]:
+        names = dict(self._inputs)
+        first = max(names.values(), default=-1) + 1
+
+        def rename(number: int) -> int:
+            return names.setdefault(number, first + len(names) - len(self._inputs))
+
+        return rename
+
+
+def raw_storage(tensor: torch.Tensor) -> Any:
+    """torch's own storage object, whatever modes are active."""
+    with torch._C.DisableTorchFunction():
+        return tensor.untyped_storage()
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """torch's name of a dtype without "torch."."""
+    return str(dtype).removeprefix("torch.")
+
+
+def storages_of(value: Any) -> set[int]:
+    """The numbers of all storages that a step, view or list of them mentions."""
+    found: set[int] = set()
+    map_views(value, lambda number: found.add(number) or number)  # type: ignore[func-returns-value]
+    return found
+
+
+def map_views(value: Any, rename: Callable[[int], int]) -> Any:
+    """`value` with every storage number in it replaced."""
+    if isinstance(value, (View, Allocate)):
+        return dataclasses.replace(value, storage=rename(value.storage))
+    if isinstance(value, (tuple, list)):
+        return tuple(map_views(item, rename) for item in value)
+    if isinstance(value, dict):
+        return {key: map_views(item, rename) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, Source)):
+        names = [f.name for f in dataclasses.fields(value)]
+        return type(value)(**{name: map_views(getattr(value, name), rename) for name in names})
+    return value
+
+
+def every_launch(steps: Sequence[Step]) -> Iterator[Launch]:
+    """The launches of every branch."""
+    for step in steps:
+        if isinstance(step, Launch):
+            yield step
+        elif isinstance(step, Choice):
+            for option in step.options:
+                yield from every_launch(option)

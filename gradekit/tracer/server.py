@@ -1,0 +1,112 @@
+"""Imports torch and triton once, then forks a child for each submission.
+
+The parent speaks over one Unix socket: {"do": "fork"} comes with the descriptor of a socket for the new child, which
+is answered with its process id; {"do": "end", "pid": n} kills that child's process group, and is answered with how
+the child ended. When the parent goes, every child goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import signal
+import socket
+from typing import Any
+
+from gradekit.tracer import wire
+
+CONTROL_CAP = 1 << 16
+
+
+def serve(descriptor: int) -> None:
+    """Serves the socket that `descriptor` names until its other end closes."""
+    control = socket.socket(fileno=descriptor)
+    _warm_up()
+    wire.send(control, {"ok": "ready"})
+    children: set[int] = set()
+    try:
+        while True:
+            _answer(control, children)
+    except wire.WireError:
+        pass
+    finally:
+        for pid in children:
+            _end(pid)
+
+
+def _answer(control: socket.socket, children: set[int]) -> None:
+    request, descriptors = _receive(control)
+    if request["do"] == "fork":
+        pid = _fork(control, socket.socket(fileno=descriptors[0]), request["limits"])
+        children.add(pid)
+        wire.send(control, {"pid": pid})
+    else:
+        children.discard(request["pid"])
+        wire.send(control, {"status": _end(request["pid"])})
+
+
+def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The next request; the descriptors travel with one byte that goes before it."""
+    byte, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+    if not byte:
+        raise wire.Closed("end of stream")
+    return wire.receive(control, CONTROL_CAP), list(descriptors)
+
+
+def _fork(control: socket.socket, sock: socket.socket, limits: dict[str, int]) -> int:
+    pid = os.fork()
+    if pid:
+        sock.close()
+        return pid
+    status = 1
+    try:
+        control.close()
+        os.setsid()
+        _limit(limits)
+        from gradekit.tracer import child
+
+        child.serve(sock)
+        status = 0
+    finally:
+        os._exit(status)  # nothing of the server's may run in the child's end
+
+
+def _limit(limits: dict[str, int]) -> None:
+    """Memory is counted on top of what torch and triton map already. Namespaces and filesystem rules belong here too."""
+    memory = _mapped_bytes() + limits["memory_bytes"]
+    _lower(resource.RLIMIT_AS, memory)
+    _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
+    _lower(resource.RLIMIT_CORE, 0)
+
+
+def _lower(which: int, value: int) -> None:
+    _, hard = resource.getrlimit(which)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
+
+
+def _mapped_bytes() -> int:
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[0]) * resource.getpagesize()
+
+
+def _end(pid: int) -> int:
+    """Kills a child's process group; its wait status."""
+    with contextlib.suppress(ProcessLookupError):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
+def _warm_up() -> None:
+    """Everything that a child would do the same way: imports, and one small kernel through the compiler."""
+    from gradekit.tracer import child  # noqa: F401  (imports torch and triton)
+
+    gc.collect()
+    gc.freeze()  # so that collecting in a child does not copy these pages

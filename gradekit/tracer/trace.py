@@ -1,0 +1,135 @@
+"""One call of the entry function, on tensors without data, as a Program."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gradekit.program import Argument, Program, Scalar, View
+from gradekit.tracer.aten import Steps
+from gradekit.tracer.errors import Refusal, refusal
+from gradekit.tracer.kernels import Compiler
+from gradekit.tracer.loading import Loaded
+from gradekit.tracer.mask import CudaMask
+from gradekit.tracer.recorder import Recorder
+
+
+class Tracer:
+    """The modes and the recorder of one submission, and the calls that are traced with them."""
+
+    def __init__(self, path: str) -> None:
+        self.recorder = Recorder(path)
+        self.compiler = Compiler(self.recorder)
+        self.compiler.install()
+        self.steps = Steps(self.recorder)
+        self.mask = CudaMask(self.recorder)
+
+    def call(self, loaded: Loaded, entry: str, args: Sequence[Argument]) -> Program:
+        """The program of `entry(*args)`.
+
+        Raises:
+            Refusal: there is no such function, it does not take these arguments, or it fails.
+        """
+        function = find_entry(loaded, entry, len(args))
+        inputs, values = self._begin(args)
+        try:
+            with self.mask, self.steps:
+                result = function(*values)
+            return self._program(inputs, result)
+        except BaseException as error:
+            raise refusal(error, loaded.path, f"in {entry}") from None
+        finally:
+            self.recorder.finish()
+
+    def _begin(self, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
+        self.recorder.begin()
+        values = make_arguments(args)
+        inputs = []
+        for arg, value in zip(args, values, strict=True):
+            if isinstance(arg, View):
+                self.recorder.input(value, arg.storage)
+                inputs.append(value)
+        return inputs, values
+
+    def _program(self, inputs: Sequence[torch.Tensor], result: Any) -> Program:
+        kind, results = self._results(result)
+        return self.recorder.program(inputs, results, kind, self.compiler.kernels)
+
+    def _results(self, result: Any) -> tuple[str, list[Argument]]:
+        if result is None:
+            return "none", []
+        if isinstance(result, torch.Tensor):
+            return ("tensor", [self.recorder.view(result)]) if result.is_meta else ("cpu tensor", [])
+        if isinstance(result, (bool, int, float)):
+            return type(result).__name__, [Scalar(result)]
+        if isinstance(result, (tuple, list)):
+            parts = [self._results(item) for item in result]
+            return "tuple", [found[0] if found else Scalar(None) for _, found in parts]
+        return type(result).__name__, []
+
+
+def find_entry(loaded: Loaded, entry: str, count: int) -> Any:
+    """The submission's function of that name, if it takes `count` arguments.
+
+    Raises:
+        Refusal: missing-entry or wrong-arity.
+    """
+    function = vars(loaded.module).get(entry)
+    if function is None:
+        raise Refusal("missing-entry", _missing(loaded, entry))
+    if not callable(function):
+        raise Refusal("missing-entry", f"`{entry}` is a {type(function).__name__}, not a function.")
+    _check_arity(function, entry, count)
+    return function
+
+
+def _missing(loaded: Loaded, entry: str) -> str:
+    if entry in loaded.missing:
+        return f"There is no `{entry}`: {loaded.missing[entry]}."
+    near = difflib.get_close_matches(entry, loaded.functions(), n=3, cutoff=0.5)
+    names = " or ".join(f"`{name}`" for name in near)
+    return f"There is no function `{entry}` in the submission." + (f" Did you mean {names}?" if near else "")
+
+
+def _check_arity(function: Any, entry: str, count: int) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        line = code.co_firstlineno if code is not None else None
+        raise Refusal(
+            "wrong-arity", f"`{entry}{signature}` cannot be called with {count} arguments: {error}.", line
+        ) from None
+
+
+def make_arguments(args: Sequence[Argument]) -> list[Any]:
+    """Tensors without data for views (equal storage numbers share one), plain values for scalars."""
+    sizes: dict[int, int] = {}
+    for arg in args:
+        if isinstance(arg, View):
+            sizes[arg.storage] = max(sizes.get(arg.storage, 0), extent(arg))
+    storages = {number: torch.empty(size, dtype=torch.uint8, device="meta") for number, size in sizes.items()}
+    return [_tensor(arg, storages) if isinstance(arg, View) else arg.value for arg in args]  # type: ignore[union-attr]
+
+
+def extent(view: View) -> int:
+    """The bytes of the smallest storage that holds the view."""
+    itemsize = getattr(torch, view.dtype).itemsize
+    if 0 in view.shape:
+        return view.offset * itemsize
+    last = sum((size - 1) * stride for size, stride in zip(view.shape, view.stride, strict=True))
+    return (view.offset + last + 1) * itemsize
+
+
+def _tensor(view: View, storages: dict[int, torch.Tensor]) -> torch.Tensor:
+    storage = storages[view.storage].untyped_storage()
+    empty = torch.empty(0, dtype=getattr(torch, view.dtype), device="meta")
+    return empty.set_(storage, view.offset, view.shape, view.stride)

@@ -1,0 +1,51 @@
+"""What differs between Triton 3.6 and 3.9, and which of Triton's private names the tracer relies on: all of it here."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import triton
+from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import ASTSource, make_backend
+from triton.runtime.jit import JITFunction
+
+TARGET = GPUTarget("cuda", 90, 32)
+"""The GPU that submissions see: Hopper, the oldest on which every construct of the front end is accepted."""
+
+VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
+
+
+def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], Any]:
+    """Compiles `source` as far as the ttir passes: the module's text with locations, the types of the arguments that
+    its function takes, and the backend's parsed options.
+
+    Raises:
+        triton.CompilationError: the front end refuses the kernel.
+        RuntimeError: a pass or the verifier does; what MLIR says goes to the standard error descriptor.
+    """
+    backend = make_backend(TARGET)
+    parsed = backend.parse_options(dict(options))
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    generators = backend.get_codegen_implementation(parsed)
+    module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), context)
+    module = _ttir_passes(backend, module, parsed)
+    entry = module.get_function(module.get_entry_func_name())
+    return str(module), [str(kind) for kind in module.get_function_signature(entry)], parsed
+
+
+def _ttir_passes(backend: Any, module: Any, options: Any) -> Any:
+    if len(inspect.signature(backend.make_ttir).parameters) == 4:
+        return backend.make_ttir(module, {}, options, TARGET.arch)
+    return backend.make_ttir(module, {}, options)
+
+
+def definition_line(function: JITFunction) -> int:
+    """The 1-based line of the file on which the function's `def` stands (decorators come before it)."""
+    for offset, text in enumerate(function.raw_src):
+        if text.lstrip().startswith("def "):
+            return function.starting_line_number + offset
+    return function.starting_line_number
