@@ -1,0 +1,129 @@
+"""Diagnoses that rest on which of a check's examples passed and which failed: what do the failures have in common?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+
+from gradekit.findings import Cause
+from gradekit.judge.evidence import Diagnosis, Evidence, Example, is_power_of_two
+
+ENOUGH = 3
+"""So many different examples on each side make a pattern."""
+
+_HALF = ("float16", "bfloat16")
+
+
+def separates(evidence: Evidence, property_: Callable[[Example], bool], enough: int = ENOUGH) -> bool:
+    """Whether every failed example has the property and no passed one, with `enough` different ones on each side."""
+    failed, passed = _distinct(evidence.failed), _distinct(evidence.passed)
+    if min(len(failed), len(passed)) < enough:
+        return False
+    return all(map(property_, failed)) and not any(map(property_, passed))
+
+
+def _distinct(examples: Iterable[Example]) -> list[Example]:
+    return list({e.inputs: e for e in examples if e.specs}.values())
+
+
+def ignores_strides(evidence: Evidence) -> Diagnosis | None:
+    """Wrong whenever one of the inputs, always the same, is not contiguous, and right whenever it is."""
+    for position, spec in enumerate(evidence.specs):
+        if not spec.is_contiguous and separates(evidence, _is_strided(position)):
+            name = evidence.name(position)
+            return Diagnosis(
+                Cause.IGNORES_STRIDES,
+                f"The kernel is right whenever {name} is contiguous, and wrong whenever it is not "
+                f"(here: strides {spec.stride} for shape {list(spec.shape)}). Does it use every stride of {name}?",
+            )
+    return None
+
+
+def strides_separate(evidence: Evidence, positions: tuple[int, ...]) -> bool:
+    """Whether two or more examples passed with these inputs contiguous, and none failed so: for a proof's support."""
+
+    def strided(example: Example) -> bool:
+        return any(_is_strided(p)(example) for p in positions)
+
+    plain = [e for e in _distinct(evidence.passed) if not strided(e)]
+    return len(plain) >= 2 and all(map(strided, _distinct(evidence.failed)))
+
+
+def _is_strided(position: int) -> Callable[[Example], bool]:
+    return lambda example: position < len(example.specs) and not example.specs[position].is_contiguous
+
+
+def right_for_powers_of_two(evidence: Evidence) -> Diagnosis | None:
+    """Wrong whenever the last dimension is no power of two, so that a block has lanes beyond it."""
+    if not evidence.specs or not separates(evidence, _has_partial_block):
+        return None
+    wide = {_columns(e) for e in evidence.passed if _columns(e) > 1}
+    if len(wide) < 2:
+        return None
+    return Diagnosis(
+        Cause.MISSING_MASK,
+        f"Right for every row length that is a power of two, and wrong for all others (here {_columns(evidence)}): "
+        "the lanes past the end of a row take part. Mask the load, and give it an `other` that does not change the "
+        "result (0 for a sum, -inf for a maximum or before exp).",
+    )
+
+
+def _columns(example: Example | Evidence) -> int:
+    shape = example.specs[0].shape
+    return shape[-1] if shape else 1
+
+
+def _has_partial_block(example: Example) -> bool:
+    return not is_power_of_two(_columns(example))
+
+
+def rounds_on_the_way(evidence: Evidence) -> Diagnosis | None:
+    """Small errors in half precision only, and only in the larger examples: sums are kept in half precision."""
+    if not evidence.specs or not _errors_are_small(evidence):
+        return None
+    dtype, short = evidence.specs[0].dtype, [e for e in evidence.passed if e.specs and e.specs[0].dtype in _HALF]
+    wide = [e for e in evidence.passed if e.specs and e.specs[0].dtype == "float32"]
+    failed = _distinct(evidence.failed)
+    if dtype not in _HALF or len(failed) < ENOUGH or any(e.specs[0].dtype not in _HALF for e in failed):
+        return None
+    least = min(map(_length, failed))
+    if len(short) < ENOUGH or max(map(_length, short)) >= least or not any(_length(e) >= least for e in wide):
+        return None
+    return Diagnosis(
+        Cause.LOW_PRECISION,
+        f"The errors are small, and appear only in half precision and from {least} terms on, while float32 is right: "
+        f"sums are kept in {dtype}. Accumulate in float32, and convert at the end.",
+    )
+
+
+def _length(example: Example) -> int:
+    """The largest dimension of the first input: no sum over it is longer."""
+    return max((1, *example.specs[0].shape))
+
+
+def _errors_are_small(evidence: Evidence) -> bool:
+    comparison = evidence.comparison
+    if comparison is None or not bool(comparison.value.double().isfinite().all()):
+        return False
+    exact = comparison.reference.exact.double()
+    error = (comparison.value.double() - exact).abs().max()
+    return bool(error <= 0.05 * exact.abs().max()) and bool(torch.isfinite(exact).all())
+
+
+def one_dtype(evidence: Evidence) -> Diagnosis | None:
+    """Wrong for one dtype of the first input, right for the others."""
+    if not evidence.specs:
+        return None
+    dtype = evidence.specs[0].dtype
+    if not separates(evidence, lambda e: e.specs[0].dtype == dtype):
+        return None
+    others = sorted({e.specs[0].dtype for e in evidence.passed if e.specs})
+    cause = Cause.LOW_PRECISION if _errors_are_small(evidence) and dtype in _HALF else evidence.failure.cause
+    return Diagnosis(cause, f"Right for {_listed(others)}, and wrong for {dtype} whatever the shape.")
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+

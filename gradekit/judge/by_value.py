@@ -1,0 +1,261 @@
+"""Diagnoses that rest on the wrong result itself: a hypothesis about the bug must reproduce it element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from gradekit.findings import Cause
+from gradekit.judge import ttir_text
+from gradekit.judge.by_history import strides_separate
+from gradekit.judge.compare import Comparison
+from gradekit.judge.evidence import Diagnosis, Evidence, explained, is_power_of_two, same, varied
+from gradekit.strategies import Input, row_major
+
+# --- strides ---------------------------------------------------------------------------------------------------------
+
+
+def ignores_strides(evidence: Evidence) -> Diagnosis | None:
+    """The result is exactly what comes of reading an input with other strides than its own."""
+    comparison = evidence.comparison
+    if comparison is None or len(evidence.specs) != len(comparison.reference.inputs):
+        return None
+    for positions, ignored in _stride_hypotheses(evidence.specs):
+        others = list(comparison.reference.inputs)
+        for position in positions:
+            others[position] = _misread(evidence.specs[position], ignored)
+        elements = explained(comparison, others)
+        if elements is not None and (elements > 1 or strides_separate(evidence, positions)):
+            return Diagnosis(Cause.IGNORES_STRIDES, _stride_sentence(evidence, positions, ignored))
+    return None
+
+
+def _stride_hypotheses(specs: tuple[Input, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
+    strided = tuple(p for p, s in enumerate(specs) if not s.is_contiguous)
+    groups = [(p,) for p in strided] + ([strided] if len(strided) > 1 else [])
+    yield from ((group, ignored) for ignored in ("all", "last") for group in groups)
+
+
+def _misread(spec: Input, ignored: str) -> torch.Tensor:
+    """The tensor as a kernel sees it that takes it for contiguous, or only its last stride for 1; NaN past its end."""
+    stride = row_major(spec.shape) if ignored == "all" else (*spec.stride[:-1], 1)
+    wrong = Input(spec.dtype, spec.shape, stride, spec.offset)
+    tensor = spec.tensor()
+    storage = torch.full((max(wrong.storage_size, spec.storage_size),), _nothing(tensor.dtype), dtype=tensor.dtype)
+    storage[: spec.storage_size] = tensor.as_strided((spec.storage_size,), (1,), 0)
+    return storage.as_strided(spec.shape, stride, spec.offset)
+
+
+def _nothing(dtype: torch.dtype) -> float | int:
+    return math.nan if dtype.is_floating_point else -1  # all bits set, as memory that nobody has written
+
+
+def _stride_sentence(evidence: Evidence, positions: tuple[int, ...], ignored: str) -> str:
+    names = " and ".join(evidence.name(p) for p in positions)
+    spec = evidence.specs[positions[0]]
+    what = "the strides" if ignored == "all" else "the last stride"
+    as_if = "as if it were contiguous" if ignored == "all" else "as if neighbours in a row were neighbours in memory"
+    return (
+        f"The kernel ignores {what} of {names}: the result is what comes of reading it {as_if}, "
+        f"but its strides are {spec.stride} for shape {list(spec.shape)}."
+    )
+
+
+# --- the whole result is something else ------------------------------------------------------------------------------
+
+
+def all_zeros(evidence: Evidence) -> Diagnosis | None:
+    """Every element is 0, and two or more must not be."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.wrong_count < 2 or bool((comparison.value != 0).any()):
+        return None
+    return Diagnosis(Cause.ALL_ZEROS, "The result is all zeros: does the kernel store what it computes?")
+
+
+def unchanged_input(evidence: Evidence) -> Diagnosis | None:
+    """The result has the very elements of an input."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.wrong_count < 2 or not varied(comparison.value):
+        return None
+    for position, tensor in enumerate(comparison.reference.inputs):
+        if tensor.shape == comparison.value.shape and bool(same(comparison.value, tensor.to(comparison.value)).all()):
+            name = evidence.name(position) if position < len(evidence.specs) else f"input {position + 1}"
+            return Diagnosis(Cause.UNCHANGED_INPUT, f"The result equals {name}: it comes back as it was loaded.")
+    return None
+
+
+def transposed(evidence: Evidence) -> Diagnosis | None:
+    """A square result is the right one with rows and columns swapped."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.wrong.dim() != 2 or comparison.wrong_count < 4:
+        return None
+    exact = comparison.reference.exact.double().T
+    if exact.shape != comparison.wrong.shape or not _right_if(comparison, exact):
+        return None
+    return Diagnosis(Cause.WRONG_VALUES, "The result is transposed: rows and columns are swapped where it is stored.")
+
+
+def _right_if(comparison: Comparison, exact: torch.Tensor) -> bool:
+    allowance = comparison.reference.allowance
+    other = allowance.T if allowance.dim() == 2 and allowance.shape == exact.shape else allowance
+    return bool(same(comparison.value.double(), exact, torch.maximum(allowance, other)).all())
+
+
+def shifted(evidence: Evidence) -> Diagnosis | None:
+    """Every element holds the value that belongs some places before or after it: by one, by a block, by a row."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.wrong_count < 4:
+        return None
+    for shift in _shifts(comparison.wrong):
+        if _is_shifted(comparison, shift):
+            places = "one place" if abs(shift) == 1 else f"{abs(shift)} places"
+            side = "before" if shift > 0 else "after"
+            return Diagnosis(
+                Cause.WRONG_VALUES,
+                f"The result is shifted: every element holds the value that belongs {places} {side} it. "
+                "Look at how the offsets are computed.",
+            )
+    return None
+
+
+def _shifts(wrong: torch.Tensor) -> list[int]:
+    row = wrong.shape[-1] if wrong.dim() > 1 else 1
+    sizes = sorted({1, row} | {1 << k for k in range(13)})
+    return [s for size in sizes for s in (size, -size) if wrong.numel() - size >= 8]
+
+
+def _is_shifted(comparison: Comparison, shift: int) -> bool:
+    value, exact = comparison.value.double().flatten(), comparison.reference.exact.double().flatten()
+    allowance, wrong = comparison.reference.allowance.flatten(), comparison.wrong.flatten()
+    here, there = (slice(shift, None), slice(None, -shift)) if shift > 0 else (slice(None, shift), slice(-shift, None))
+    held = same(value[here], exact[there], allowance[there])
+    return bool(held.all()) and int(wrong[here].sum()) >= 4 and varied(exact[there])
+
+
+def one_factor(evidence: Evidence) -> Diagnosis | None:
+    """The result, or each row of it, is the right one times a factor."""
+    comparison = evidence.comparison
+    factors = _row_factors(comparison) if comparison is not None else None
+    if factors is None:
+        return None
+    first = f"{factors[0].item():.4g}"
+    if bool(((factors - factors[0]).abs() <= 1e-3 * factors[0].abs()).all()):
+        return Diagnosis(Cause.WRONG_VALUES, f"Every element is {first} times what it must be.")
+    return Diagnosis(
+        Cause.WRONG_VALUES,
+        f"Within a row all elements are off by the same factor, another one for each row (in the first row {first}): "
+        "what is computed once for a row, a sum or a scale, is wrong. Do lanes past the end of the row count in it?",
+    )
+
+
+def _row_factors(comparison: Comparison) -> torch.Tensor | None:
+    """result / exact for each row, where that is one number for all of its three or more different elements."""
+    if comparison.wrong.dim() == 0 or comparison.wrong.shape[-1] < 3 or not comparison.actual.is_floating_point():
+        return None
+    value, exact, allowance = (
+        t.double().reshape(-1, t.shape[-1])
+        for t in (comparison.value, comparison.reference.exact, comparison.reference.allowance)
+    )
+    top = exact.abs().argmax(1, keepdim=True)
+    factors = value.gather(1, top) / exact.gather(1, top)
+    told = ((exact.abs() > 100 * allowance).sum(1) >= 3) & ((exact - exact[:, :1]).abs() > 100 * allowance).any(1)
+    if not bool(told.all() & factors.isfinite().all() & (factors != 0).all()):
+        return None
+    fits = (value - factors * exact).abs() <= 2 * factors.abs().clamp(min=1) * allowance
+    return factors.flatten() if bool(fits.all()) else None
+
+
+def only_the_first(evidence: Evidence) -> Diagnosis | None:
+    """Everything up to some row or power of two is right, everything after it wrong."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.wrong.dim() == 0:
+        return None
+    wrong, columns = comparison.wrong.flatten(), comparison.wrong.shape[-1]
+    right = len(wrong) - comparison.wrong_count
+    if min(right, comparison.wrong_count) < 4 or bool(wrong[:right].any()):
+        return None
+    if comparison.wrong.dim() == 2 and right % columns == 0:
+        what = f"first {right // columns} of {len(wrong) // columns} rows are" if right > columns else "first row is"
+    elif is_power_of_two(right):
+        what = f"first {right} of {len(wrong)} elements are"
+    else:
+        return None
+    return Diagnosis(
+        Cause.WRONG_VALUES,
+        f"Only the {what} right, and all after that wrong: look at what a program of the grid after the first does.",
+    )
+
+
+# --- precision and overflow ------------------------------------------------------------------------------------------
+
+EXP_LIMIT = math.log(torch.finfo(torch.float32).max)  # 88.7: exp of more is infinite in float32
+_EXP_MARGIN = 10.0  # a sum of many large exponentials overflows before each of them does
+
+
+def overflow(evidence: Evidence) -> Diagnosis | None:
+    """NaN or infinity in exactly those rows whose numbers are too large (or all too small) for exp in float32."""
+    comparison = evidence.comparison
+    if comparison is None or evidence.program is None or not ttir_text.uses(evidence.program, "math.exp"):
+        return None
+    x = comparison.reference.inputs[0].double() if comparison.reference.inputs else torch.zeros(())
+    finite_but_wrong = comparison.wrong & comparison.value.isfinite()
+    if x.dim() == 0 or x.shape != comparison.wrong.shape or bool(finite_but_wrong.any()):
+        return None
+    top, bad = x.amax(-1), comparison.wrong.any(-1)
+    surely, possibly = top.abs() > EXP_LIMIT + _EXP_MARGIN + 6, top.abs() > EXP_LIMIT - _EXP_MARGIN
+    if bool((surely & ~bad).any() | (bad & ~possibly).any()) or not _seen_right(bad, evidence):
+        return None
+    worst = top[bad].abs().max().item()
+    return Diagnosis(
+        Cause.OVERFLOW,
+        f"Subtract the row's maximum before exp: exp overflows float32 above 88.7 (and is 0 below -104), and a row "
+        f"here has a maximum of size {worst:.4g}.",
+    )
+
+
+def _seen_right(bad: torch.Tensor, evidence: Evidence) -> bool:
+    """Whether some row, here or in an earlier example, is right: else it may be anything that makes NaN."""
+    return not bool(bad.all()) or any(e.specs and e.specs[0].profile != "large" for e in evidence.passed)
+
+
+def rounded_result(evidence: Evidence) -> Diagnosis | None:
+    """Every element of a float32 result is a number that a narrower dtype holds, and close to the right one."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.actual.dtype != torch.float32 or comparison.wrong_count < 4:
+        return None
+    for narrow in (torch.bfloat16, torch.float16):
+        if _held_by(comparison, narrow):
+            name = str(narrow).removeprefix("torch.")
+            return Diagnosis(
+                Cause.LOW_PRECISION,
+                f"Every element of the result is rounded to {name}: it has only the digits that {name} holds. "
+                "Keep float32 all the way.",
+            )
+    return None
+
+
+def _held_by(comparison: Comparison, narrow: torch.dtype) -> bool:
+    value, exact = comparison.actual, comparison.reference.exact
+    info = torch.finfo(narrow)
+    close = (value.double() - exact).abs() <= 2 * info.eps * exact.abs() + info.tiny + comparison.reference.allowance
+    held = value.to(narrow).float() == value
+    return bool(held.all() and close.all()) and varied(value)
+
+
+def rounded_inputs(evidence: Evidence) -> Diagnosis | None:
+    """The result is exactly what comes of rounding the float32 inputs to a narrower dtype first."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.wrong_count < 3:
+        return None
+    for narrow in (torch.bfloat16, torch.float16):
+        others = [t.to(narrow).to(t.dtype) if t.dtype == torch.float32 else t for t in comparison.reference.inputs]
+        elements = explained(comparison, others)
+        if elements is not None and elements >= 3:
+            name = str(narrow).removeprefix("torch.")
+            return Diagnosis(
+                Cause.LOW_PRECISION,
+                f"The result is what comes of rounding the float32 inputs to {name} first. Compute in float32.",
+            )
+    return None

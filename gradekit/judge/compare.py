@@ -1,0 +1,242 @@
+"""Whether a result is right, and in which way it is not: shape, dtype, NaN, infinities and values are told apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from gradekit.findings import Cause, Finding
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Reference
+
+_STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
+"""Findings after which a run has no result worth comparing."""
+
+
+def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None:
+    """Raise unless `actual` (an observation, a tensor or several) is `expected` within its allowance.
+
+    Raises:
+        Failure: wrong type, shape, dtype, NaN or values, or a run that was stopped; with the evidence.
+    """
+    wanted = [expected] if isinstance(expected, Reference) else list(expected)
+    _assert_finished(getattr(actual, "findings", ()))
+    for number, (result, reference) in enumerate(zip(_results(actual, wanted), wanted, strict=True)):
+        what = "the result" if len(wanted) == 1 else f"result {number}"
+        _assert_same_form(result, reference, what)
+        comparison = Comparison(result, reference)
+        if comparison.wrong_count:
+            raise _failure(comparison, what)
+
+
+def _assert_finished(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        if finding.cause in _STOPPED:
+            raise Failure(finding.cause, finding.message, line=finding.line, facts=dict(finding.facts))
+
+
+def _results(actual: Any, wanted: list[Reference]) -> list[Any]:
+    mutate = getattr(actual, "mutate", None)
+    if mutate is not None:
+        return list(mutate([reference.rounded for reference in wanted]))
+    results = getattr(actual, "results", actual)
+    results = list(results) if isinstance(results, (list, tuple)) else [results]
+    if len(results) != len(wanted):
+        raise Failure(Cause.WRONG_TYPE, f"{len(results)} results came back where {len(wanted)} must.")
+    return results
+
+
+def _assert_same_form(result: Any, reference: Reference, what: str) -> None:
+    native = reference.native
+    if not isinstance(result, torch.Tensor):
+        hint = ". Is there a return at the end?" if result is None else "."
+        raise Failure(Cause.WRONG_TYPE, f"{_upper(what)} must be a tensor, and is {_type(result)}{hint}")
+    if result.shape != native.shape:
+        facts = {"shape": list(result.shape), "expected_shape": list(native.shape)}
+        raise Failure(
+            Cause.WRONG_SHAPE,
+            f"{_upper(what)} has shape {list(result.shape)}, and must have {list(native.shape)}.",
+            facts=facts,
+        )
+    if result.dtype != native.dtype:
+        names = {"dtype": _name(result.dtype), "expected_dtype": _name(native.dtype)}
+        raise Failure(
+            Cause.WRONG_DTYPE,
+            f"{_upper(what)} is {_name(result.dtype)}, and must be {_name(native.dtype)}.",
+            facts=names,
+        )
+
+
+def _type(value: Any) -> str:
+    return "None" if value is None else f"of Python's type {type(value).__name__}"
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+# --- element by element ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A result of the right form beside its reference: which elements are wrong, and by how much."""
+
+    actual: torch.Tensor
+    reference: Reference
+
+    @cached_property
+    def value(self) -> torch.Tensor:
+        """The result in float64 (for integers: as it is)."""
+        return self.actual.detach().double() if self.actual.is_floating_point() else self.actual
+
+    @cached_property
+    def wrong(self) -> torch.Tensor:
+        """True where an element is wrong, in the shape of the result."""
+        if not self.actual.is_floating_point():
+            return self.actual != self.reference.native
+        return ~(self._close | self._same_special | self._overflowed_rightly)
+
+    @cached_property
+    def wrong_count(self) -> int:
+        """How many elements are wrong."""
+        return int(self.wrong.sum())
+
+    @cached_property
+    def nan(self) -> torch.Tensor:
+        """True where the result is NaN and must not be."""
+        return self.wrong & self.value.isnan()
+
+    @cached_property
+    def inf(self) -> torch.Tensor:
+        """True where the result is infinite and must not be."""
+        return self.wrong & self.value.isinf()
+
+    @cached_property
+    def error(self) -> torch.Tensor:
+        """|result - exact| in units of the allowance, float64; infinite where either is not finite."""
+        size = (self.value.double() - self.reference.exact.double()).abs() / self.reference.allowance
+        return torch.where(self.wrong, size.nan_to_num(math.inf, math.inf), size.nan_to_num(0.0, 0.0))
+
+    @property
+    def _close(self) -> torch.Tensor:
+        return (self.value - self.reference.exact).abs() <= self.reference.allowance  # False for NaN and inf - inf
+
+    @property
+    def _same_special(self) -> torch.Tensor:
+        # Where torch itself overflows on the way, its infinity or NaN is right, and so is a finite exact result.
+        native, exact = self.reference.native.double(), self.reference.exact
+        same = (self.value == exact) | ((self.value == native) & native.isinf())
+        return same | (self.value.isnan() & (native.isnan() | exact.isnan()))
+
+    @property
+    def _overflowed_rightly(self) -> torch.Tensor:
+        limit = torch.finfo(self.actual.dtype).max - self.reference.allowance
+        exact = self.reference.exact
+        return self.value.isinf() & (exact.abs() >= limit) & (self.value.sign() == exact.sign())
+
+
+def _failure(comparison: Comparison, what: str) -> Failure:
+    cause = Cause.NAN if bool(comparison.nan.any()) else Cause.WRONG_VALUES
+    facts = summary(comparison)
+    native = comparison.reference.native
+    where = f"At shape {list(native.shape)}, {_name(native.dtype)}"
+    sentences = [f"{where}: {_count(facts, what)}, {_first(facts)}.", _worst(facts), _extent(facts)]
+    return Failure(cause, " ".join(s for s in sentences if s), facts=facts, comparison=comparison)
+
+
+def summary(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as facts for a report, JSON-codable; numbers that may be NaN or infinite are strings.
+
+    `along` says for each dimension how many of its indices have a wrong element, and the first and the last of them.
+    """
+    wrong, first = comparison.wrong, _index(comparison.wrong.flatten().to(torch.uint8).argmax(), comparison)
+    worst = _index(comparison.error.flatten().argmax(), comparison)
+    return {
+        "wrong": comparison.wrong_count,
+        "total": wrong.numel(),
+        "nan": int(comparison.nan.sum()),
+        "inf": int(comparison.inf.sum()),
+        "first": _element(comparison, first),
+        "worst": _element(comparison, worst),
+        "along": [_along(wrong, dim) for dim in range(wrong.dim())],
+    }
+
+
+def _index(flat: torch.Tensor, comparison: Comparison) -> tuple[int, ...]:
+    return tuple(int(i) for i in torch.unravel_index(flat, comparison.wrong.shape)) if comparison.wrong.dim() else ()
+
+
+def _element(comparison: Comparison, index: tuple[int, ...]) -> dict[str, Any]:
+    return {
+        "index": list(index),
+        "got": show(comparison.actual[index]),
+        "expected": show(comparison.reference.rounded[index]),
+        "allowed": show(comparison.reference.allowance[index]),
+        "in_allowances": f"{comparison.error[index].item():.3g}",
+    }
+
+
+def _along(wrong: torch.Tensor, dim: int) -> dict[str, int]:
+    hit = wrong.movedim(dim, 0).flatten(1).any(1) if wrong.dim() > 1 else wrong
+    where = hit.nonzero().flatten()
+    return {"indices": len(where), "of": len(hit), "first": int(where[0]), "last": int(where[-1])}
+
+
+def show(value: torch.Tensor) -> str:
+    """One element in few digits: "0.03125", "-inf", "7"."""
+    number = value.item()
+    return f"{number:.6g}" if isinstance(number, float) else str(number)
+
+
+def _count(facts: dict[str, Any], what: str) -> str:
+    kind = "wrong"
+    for special, name in (("inf", "infinite"), ("nan", "NaN")):
+        if facts[special]:
+            every = facts[special] == facts["wrong"]
+            kind = f"{name} and must not be" if every else f"wrong, {facts[special]} of them {name}"
+    whose = "" if what == "the result" else f" of {what}"
+    return f"{facts['wrong']} of {facts['total']} elements{whose} {'is' if facts['wrong'] == 1 else 'are'} {kind}"
+
+
+def _first(facts: dict[str, Any]) -> str:
+    first = facts["first"]
+    place = f"first at {first['index']}: " if first["index"] else ""
+    return f"{place}got {first['got']}, expected {first['expected']}"
+
+
+def _worst(facts: dict[str, Any]) -> str:
+    worst = facts["worst"]
+    if worst["index"] == facts["first"]["index"] or worst["in_allowances"] == "inf" or worst["allowed"] == "0":
+        return ""
+    return (
+        f"The worst is at {worst['index']}: got {worst['got']}, expected {worst['expected']}, "
+        f"off by {worst['in_allowances']} times what rounding allows."
+    )
+
+
+def _extent(facts: dict[str, Any]) -> str:
+    """Where the wrong elements are, if they are confined to some rows or columns."""
+    rank = len(facts["along"])
+    names = ("row", "column") if rank == 2 else [f"index of dimension {d}" for d in range(rank)]
+    parts = [_confined(along, name) for along, name in zip(facts["along"], names, strict=True)]
+    parts = [p for p in parts if p and rank > 1]
+    return f"All wrong elements are in {' and '.join(parts)}." if parts and facts["wrong"] > 1 else ""
+
+
+def _confined(along: dict[str, int], name: str) -> str:
+    count, first, last = along["indices"], along["first"], along["last"]
+    if count == along["of"] or count != last - first + 1:
+        return ""
+    if last == along["of"] - 1:
+        return f"the last {name}" if count == 1 else f"the last {count} {name}s"
+    return f"{name} {first}" if count == 1 else f"{name}s {first} to {last}"

@@ -1,0 +1,65 @@
+"""From evidence to the sentence that a tutor would say, or to silence where the evidence is not clear.
+
+Every rule is a function from `Evidence` to a `Diagnosis` or None. A rule speaks only if what it says follows from
+what was seen; each has a test in which it speaks and one, a near miss, in which it must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradekit.findings import Cause
+from gradekit.judge import by_finding, by_history, by_value
+from gradekit.judge.evidence import Diagnosis, Evidence, Example
+from gradekit.judge.failure import Failure
+
+_SETTLED = (
+    Cause.WRONG_TYPE, Cause.WRONG_SHAPE, Cause.WRONG_DTYPE, Cause.TOO_MANY_LAUNCHES, Cause.TOO_MANY_BYTES,
+    Cause.TOO_MUCH_MEMORY, Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT,
+)  # fmt: skip
+"""Causes whose message already says all."""
+
+RULES = (
+    by_value.ignores_strides,
+    by_history.ignores_strides,
+    by_finding.missing_mask,
+    by_finding.unwritten,
+    by_value.all_zeros,
+    by_value.unchanged_input,
+    by_value.overflow,
+    by_value.rounded_result,
+    by_value.rounded_inputs,
+    by_value.transposed,
+    by_value.shifted,
+    by_history.right_for_powers_of_two,
+    by_value.one_factor,
+    by_value.only_the_first,
+    by_history.rounds_on_the_way,
+    by_history.one_dtype,
+)
+"""In the order in which they are asked: proofs by computation first, circumstantial evidence last."""
+
+
+def diagnose(
+    failure: Failure, observation: Any = None, inputs: Sequence[Any] = (), history: Sequence[Example] = ()
+) -> Diagnosis | None:
+    """Why the submission fails, or None.
+
+    Args:
+        failure: what a judge's assertion raised.
+        observation: the run that it was about (see `Observed`), if there was one.
+        inputs: the arguments of the call, in order; `Input` specs tell most. By default the observation's.
+        history: earlier examples of the same check.
+    """
+    if failure.cause in _SETTLED:
+        return None
+    evidence = Evidence(
+        failure,
+        tuple(inputs or getattr(observation, "inputs", ())),
+        tuple(getattr(observation, "findings", ())),
+        getattr(observation, "program", None),
+        tuple(getattr(observation, "results", None) or ()),
+        tuple(history),
+    )
+    return next((found for found in (rule(evidence) for rule in RULES) if found), None)

@@ -1,0 +1,102 @@
+"""What a diagnosis may rest on: one failure with its observation, and the earlier examples of the same check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from gradekit.findings import Cause, Finding
+from gradekit.judge.compare import Comparison
+from gradekit.judge.failure import Failure
+from gradekit.program import Program
+from gradekit.strategies import Input
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame."""
+
+    cause: Cause
+    sentence: str
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """An earlier run of the same check: the arguments in their order, and whether it passed."""
+
+    inputs: tuple[Any, ...]
+    passed: bool
+
+    @property
+    def specs(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if isinstance(i, Input))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A failure, and all that is known about it. `inputs` are the arguments; `history` has earlier examples."""
+
+    failure: Failure
+    inputs: tuple[Any, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    program: Program | None = None
+    results: tuple[Any, ...] = ()
+    history: tuple[Example, ...] = field(default=())
+
+    @property
+    def comparison(self) -> Comparison | None:
+        return self.failure.comparison
+
+    @cached_property
+    def specs(self) -> tuple[Input, ...]:
+        """The drawn inputs, in order."""
+        return tuple(i for i in self.inputs if isinstance(i, Input))
+
+    @cached_property
+    def passed(self) -> list[Example]:
+        return [e for e in self.history if e.passed]
+
+    @cached_property
+    def failed(self) -> list[Example]:
+        """The failed examples, this one among them."""
+        return [e for e in self.history if not e.passed and e.inputs != self.inputs] + [Example(self.inputs, False)]
+
+    def find(self, *causes: Cause) -> Finding | None:
+        """The first finding with one of these causes."""
+        return next((f for f in self.findings if f.cause in causes), None)
+
+    def name(self, position: int) -> str:
+        """What to call the drawn input at `position` of `specs`."""
+        return self.specs[position].name or ("the input" if len(self.specs) == 1 else f"input {position + 1}")
+
+
+def same(actual: torch.Tensor, other: torch.Tensor, allowance: torch.Tensor | float = 0.0) -> torch.Tensor:
+    """True where two float64 tensors agree: within `allowance`, both NaN, or the same infinity."""
+    return ((actual - other).abs() <= allowance) | (actual == other) | (actual.isnan() & other.isnan())
+
+
+def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | None:
+    """How many wrong, finite elements are right if the inputs were `others`; None unless that explains all elements."""
+    try:
+        exact = comparison.reference.again(others).double()
+    except (RuntimeError, ValueError, IndexError):  # the reference does not take such inputs
+        return None
+    value, allowance = comparison.value.double(), comparison.reference.allowance
+    if exact.shape != value.shape or not bool(same(value, exact, 2 * allowance).all()):
+        return None
+    return int((comparison.wrong & exact.isfinite()).sum())
+
+
+def varied(values: torch.Tensor) -> bool:
+    """Whether a tensor has at least two different finite values: a constant proves nothing about places."""
+    finite = values[values.double().isfinite()]
+    return finite.numel() > 1 and bool((finite != finite[0]).any())
+
+
+def is_power_of_two(size: int) -> bool:
+    return size > 0 and size & (size - 1) == 0

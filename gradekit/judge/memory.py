@@ -1,0 +1,155 @@
+"""Claims about memory: what a run touched, launched, allocated and moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from gradekit.findings import Cause, Finding
+from gradekit.judge.failure import Failure
+from gradekit.judge.observation import Observed
+from gradekit.program import Allocate, Choice, Launch, Program, Step, View
+
+_MEMORY = (
+    Cause.BUDGET_EXCEEDED,
+    Cause.DEVICE_ASSERT,
+    Cause.OUT_OF_BOUNDS_STORE,
+    Cause.OUT_OF_BOUNDS_LOAD,
+    Cause.INPUT_MODIFIED,
+    Cause.WRITE_CONFLICT,
+    Cause.RACE,
+    Cause.UNINITIALIZED_READ,
+    Cause.UNWRITTEN_OUTPUT,
+    Cause.MISALIGNED_ACCESS,
+)
+"""Findings that fail a memory check, the one to be shown first in front: a cause goes before its consequences."""
+
+
+def assert_memory_clean(observation: Observed) -> None:
+    """Raise if the run touched memory that it must not, left results unwritten or let programs interfere.
+
+    Raises:
+        Failure: the gravest finding; the facts have all of them.
+    """
+    found = sorted((f for f in observation.findings if f.cause in _MEMORY), key=lambda f: _MEMORY.index(f.cause))
+    if found:
+        worst = found[0]
+        raise Failure(worst.cause, worst.message, line=worst.line, facts={"findings": [_facts(f) for f in found]})
+
+
+def _facts(finding: Finding) -> dict[str, Any]:
+    return {
+        "cause": str(finding.cause),
+        "line": finding.line,
+        "kernel": finding.kernel,
+        "launch": finding.launch,
+        "tensor": finding.tensor,
+        "elements": [list(e) for e in finding.elements],
+        "programs": [list(p) for p in finding.programs],
+        "count": finding.count,
+    }
+
+
+def assert_launches(observation: Observed, at_most: int = 1) -> None:
+    """Raise if the call launched more than `at_most` kernels.
+
+    Raises:
+        Failure: too-many-launches, with the line of the first launch too many.
+    """
+    launches = observation.counters.launches
+    if launches <= at_most:
+        return
+    kernels = "kernel" if at_most == 1 else "kernels"
+    raise Failure(
+        Cause.TOO_MANY_LAUNCHES,
+        f"The call launches {launches} kernels, and may launch {at_most} {kernels} at most.",
+        line=_line_of(_nth_launch(observation.program, at_most)),
+        facts={"launches": launches, "at_most": at_most},
+    )
+
+
+def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_most_bytes: int | None = None) -> None:
+    """Raise if the host allocated more than its results take, or where given than `at_most_bytes`.
+
+    Raises:
+        Failure: too-much-memory, with the line of the first allocation that is no result.
+    """
+    if at_most_bytes is None and not only_the_result:
+        raise ValueError("say at_most_bytes where more than the result may be allocated")
+    allowed = _result_bytes(observation) if at_most_bytes is None else at_most_bytes
+    used = observation.counters.bytes_allocated
+    if used <= allowed:
+        return
+    raise Failure(
+        Cause.TOO_MUCH_MEMORY,
+        f"The call allocates {_bytes(used)}, and may allocate {_bytes(allowed)}"
+        + (" at most." if at_most_bytes is not None else ": the result and nothing else."),
+        line=_line_of(_extra_allocation(observation.program)),
+        facts={"bytes_allocated": used, "at_most": allowed},
+    )
+
+
+def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, times_least: float = 1.0) -> None:
+    """Raise if the kernels loaded and stored more than `at_most` bytes, or than `times_least` x `least_bytes`.
+
+    Raises:
+        Failure: too-many-bytes.
+    """
+    allowed = times_least * least_bytes(observation) if at_most is None else at_most
+    counters = observation.counters
+    moved = counters.bytes_loaded + counters.bytes_stored
+    if moved > allowed:
+        raise Failure(
+            Cause.TOO_MANY_BYTES,
+            f"The kernels load {_bytes(counters.bytes_loaded)} and store {_bytes(counters.bytes_stored)}; together "
+            f"they may move {_bytes(allowed)}. Is a value read or written more than once that could stay on the chip?",
+            facts={"bytes_loaded": counters.bytes_loaded, "bytes_stored": counters.bytes_stored, "at_most": allowed},
+        )
+
+
+def least_bytes(observation: Observed) -> int:
+    """The traffic of reading every element of every input once and writing every element of every result once."""
+    return sum(_nbytes(i) for i in observation.inputs) + _result_bytes(observation)
+
+
+def _result_bytes(observation: Observed) -> int:
+    return sum(_nbytes(r) for r in observation.results)
+
+
+def _nbytes(value: Any) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel() * value.element_size()
+    return int(getattr(value, "nbytes", 0))
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= 10 * size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def _nth_launch(program: Program | None, number: int) -> Launch | None:
+    launches = list(program.launches()) if program else []
+    return launches[number] if number < len(launches) else None
+
+
+def _extra_allocation(program: Program | None) -> Allocate | None:
+    if program is None:
+        return None
+    results = {r.storage for r in program.results if isinstance(r, View)}
+    return next((a for a in _allocations(program.steps) if a.storage not in results), None)
+
+
+def _allocations(steps: Sequence[Step]) -> Iterator[Allocate]:
+    for step in steps:
+        if isinstance(step, Allocate):
+            yield step
+        elif isinstance(step, Choice) and step.options:
+            yield from _allocations(step.options[0])
+
+
+def _line_of(step: Allocate | Launch | None) -> int | None:
+    return step.source.line if step and step.source else None

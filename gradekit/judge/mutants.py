@@ -1,0 +1,63 @@
+"""Trivial results that must fail every assignment: what no test may mistake for the work.
+
+Each mutant takes the expected results (as a submission would return them) and the tensors that it was given, and
+returns results of the same shapes and dtypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+Results = Sequence[torch.Tensor]
+Mutant = Callable[[Results, Results], list[torch.Tensor]]
+
+
+def zeros(expected: Results, inputs: Results) -> list[torch.Tensor]:
+    """Nothing but zeros."""
+    return [torch.zeros_like(e) for e in expected]
+
+
+def constant(expected: Results, inputs: Results) -> list[torch.Tensor]:
+    """The mean of the expected elements, everywhere."""
+    return [torch.full_like(e, _mean(e)) for e in expected]
+
+
+def first_input(expected: Results, inputs: Results) -> list[torch.Tensor]:
+    """The first input's elements, in their order, as often as it takes."""
+    flat = inputs[0].flatten() if inputs and inputs[0].numel() else torch.zeros(1)
+    return [_repeat(flat, e.numel()).reshape(e.shape).to(e.dtype) for e in expected]
+
+
+def lower_precision(expected: Results, inputs: Results) -> list[torch.Tensor]:
+    """The expected results rounded through the next lower precision; integers stay as they are."""
+    return [round_lower(e) for e in expected]
+
+
+MUTANTS: dict[str, Mutant] = {
+    "zeros": zeros,
+    "constant": constant,
+    "first_input": first_input,
+    "lower_precision": lower_precision,
+}
+
+
+def round_lower(value: torch.Tensor) -> torch.Tensor:
+    """float64 through float32, float32 through bfloat16, narrower floats through 4 bits after the leading one."""
+    if not value.is_floating_point():
+        return value.clone()
+    if value.element_size() > 2:
+        return value.to(torch.float32 if value.dtype == torch.float64 else torch.bfloat16).to(value.dtype)
+    mantissa, exponent = torch.frexp(value.double())  # mantissa in [0.5, 1)
+    return torch.ldexp((mantissa * 32).round() / 32, exponent).to(value.dtype)
+
+
+def _mean(value: torch.Tensor) -> float | int:
+    finite = value.double()[value.double().isfinite()]
+    mean = float(finite.mean()) if finite.numel() else 0.0
+    return mean if value.is_floating_point() else round(mean)
+
+
+def _repeat(flat: torch.Tensor, count: int) -> torch.Tensor:
+    return flat.repeat(-(-count // len(flat)))[:count]

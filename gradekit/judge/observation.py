@@ -1,0 +1,41 @@
+"""What the judge needs to know of one run of a submission, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from gradekit.findings import Finding
+from gradekit.program import Program
+
+
+class Counters(Protocol):
+    """What a run cost: bytes that kernels loaded and stored, bytes that the host allocated, kernel launches."""
+
+    @property
+    def bytes_loaded(self) -> int: ...
+    @property
+    def bytes_stored(self) -> int: ...
+    @property
+    def bytes_allocated(self) -> int: ...
+    @property
+    def launches(self) -> int: ...
+
+
+class Observed(Protocol):
+    """One run: `inputs` as the test passed them (specs, tensors, numbers), `results` in order, and what was seen.
+
+    An observation may also have `mutate`, a function from the expected results to those that are to be judged in
+    place of `results`: so a trivial mutant (see mutants.py) goes through the same test as a submission.
+    """
+
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+    @property
+    def results(self) -> Sequence[Any]: ...
+    @property
+    def findings(self) -> Sequence[Finding]: ...
+    @property
+    def counters(self) -> Counters: ...
+    @property
+    def program(self) -> Program | None: ...

@@ -1,0 +1,76 @@
+"""How far a right result may lie from the exact one: bounds from the arithmetic, never a bare atol.
+
+All bounds are float64 tensors in the units of the result, one for each element. The multiples were chosen by
+measuring right algorithms in several orders and precisions (tests/judge/test_tolerance_study.py): those stay inside
+by a factor of three or more, and a result rounded through the next lower precision falls outside.
+
+    allowance = ULPS * ulp(result)                  the result is rounded; exp and division are approximate on a GPU
+              + OWN * |torch's own result - exact|  what torch itself cannot do better
+              + RUNNING * eps * scale               rounding on the way, where intermediate values are larger
+              + what the inputs lose in TF32        where the tensor cores may round them
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+ULPS = {torch.float32: 16.0, torch.float64: 64.0}
+"""The floor in units of the last place of the result, for dtypes in which intermediate values are computed too.
+
+A GPU's exp is off by 2 ulp, its division by 2, a product by 1/2 and a tree of sums by a few: 5 in all, times three.
+"""
+ULPS_NARROW = 1.5
+"""The floor for float16, bfloat16 and narrower: one rounding of a float32 value, which is half an ulp, times three."""
+OWN = 2.0
+"""The multiple of torch's own error at the element; a lucky torch is why the floor stands beside it."""
+RUNNING = 4.0
+"""The multiple of eps * scale; for sums of n terms it grows with sqrt(n), as rounding errors do."""
+TF32 = 2.0
+"""The multiple of what truncating the inputs to TF32 can change, which is itself an upper bound."""
+
+
+def ulp(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The distance between neighbours of `dtype` at each element of `exact` (float64; NaN and inf count as 0)."""
+    info = torch.finfo(dtype)
+    size = exact.abs().nan_to_num(0.0, 0.0, 0.0).clamp(info.tiny, info.max)
+    _, exponent = torch.frexp(size)
+    return torch.ldexp(torch.tensor(info.eps, dtype=torch.float64), exponent - 1)
+
+
+def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The allowance that every right kernel needs, however well-conditioned the function is."""
+    flushed = torch.finfo(torch.float32).tiny  # a GPU may take float32 subnormals for zero
+    return ULPS.get(dtype, ULPS_NARROW) * ulp(exact, dtype) + flushed
+
+
+def own_error(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
+    """Torch's own error where both results are finite, else 0."""
+    return OWN * (native.double() - exact).abs().nan_to_num(0.0, 0.0, 0.0)
+
+
+def running_error(scale: torch.Tensor, steps: torch.dtype, terms: int) -> torch.Tensor:
+    """Rounding errors on the way, each at most eps(`steps`) times `scale`, added up over `terms` of them."""
+    growth = 1 + math.sqrt(terms) if torch.finfo(steps).bits >= 32 else 1.0
+    return RUNNING * growth * torch.finfo(steps).eps * scale.double().abs().nan_to_num(0.0, 0.0, 0.0)
+
+
+def larger_by_tf32(value: Any) -> Any:
+    """A float32 tensor in float64, each element larger by what it loses when TF32 drops its last 13 bits."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    if value.dtype != torch.float32:
+        return value.double()
+    kept = (value.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32).double()
+    return value.double() + (value.double() - kept).nan_to_num(0.0, 0.0, 0.0)
+
+
+def widening(larger_scale: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """What the inputs' truncation can change: the growth of `scale` when each input is larger by what it loses.
+
+    Inputs that TF32 holds exactly (the profiles "integers" and "grid") widen nothing: there, a float32 matmul is
+    judged as strictly as any.
+    """
+    return TF32 * (larger_scale.double() - scale.double()).abs().nan_to_num(0.0, 0.0, 0.0)

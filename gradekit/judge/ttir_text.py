@@ -1,0 +1,55 @@
+"""Reads off a program's TTIR text which lines load and store, with or without a mask, and which operations it uses.
+
+The engine has a full reader; the judge needs these two facts only, and a text that it does not understand gives none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gradekit.program import Program
+
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
+_ACCESS = re.compile(r"\btt\.(load|store) ([^:{\n]*)(.*)$", re.MULTILINE)
+_PLACE = re.compile(r'"([^"\n]*)":(\d+):\d+')
+_LABEL = re.compile(r"#loc\d*")
+_OPERANDS_WITHOUT_MASK = {"load": 1, "store": 2}
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store: the submission's lines that it stands in (its own, and those of calls around it)."""
+
+    kind: str
+    masked: bool
+    lines: frozenset[int]
+
+
+def accesses(program: Program) -> list[Access]:
+    """Every load and store of every kernel of `program`; a bounds check of a block pointer counts as a mask."""
+    return [
+        Access(match[1], _is_masked(match), frozenset(_lines(match[3], dict(_ALIAS.findall(text)), program.path)))
+        for text in (kernel.ttir for kernel in program.kernels.values())
+        for match in _ACCESS.finditer(text)
+    ]
+
+
+def uses(program: Program, operation: str) -> bool:
+    """Whether some kernel has `operation`, such as "math.exp", as a whole word."""
+    word = re.compile(rf"{re.escape(operation)}\b")
+    return any(word.search(kernel.ttir) for kernel in program.kernels.values())
+
+
+def _is_masked(match: re.Match[str]) -> bool:
+    checked = re.search(r"boundaryCheck = array<i32: \d", match[3]) is not None
+    return checked or match[2].count("%") > _OPERANDS_WITHOUT_MASK[match[1]]
+
+
+def _lines(text: str, aliases: dict[str, str], path: str, depth: int = 0) -> set[int]:
+    """The lines in file `path` that a location names, directly or through its aliases."""
+    found = {int(line) for file, line in _PLACE.findall(text) if file == path or not path}
+    for label in _LABEL.findall(text):
+        if depth < 8:  # locations nest as deep as calls do
+            found |= _lines(aliases.get(label, ""), aliases, path, depth + 1)
+    return found
