@@ -1,0 +1,54 @@
+"""gradekit grades Triton kernels: a submission becomes data, and data cannot cheat.
+
+This is the table of contents for those who write assignments: `from gradekit import points, reference, assert_close`.
+Nothing is imported before it is asked for, so that `import gradekit` costs nothing, and the command line can set the
+submission's process going before torch is imported here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_OFFERED = {
+    "gradekit.plugin.marks": ("points", "award"),
+    "gradekit.plugin.door": ("grade", "NoSuchCheck"),
+    "gradekit.judge.compare": ("assert_close",),
+    "gradekit.judge.failure": ("Failure",),
+    "gradekit.judge.memory": (
+        "assert_allocates",
+        "assert_bytes_moved",
+        "assert_inputs_unmodified",
+        "assert_launches",
+        "assert_memory_clean",
+        "least_bytes",
+    ),
+    "gradekit.judge.reference": ("Reference", "reference"),
+    "gradekit.findings": ("Cause", "Finding", "Kind", "Outcome", "Report"),
+    "gradekit.strategies": (
+        "FLOATS",
+        "LAYOUTS",
+        "Input",
+        "like",
+        "matmul_pairs",
+        "matrices",
+        "shaped",
+        "tensors",
+        "vectors",
+    ),
+    "gradekit.subject": ("Observation",),
+}
+
+_HOME = {name: module for module, names in _OFFERED.items() for name in names}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"gradekit offers no {name!r}; it offers {', '.join(__all__)}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

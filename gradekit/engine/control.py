@@ -1,0 +1,293 @@
+"""Structured control flow, branches and calls, for programs that may part ways.
+
+All programs of a frame take a region together while they agree. Where they do not, each side runs for its own programs
+in a frame narrowed to them, and the results are stitched together again; a loop goes on with the programs that are
+still in it. So a program never executes what it would not execute on the card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine import integers
+from gradekit.engine.frame import PROGRAM, Frame, Unsupported, dtype_of
+from gradekit.engine.registry import OPS, evaluates
+from gradekit.engine.values import BITS, FLOAT, Affine, arange, dense, narrow, stitch
+
+if TYPE_CHECKING:
+    from gradekit.engine.ttir import Block, Function, Op, Region, Type
+
+Values = list[Any]
+ENDS = frozenset({"scf.yield", "scf.condition", "tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"})
+BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
+
+
+def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
+    """Evaluates the operations in order; returns the one that ends the block, with its operands' values."""
+    frame.values.update(zip(block.arguments, arguments, strict=True))
+    frame.machine.meter.spend(len(block.ops), None)
+    for op in block.ops:
+        if op.name in ENDS or op.name in BRANCHES:
+            return op, [frame.get(name) for name in op.operands]
+        _evaluate(frame, op)
+    return block.ops[-1], []
+
+
+def _evaluate(frame: Frame, op: Op) -> None:
+    evaluator = OPS.get(op.name)
+    if evaluator is None:
+        raise Unsupported(op.name, frame.machine.line(op))
+    try:
+        result = evaluator(frame, op)
+    except Unsupported as error:
+        error.line = error.line or frame.machine.line(op)
+        raise
+    if len(op.results) == 1:
+        frame.values[op.results[0]] = result[0] if isinstance(result, tuple) else result
+    elif op.results:
+        frame.values.update(zip(op.results, result, strict=True))
+
+
+def run_region(frame: Frame, region: Region, arguments: Sequence[Any] = ()) -> Values:
+    """Evaluates a region of one block in `frame`; the values that it yields."""
+    if len(region.blocks) != 1:
+        return run_blocks(frame, region, arguments)
+    return run_block(frame, region.blocks[0], arguments)[1]
+
+
+def _stitched(pieces: list[tuple[Tensor, Values]], count: int, types: Sequence[Type]) -> Values:
+    """Values for `count` programs from pieces (positions, values), column by column."""
+    return [
+        stitch([(index, values[k]) for index, values in pieces], count, _dtype(type), type.shape)
+        for k, type in enumerate(types)
+    ]
+
+
+def _dtype(type: Type) -> torch.dtype | None:
+    return dtype_of(type) if type.element in FLOAT or type.element in BITS else None
+
+
+def truths(frame: Frame, value: Any) -> bool | Tensor:
+    """A condition as one bool where all programs agree, else bool [count]."""
+    if isinstance(value, bool | int):
+        return bool(value)
+    each = dense(value, torch.bool, (frame.count,)).expand(frame.count)
+    if bool(each.all()):
+        return True
+    return each if bool(each.any()) else False
+
+
+# --- scf.if ----------------------------------------------------------------------------------------------------------
+
+
+@evaluates("scf.if")
+def evaluate_if(frame: Frame, op: Op) -> tuple[Any, ...]:
+    condition = truths(frame, frame.operand(op, 0))
+    if isinstance(condition, bool):
+        return tuple(_branch(frame.inner(), op, condition))
+    pieces = []
+    for side, mask in ((True, condition), (False, ~condition)):
+        index = mask.nonzero().view(-1)
+        pieces.append((index, _branch(frame.inner(index), op, side)))
+    return tuple(_stitched(pieces, frame.count, op.result_types))
+
+
+def _branch(frame: Frame, op: Op, side: bool) -> Values:
+    position = 0 if side else 1
+    if position >= len(op.regions) or not op.regions[position].blocks:
+        return []
+    return run_region(frame, op.regions[position])
+
+
+# --- loops -----------------------------------------------------------------------------------------------------------
+
+
+class Survivors:
+    """The programs still in a loop, with what they carry; `leave` sets aside those that are done."""
+
+    def __init__(self, frame: Frame, carried: Values) -> None:
+        self.frame, self.carried = frame, carried
+        self.alive: Tensor | None = None
+        self.pieces: list[tuple[Tensor, Values]] = []
+
+    @property
+    def count(self) -> int:
+        return self.frame.count if self.alive is None else self.alive.numel()
+
+    def inner(self) -> Frame:
+        return self.frame.inner(self.alive)
+
+    def leave(self, staying: bool | Tensor, carried: Values) -> bool:
+        """Programs where `staying` is false go with what they carry; whether any stay."""
+        if staying is True:
+            self.carried = carried
+            return True
+        index = arange(self.frame.count) if self.alive is None else self.alive
+        if staying is False:
+            self.pieces.append((index, carried))
+            return False
+        assert isinstance(staying, Tensor)
+        gone, kept = (~staying).nonzero().view(-1), staying.nonzero().view(-1)
+        self.pieces.append((index[gone], [narrow(value, gone) for value in carried]))
+        self.alive, self.carried = index[kept], [narrow(value, kept) for value in carried]
+        return True
+
+    def results(self, types: Sequence[Type]) -> tuple[Any, ...]:
+        return tuple(_stitched(self.pieces, self.frame.count, types))
+
+
+@evaluates("scf.for")
+def evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
+    start, stop, step = (frame.get(name) for name in op.operands[:3])
+    carried = [frame.get(name) for name in op.operands[3:]]
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        return tuple(_count(frame, op, range(start, stop, step or 1), carried))
+    return _count_apart(frame, op, start, stop, step, carried)
+
+
+def _count(frame: Frame, op: Op, numbers: range, carried: Values) -> Values:
+    for number in numbers:
+        carried = run_region(frame.inner(), op.regions[0], [number, *carried])
+    return carried
+
+
+def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried: Values) -> tuple[Any, ...]:
+    """A loop whose bounds depend on the program: trips are counted beforehand, as the hardware's loop would."""
+    bits = BITS[op.operand_types[0].element]
+    trips = _trips(frame, start, stop, step, bits)
+    survivors, turn = Survivors(frame, carried), 0
+    while survivors.leave(_still(trips, survivors.alive, turn), survivors.carried):
+        inner = survivors.inner()
+        number = _number(inner, op, turn, bits)
+        survivors.carried = run_region(inner, op.regions[0], [number, *survivors.carried])
+        turn += 1
+    return survivors.results(op.result_types)
+
+
+def _trips(frame: Frame, start: Any, stop: Any, step: Any, bits: int) -> Tensor:
+    first, last, by = (dense(value, torch.int64, (frame.count,)).to(torch.int64) for value in (start, stop, step))
+    count = torch.div(last - first + by - 1, by.clamp(min=1), rounding_mode="floor").clamp(min=0)
+    return count.expand(frame.count)
+
+
+def _still(trips: Tensor, alive: Tensor | None, turn: int) -> bool | Tensor:
+    left = (trips if alive is None else trips[alive]) > turn
+    if bool(left.all()):
+        return True
+    return left if bool(left.any()) else False
+
+
+def _number(inner: Frame, op: Op, turn: int, bits: int) -> Any:
+    start, step = inner.get(op.operands[0]), inner.get(op.operands[2])
+    shape = (inner.count,)
+    return integers.addi(start, integers.muli(step, turn, bits, shape), bits, shape)
+
+
+@evaluates("scf.while")
+def evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
+    survivors = Survivors(frame, [frame.get(name) for name in op.operands])
+    while True:
+        inner = survivors.inner()
+        end, values = run_block(inner, op.regions[0].blocks[0], survivors.carried)
+        if not survivors.leave(truths(inner, values[0]), values[1:]):
+            return survivors.results(op.result_types)
+        survivors.carried = run_region(survivors.inner(), op.regions[1], survivors.carried)
+
+
+# --- branches between blocks, as an early return makes them ----------------------------------------------------------
+
+
+class BlockFrame(Frame):
+    """The frame of one block among several: values of blocks that ran before are found by their programs."""
+
+    def __init__(self, frame: Frame, block: Block, index: Tensor, earlier: list[BlockFrame]) -> None:
+        super().__init__(frame.machine, index.numel(), frame, None if index.numel() == frame.count else index)
+        self.index, self.earlier = index, earlier
+        self.defines = {*block.arguments, *(name for op in block.ops for name in op.results)}
+
+    def get(self, name: str) -> Any:
+        if name not in self.values:
+            for other in self.earlier:
+                if name in other.defines:
+                    return narrow(other.values[name], torch.searchsorted(other.index, self.index))
+        return super().get(name)
+
+
+def run_blocks(frame: Frame, region: Region, arguments: Sequence[Any]) -> Values:
+    """Evaluates blocks in the order of the text, each for the programs that reach it; the values returned."""
+    waiting: dict[str, list[tuple[Tensor, Values]]] = {region.blocks[0].label: [(arange(frame.count), list(arguments))]}
+    finished: list[tuple[Tensor, Values]] = []
+    earlier: list[BlockFrame] = []
+    types: Sequence[Type] = ()
+    for block in region.blocks:
+        pieces = waiting.pop(block.label, [])
+        if not pieces:
+            continue
+        inner, given = _enter(frame, block, pieces, earlier)
+        end, values = run_block(inner, block, given)
+        earlier.append(inner)
+        if end.name in BRANCHES:
+            _branch_out(inner, end, values, waiting)
+        else:
+            finished.append((inner.index, values))
+            types = end.operand_types
+    if waiting:
+        raise Unsupported("a branch backwards between blocks")
+    return _stitched(finished, frame.count, types)
+
+
+def _enter(
+    frame: Frame, block: Block, pieces: list[tuple[Tensor, Values]], earlier: list[BlockFrame]
+) -> tuple[BlockFrame, Values]:
+    """A frame for the programs of all pieces, in order, and the block's arguments for them."""
+    index = torch.cat([piece for piece, _ in pieces]).sort().values
+    placed = [(torch.searchsorted(index, piece), values) for piece, values in pieces]
+    return BlockFrame(frame, block, index, list(earlier)), _stitched(placed, index.numel(), block.argument_types)
+
+
+def _branch_out(frame: BlockFrame, end: Op, values: Values, waiting: dict[str, list[tuple[Tensor, Values]]]) -> None:
+    if end.name == "cf.switch":
+        raise Unsupported("cf.switch", frame.machine.line(end))
+    condition = truths(frame, values[0]) if end.name == "cf.cond_br" else True
+    for position, (label, names) in enumerate(end.successors):
+        taken = condition if position == 0 else _not(condition)
+        if taken is False:
+            continue
+        carried = [frame.get(name) for name in names]
+        if taken is True:
+            waiting.setdefault(label, []).append((frame.index, carried))
+            continue
+        chosen = taken.nonzero().view(-1)
+        waiting.setdefault(label, []).append((frame.index[chosen], [narrow(value, chosen) for value in carried]))
+
+
+def _not(condition: bool | Tensor) -> bool | Tensor:
+    return not condition if isinstance(condition, bool) else ~condition
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
+    """Runs a function for the frame's programs: a frame of its own, in which nothing else is known."""
+    own = Frame(frame.machine, frame.count)
+    own.values[PROGRAM] = frame.get(PROGRAM)
+    own.values.update(zip(function.arguments, arguments, strict=True))
+    return run_region(own, function.body, arguments if function.body.blocks[0].arguments else ())
+
+
+@evaluates("tt.call")
+def evaluate_call(frame: Frame, op: Op) -> tuple[Any, ...]:
+    function = frame.machine.module.functions.get(str(op.attributes["callee"]).lstrip("@"))
+    if function is None:
+        raise Unsupported(f"a call of {op.attributes['callee']}", frame.machine.line(op))
+    return tuple(call(frame, function, [frame.get(name) for name in op.operands]))
+
+
+def program_ids(first: int, count: int) -> int | Affine:
+    """The linear ids first..first+count-1 along the program axis."""
+    return first if count == 1 else Affine(first, (1,), first, first + count - 1)

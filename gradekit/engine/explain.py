@@ -1,0 +1,133 @@
+"""Incidents, as the checked memory saw them, into findings in the student's words.
+
+An incident knows storages and positions; the student knows tensors and indices. Incidents of one kind at one line are
+one finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gradekit.engine.checked import SHOWN, Incident
+from gradekit.engine.host import written
+from gradekit.engine.memory import Memory, Storage
+from gradekit.findings import Cause, Finding
+from gradekit.program import ITEMSIZE, Program, View
+
+
+class Namer:
+    """What storages and their elements are called."""
+
+    def __init__(self, program: Program, names: Sequence[str]) -> None:
+        self.views: dict[int, View] = {}
+        self.names: dict[int, str] = {}
+        results = [result for result in program.results if isinstance(result, View)]
+        for position, view in enumerate(results):
+            self.views[view.storage] = view
+            self.names[view.storage] = "the result" if len(results) == 1 else f"result {position}"
+        for position, view in enumerate(program.inputs):
+            self.views[view.storage] = view
+            self.names[view.storage] = names[position] if position < len(names) else f"input {position}"
+
+    def storage(self, id: int) -> str:
+        return self.names.get(id, f"buffer {id}")
+
+    def element(self, storage: Storage, position: int, itemsize: int) -> tuple[int, ...]:
+        """The index in the student's tensor of an element of the storage; its position where it is outside."""
+        view = self.views.get(storage.id)
+        if view is None or ITEMSIZE[view.dtype] != itemsize:
+            return (position,)
+        return index_in(view, position) or (position - view.offset,)
+
+
+def index_in(view: View, position: int) -> tuple[int, ...] | None:
+    """The index of the element at `position` of the storage, or None where the view does not have it."""
+    rest, index = position - view.offset, [0] * len(view.shape)
+    for axis in sorted(range(len(view.shape)), key=lambda a: -view.stride[a]):
+        if view.stride[axis] > 0 and view.shape[axis] > 1:
+            index[axis], rest = divmod(rest, view.stride[axis])
+    inside = rest == 0 and all(0 <= i < size for i, size in zip(index, view.shape, strict=True))
+    return tuple(index) if inside else None
+
+
+def explain(incidents: Sequence[Incident], namer: Namer, grids: Sequence[tuple[int, int, int]]) -> list[Finding]:
+    """One finding for each kind, line, kernel and tensor, in the order in which they were first seen."""
+    groups: dict[tuple[object, ...], list[Incident]] = {}
+    for incident in incidents:
+        storage = incident.storage.id if incident.storage else None
+        key = (incident.cause, incident.site.line, incident.site.kernel, storage, incident.message)
+        groups.setdefault(key, []).append(incident)
+    return [_finding(group, namer, grids) for group in groups.values()]
+
+
+def _finding(group: list[Incident], namer: Namer, grids: Sequence[tuple[int, int, int]]) -> Finding:
+    first = group[0]
+    shown = [
+        (_element(i, namer, element), _place(program, grids, i.site.launch))
+        for i in group
+        for element, program in zip(i.elements or [0] * len(i.programs), i.programs, strict=True)
+    ][:SHOWN]
+    count = sum(i.count for i in group)
+    tensor = namer.storage(first.storage.id) if first.storage else ""
+    elements = tuple(element for element, _ in shown) if first.storage else ()
+    finding = Finding(
+        first.cause, "", first.site.line, first.site.kernel, max(first.site.launch, 0), tensor, elements,
+        tuple(place for _, place in shown), count, _facts(first),
+    )  # fmt: skip
+    return Finding(**{**finding.__dict__, "message": sentence(finding, first.message)})
+
+
+def _facts(incident: Incident) -> dict[str, int]:
+    return {"elements_in_storage": incident.storage.count(incident.itemsize)} if incident.storage else {}
+
+
+def _element(incident: Incident, namer: Namer, position: int) -> tuple[int, ...]:
+    return namer.element(incident.storage, position, incident.itemsize) if incident.storage else ()
+
+
+def _place(program: int, grids: Sequence[tuple[int, int, int]], launch: int) -> tuple[int, int, int]:
+    if launch < 0:
+        return (0, 0, 0)
+    width, height, _ = grids[launch]
+    return (program % width, program // width % height, program // (width * height))
+
+
+_SENTENCES = {
+    Cause.OUT_OF_BOUNDS_LOAD: "loads {count} outside of {tensor}, first {element} in program {program}",
+    Cause.OUT_OF_BOUNDS_STORE: "stores {count} outside of {tensor}, first {element} in program {program}",
+    Cause.UNINITIALIZED_READ: "reads {count} of {tensor} that nothing has written, first {element} in program {program}",
+    Cause.WRITE_CONFLICT: "two programs write different values to {count} of {tensor}, first {element}, program {program}",
+    Cause.RACE: "reads or overwrites {count} of {tensor} that another program of the same launch touches, without an atomic, first {element} in program {program}",
+    Cause.INPUT_MODIFIED: "changes {count} of the input {tensor}, first {element}",
+    Cause.DEVICE_ASSERT: "the assertion {message!r} fails in {count}, first in program {program}",
+}  # fmt: skip
+
+
+def sentence(finding: Finding, message: str = "") -> str:
+    """What the finding says, without the line."""
+    noun = "program" if finding.cause is Cause.DEVICE_ASSERT else "element"
+    count = f"{finding.count} {noun}{'s' if finding.count != 1 else ''}"
+    element = list(finding.elements[0]) if finding.elements else ""
+    program = finding.programs[0] if finding.programs else ""
+    text = _SENTENCES[finding.cause]
+    return text.format(count=count, tensor=finding.tensor or "any tensor", element=element, program=program, message=message)
+
+
+def unwritten(program: Program, memory: Memory, namer: Namer) -> list[Finding]:
+    """The elements of the results that no step wrote."""
+    findings = []
+    for result in program.results:
+        if not isinstance(result, View) or not result.numel:
+            continue
+        seen = written(memory.storages[result.storage], result)
+        if seen is None or bool(seen.all()):
+            continue
+        missing = (~seen).nonzero()
+        name = namer.storage(result.storage)
+        elements = tuple(tuple(row) for row in missing[:SHOWN].tolist())
+        message = f"{len(missing)} of {result.numel} elements of {name} are never written, first {list(elements[0])}"
+        findings.append(
+            Finding(Cause.UNWRITTEN_OUTPUT, message, tensor=name, elements=elements, count=len(missing),
+                    facts={"elements": result.numel})
+        )  # fmt: skip
+    return findings

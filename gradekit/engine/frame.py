@@ -1,0 +1,183 @@
+"""Where values live while a region runs: names to values, for a set of programs that shrinks as control flow parts them.
+
+A `Frame` holds the values of one region for `count` programs. A frame inside it may run for fewer of them (`select`):
+a value from outside is narrowed to those programs when it is first asked for, so that only what is used is copied.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.atomics import Update
+from gradekit.engine.checked import Incident, Site
+from gradekit.engine.fast import Traffic
+from gradekit.engine.integers import tensor
+from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, Pointer, Value, dense, materialize, narrow
+from gradekit.findings import Cause
+
+if TYPE_CHECKING:
+    from gradekit.engine.ttir import Module, Op, Type
+
+PROGRAM = "program id"
+"""The name under which a frame keeps the linear ids of its programs (no SSA name has a space)."""
+
+
+class Unsupported(Exception):
+    """The engine does not know `op`: the check is pending, never a zero."""
+
+    def __init__(self, op: str, line: int | None = None) -> None:
+        super().__init__(f"{op} is not known to the CPU engine")
+        self.op, self.line = op, line
+
+
+class OverBudget(Exception):
+    """The run used up its `resource` (steps, bytes or seconds); `limit` says how much that was."""
+
+    def __init__(self, resource: str, limit: float, line: int | None = None) -> None:
+        super().__init__(f"more than {limit:g} {resource}")
+        self.resource, self.limit, self.line = resource, limit, line
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one run may use: evaluated operations, bytes of allocated memory and of one tile, wall seconds."""
+
+    steps: int = 2_000_000
+    bytes: int = 4 << 30
+    seconds: float = 30.0
+
+
+class Meter:
+    """Counts a run against its budget, and what the kernels did: floating-point operations of dots and elementwise ops."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget, self.steps, self.flops = budget, 0, 0
+        self.deadline = time.monotonic() + budget.seconds
+
+    def spend(self, steps: int, line: int | None = None) -> None:
+        """Raises OverBudget when the steps or the seconds are used up."""
+        self.steps += steps
+        if self.steps > self.budget.steps:
+            raise OverBudget("steps", self.budget.steps, line)
+        if time.monotonic() > self.deadline:
+            raise OverBudget("seconds", self.budget.seconds, line)
+
+
+class LaunchMemory(Protocol):
+    """What `fast` and `checked` both are."""
+
+    traffic: Traffic
+
+    def load(
+        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Sequence[int], site: Any
+    ) -> Tensor: ...
+
+    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], site: Any) -> None: ...
+
+    def atomic(
+        self, pointer: Pointer, change: Update, operands: tuple[Tensor, ...], mask: Value | None, shape: Sequence[int], site: Any
+    ) -> Tensor: ...
+
+    def finish(self) -> None: ...
+
+
+@dataclass
+class Machine:
+    """What all frames of one launch share."""
+
+    module: Module
+    grid: tuple[int, int, int]
+    memory: LaunchMemory
+    meter: Meter
+    launch: int
+    kernel: str
+    path: str
+    prints: list[str] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    undefined_lines: set[int] = field(default_factory=set)
+
+    def line(self, op: Op) -> int | None:
+        """The innermost line of the submission that the operation comes from."""
+        return next((line for file, line, _ in op.location if file == self.path), None)
+
+
+class Frame:
+    """The values of one region: see the module."""
+
+    def __init__(self, machine: Machine, count: int, parent: Frame | None = None, select: Tensor | None = None) -> None:
+        self.machine, self.count, self.parent, self.select = machine, count, parent, select
+        self.values: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        """The value of `name` for this frame's programs."""
+        try:
+            return self.values[name]
+        except KeyError:
+            pass
+        if self.parent is None:
+            raise KeyError(f"%{name} is used before it is defined")
+        value = self.parent.get(name)
+        if self.select is not None:
+            value = narrow(value, self.select)
+        self.values[name] = value
+        return value
+
+    def inner(self, select: Tensor | None = None) -> Frame:
+        """A frame for a region inside this one, for all programs or for those at `select`."""
+        return Frame(self.machine, self.count if select is None else select.numel(), self, select)
+
+    # --- operands in the form that an operation wants ----------------------------------------------------------------
+
+    def shape(self, type: Type) -> tuple[int, ...]:
+        """(count, *tile)."""
+        return (self.count, *type.shape)
+
+    def operand(self, op: Op, position: int) -> Any:
+        return self.get(op.operands[position])
+
+    def tensor(self, op: Op, position: int) -> Tensor:
+        """An operand as a lazily broadcast tensor of its own dtype."""
+        type = op.operand_types[position]
+        return dense(self.operand(op, position), dtype_of(type), self.shape(type))
+
+    def full(self, op: Op, position: int) -> Tensor:
+        """An operand with its tile at full size; the program axis may still be 1."""
+        value, type = self.tensor(op, position), op.operand_types[position]
+        return value.expand([value.shape[0], *type.shape])
+
+    def programs(self) -> Tensor:
+        """The linear ids of this frame's programs, int64 [count]."""
+        ids: Integer = self.get(PROGRAM)
+        if isinstance(ids, Affine):
+            return materialize(ids, (self.count,)).expand(self.count)
+        return tensor(ids, 64, (self.count,)).expand(self.count)
+
+    def site(self, op: Op) -> Site:
+        machine = self.machine
+        return Site(machine.line(op), machine.launch, machine.kernel, self.programs())
+
+    def report(self, cause: Cause, op: Op, which: Tensor, message: str) -> None:
+        """An incident that concerns no memory, for the programs where `which` (bool [count]) holds."""
+        site = self.site(op)
+        programs = site.programs[which]
+        self.machine.incidents.append(Incident(cause, site, None, 1, [], programs[:8].tolist(), len(programs), message))
+
+
+def dtype_of(type: Type) -> torch.dtype:
+    """torch's dtype for the elements of a TTIR type; raises Unsupported for one that torch cannot hold."""
+    if type.element in FLOAT:
+        return FLOAT[type.element]
+    if type.element in BITS:
+        return INTEGER[max(BITS[type.element], 8) if type.element != "i1" else 1]
+    raise Unsupported(f"the type {type.element}")
+
+
+def itemsize_of(type: Type) -> int:
+    """Bytes of one element in memory; a pointer in memory is a 64-bit address, a boolean one byte."""
+    return 8 if type.element == "ptr" else dtype_of(type).itemsize

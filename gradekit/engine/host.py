@@ -1,0 +1,107 @@
+"""Host steps on the engine's memory: fills, copies, and the torch operations that an assignment may allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.checked import SHOWN, Incident, Site, own
+from gradekit.engine.memory import Memory, Storage
+from gradekit.findings import Cause
+from gradekit.program import ITEMSIZE, Aten, Scalar, View
+
+
+class ForbiddenOp(Exception):
+    """The submission computes with torch's `op` on the host, at `line`, where the assignment does not allow it."""
+
+    def __init__(self, op: str, line: int | None) -> None:
+        super().__init__(f"computes with torch ({op})")
+        self.op, self.line = op, line
+
+
+def read(memory: Memory, view: View) -> Tensor:
+    """A view's elements: a tensor that shares the storage's memory."""
+    flat = memory.storages[view.storage].typed(getattr(torch, view.dtype))
+    return flat.as_strided(view.shape, view.stride, flat.storage_offset() + view.offset)
+
+
+def written(storage: Storage, view: View) -> Tensor | None:
+    """Which of a view's elements have been written: bool of its shape; None when all have."""
+    itemsize = ITEMSIZE[view.dtype]
+    if storage.written_map(itemsize) is None:
+        return None
+    positions = _positions(view)
+    units = storage.units(positions, itemsize)
+    assert storage.written is not None
+    return storage.written[units].view(len(positions), -1).all(1).view(view.shape)
+
+
+def _positions(view: View) -> Tensor:
+    positions = torch.tensor([view.offset])
+    for size, step in zip(view.shape, view.stride, strict=True):
+        positions = (positions[:, None] + torch.arange(size) * step).reshape(-1)
+    return positions
+
+
+def write(
+    memory: Memory, target: View, value: Tensor, line: int | None, known: Tensor | None = None
+) -> list[Incident]:
+    """target[...] = value, as torch's copy_ does; `known` says which of the values have been written (None: all)."""
+    storage, itemsize = memory.storages[target.storage], ITEMSIZE[target.dtype]
+    incidents = _modified(storage, target, line) if storage.is_input and target.numel else []
+    own(storage)
+    read(memory, target).copy_(value)
+    if storage.written_map(itemsize) is not None and target.numel:
+        units = storage.units(_positions(target), itemsize)
+        assert storage.written is not None
+        if known is None:
+            storage.written[units] = True
+        else:
+            storage.written[units] = known.expand(target.shape).reshape(-1).repeat_interleave(itemsize // storage.unit)
+        storage.settle()
+    return incidents
+
+
+def write_values(memory: Memory, target: View, origin: View, line: int | None) -> list[Incident]:
+    """target[...] = origin: what nobody had written stays unwritten in the copy."""
+    known = written(memory.storages[origin.storage], origin)
+    return write(memory, target, read(memory, origin), line, known)
+
+
+def _modified(storage: Storage, target: View, line: int | None) -> list[Incident]:
+    positions = _positions(target)
+    site = Site(line, -1, "", torch.zeros(1, dtype=torch.int64))
+    shown = positions[:SHOWN].tolist()
+    return [Incident(Cause.INPUT_MODIFIED, site, storage, ITEMSIZE[target.dtype], shown, [0] * len(shown), len(positions))]
+
+
+# --- operations that an assignment may allow -------------------------------------------------------------------------
+
+_COMPUTE: dict[str, Callable[..., Tensor]] = {
+    "aten::sum": torch.sum, "aten::sum.dim_IntList": torch.sum, "aten::mean": torch.mean, "aten::mean.dim": torch.mean,
+    "aten::add.Tensor": torch.add, "aten::sub.Tensor": torch.sub, "aten::mul.Tensor": torch.mul,
+    "aten::div.Tensor": torch.div, "aten::clamp": torch.clamp, "aten::clamp_min": torch.clamp_min,
+    "aten::neg": torch.neg, "aten::cumsum": torch.cumsum,
+}  # fmt: skip
+"""Everything that can be allowed: names from outside are looked up here and nowhere else."""
+
+
+def compute(memory: Memory, step: Aten, allow: Collection[str]) -> None:
+    """Runs one allowed operation; raises ForbiddenOp for any other."""
+    function = _COMPUTE.get(step.op)
+    if step.op not in allow or function is None or len(step.outputs) != 1:
+        raise ForbiddenOp(step.op, step.source.line if step.source else None)
+    kwargs = {name: _value(memory, value) for name, value in step.kwargs.items() if name in ("dim", "keepdim", "alpha", "min", "max")}
+    result = function(*(_value(memory, value) for value in step.args), **kwargs)
+    write(memory, step.outputs[0], result, step.source.line if step.source else None)
+
+
+def _value(memory: Memory, value: Any) -> Any:
+    if isinstance(value, View):
+        return read(memory, value)
+    if isinstance(value, Scalar):
+        return value.value
+    return [_value(memory, item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,105 @@
+"""tt.extern_elementwise: CUDA's libdevice functions by name, as torch computes them.
+
+`__nv_expf` and `__nv_exp` are the same function of float and double; the table has the name without prefix and suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.casts import float_to_signed
+from gradekit.engine.frame import Frame, Unsupported, dtype_of
+from gradekit.engine.integers import multiply_high_unsigned
+from gradekit.engine.registry import evaluates
+
+if TYPE_CHECKING:
+    from gradekit.engine.ttir import Op
+
+special = torch.special
+
+
+
+def _round_half_away(x: Tensor) -> Tensor:
+    return torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x))
+
+
+def _integer(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    return lambda x: float_to_signed(function(x), 32)
+
+
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "abs": torch.abs, "fabs": torch.abs, "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1,
+    "exp10": lambda x: torch.pow(torch.full_like(x, 10.0), x), "fast_exp": torch.exp,
+    "fast_exp10": lambda x: torch.pow(torch.full_like(x, 10.0), x),
+    "log": torch.log, "log2": torch.log2, "log10": torch.log10, "log1p": torch.log1p, "logb": lambda x: torch.frexp(x.abs())[1].to(x.dtype) - 1,
+    "fast_log": torch.log, "fast_log2": torch.log2, "fast_log10": torch.log10,
+    "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "fast_sin": torch.sin, "fast_cos": torch.cos,
+    "fast_tan": torch.tan, "asin": torch.asin, "acos": torch.acos, "atan": torch.atan, "atan2": torch.atan2,
+    "sinh": torch.sinh, "cosh": torch.cosh, "tanh": torch.tanh, "fast_tanh": torch.tanh,
+    "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh,
+    "sinpi": lambda x: torch.sin(x * torch.pi), "cospi": lambda x: torch.cos(x * torch.pi),
+    "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "cbrt": lambda x: x.abs().double().pow(1 / 3).copysign(x).to(x.dtype),
+    "rcbrt": lambda x: x.abs().double().pow(-1 / 3).copysign(x).to(x.dtype),
+    "fsqrt_rn": torch.sqrt, "dsqrt_rn": torch.sqrt, "frsqrt_rn": torch.rsqrt,
+    "pow": torch.pow, "powi": torch.pow, "fast_pow": torch.pow, "fmod": torch.fmod,
+    "remainder": lambda x, y: x - y * torch.round(x / y), "drem": lambda x, y: x - y * torch.round(x / y),
+    "fdiv_rn": torch.div, "ddiv_rn": torch.div, "fast_fdivide": torch.div, "fdivide": torch.div,
+    "frcp_rn": torch.reciprocal, "drcp_rn": torch.reciprocal,
+    "fadd_rn": torch.add, "dadd_rn": torch.add, "fsub_rn": torch.sub, "dsub_rn": torch.sub,
+    "fmul_rn": torch.mul, "dmul_rn": torch.mul,
+    "fma": lambda a, b, c: (a.double() * b.double() + c.double()).to(a.dtype),
+    "fma_rn": lambda a, b, c: (a.double() * b.double() + c.double()).to(a.dtype),
+    "fmaf_rn": lambda a, b, c: (a.double() * b.double() + c.double()).to(a.dtype),
+    "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc, "rint": torch.round, "nearbyint": torch.round,
+    "round": _round_half_away, "llrint": lambda x: torch.round(x).to(torch.int64),
+    "llround": lambda x: _round_half_away(x).to(torch.int64),
+    "float2int_rn": _integer(torch.round), "float2int_rz": _integer(torch.trunc),
+    "float2int_rd": _integer(torch.floor), "float2int_ru": _integer(torch.ceil),
+    "fmin": torch.fmin, "fmax": torch.fmax, "min": torch.minimum, "max": torch.maximum,
+    "copysign": torch.copysign, "hypot": torch.hypot, "rhypot": lambda x, y: 1 / torch.hypot(x, y),
+    "fdim": lambda x, y: torch.clamp(x - y, min=0), "nextafter": torch.nextafter, "ldexp": torch.ldexp,
+    "scalbn": torch.ldexp, "ilogb": lambda x: (torch.frexp(x)[1] - 1).to(torch.int32),
+    "saturate": lambda x: torch.nan_to_num(x).clamp(0, 1),
+    "erf": torch.erf, "erfc": torch.erfc, "erfinv": torch.erfinv, "erfcinv": lambda x: torch.erfinv(1 - x),
+    "erfcx": special.erfcx, "normcdf": special.ndtr, "normcdfinv": special.ndtri,
+    "lgamma": torch.lgamma, "tgamma": lambda x: torch.exp(torch.lgamma(x)) * _gamma_sign(x),
+    "j0": special.bessel_j0, "j1": special.bessel_j1, "y0": special.bessel_y0, "y1": special.bessel_y1,
+    "cyl_bessel_i0": special.i0, "cyl_bessel_i1": special.i1,
+    "isnan": lambda x: x.isnan().to(torch.int32), "isinf": lambda x: x.isinf().to(torch.int32),
+    "finite": lambda x: x.isfinite().to(torch.int32), "isfinited": lambda x: x.isfinite().to(torch.int32),
+    "finitef": lambda x: x.isfinite().to(torch.int32), "signbit": lambda x: x.signbit().to(torch.int32),
+    "signbitd": lambda x: x.signbit().to(torch.int32),
+    "popc": lambda x: sum(((x >> k) & 1 for k in range(8 * x.dtype.itemsize)), torch.zeros_like(x)).to(torch.int32),
+    "mulhi": lambda a, b: ((a.to(torch.int64) * b.to(torch.int64)) >> 32).to(torch.int32),
+    "umulhi": lambda a, b: multiply_high_unsigned(a, b, 8 * a.dtype.itemsize, a.shape),
+    "int2float_rn": lambda x: x.to(torch.float32), "ll2float_rn": lambda x: x.to(torch.float32),
+    "int2double_rn": lambda x: x.to(torch.float64), "ll2double_rn": lambda x: x.to(torch.float64),
+    "double2float_rn": lambda x: x.to(torch.float32), "float_as_int": lambda x: x.contiguous().view(torch.int32),
+    "int_as_float": lambda x: x.contiguous().view(torch.float32),
+    "double_as_longlong": lambda x: x.contiguous().view(torch.int64),
+    "longlong_as_double": lambda x: x.contiguous().view(torch.float64),
+}  # fmt: skip
+
+
+def _gamma_sign(x: Tensor) -> Tensor:
+    return torch.where((x < 0) & (torch.floor(x) % 2 != 0), -1.0, 1.0).to(x.dtype)
+
+
+def find(symbol: str) -> Callable[..., Tensor] | None:
+    """The function behind a libdevice symbol, or None."""
+    name = symbol.removeprefix("__nv_")
+    return FUNCTIONS.get(name) or (FUNCTIONS.get(name[:-1]) if name.endswith("f") else None)
+
+
+@evaluates("tt.extern_elementwise")
+def evaluate_extern(frame: Frame, op: Op) -> Tensor:
+    symbol = str(op.attributes.get("symbol", ""))
+    function = find(symbol)
+    if function is None:
+        raise Unsupported(f"the library function {symbol}", frame.machine.line(op))
+    values = [frame.tensor(op, position) for position in range(len(op.operands))]
+    return function(*values).to(dtype_of(op.result_types[0]))

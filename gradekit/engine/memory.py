@@ -1,0 +1,123 @@
+"""The memory of a run: storages in one virtual address space, with a record of what has been written.
+
+Storages lie far apart (guard gaps), so that a byte address tells its storage and an access that runs off one end does
+not land in a neighbour. Memory that nobody has written holds 0xFF bytes: NaN in every floating-point format.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+GUARD = 1 << 40
+"""Distance between the starts of two storages in bytes."""
+
+POISON = 0xFF
+"""Byte that fills memory nobody has written."""
+
+
+@dataclass(eq=False)
+class Storage:
+    """A run of bytes: `data` uint8 [nbytes]; `written` is a bool for each unit of `unit` bytes, or None when all are.
+
+    `name` is what the student calls it ("x", "the result"). An input is never to be written.
+    """
+
+    id: int
+    data: Tensor
+    name: str
+    is_input: bool = False
+    line: int | None = None
+    unit: int = 1
+    written: Tensor | None = None
+    owned: bool = False
+    _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
+
+    @property
+    def address(self) -> int:
+        return (self.id + 1) * GUARD
+
+    def count(self, itemsize: int) -> int:
+        """How many whole elements of `itemsize` bytes it holds."""
+        return self.data.numel() // itemsize
+
+    def typed(self, dtype: torch.dtype) -> Tensor:
+        """All of it as a 1-D tensor of `dtype` that shares its memory."""
+        if dtype not in self._views:
+            usable = self.data[: self.data.numel() // dtype.itemsize * dtype.itemsize]
+            self._views[dtype] = usable.view(dtype)
+        return self._views[dtype]
+
+    def written_map(self, itemsize: int) -> Tensor | None:
+        """`written` in units of at most `itemsize` bytes: refined where it was coarser."""
+        if itemsize < self.unit:
+            if self.written is not None:
+                self.written = self.written.repeat_interleave(self.unit // itemsize)
+            self.unit = itemsize
+        return self.written
+
+    def units(self, elements: Tensor, itemsize: int) -> Tensor:
+        """The positions in `written` of elements (1-D int64) of `itemsize` bytes."""
+        self.written_map(itemsize)
+        ratio = itemsize // self.unit
+        if ratio <= 1:
+            return elements
+        return (elements[:, None] * ratio + torch.arange(ratio)).reshape(-1)
+
+    def settle(self) -> None:
+        """Forgets the map once everything is written."""
+        if self.written is not None and bool(self.written.all()):
+            self.written = None
+
+
+class Memory:
+    """The storages of one run, by id."""
+
+    def __init__(self) -> None:
+        self.storages: dict[int, Storage] = {}
+        self.allocated = 0
+
+    def place_input(self, id: int, data: Tensor, name: str, written: Tensor | None, unit: int) -> Storage:
+        """An input's bytes (shared, not copied until somebody stores to them); elements of no view count as unwritten."""
+        self.storages[id] = Storage(id, data, name, is_input=True, unit=unit, written=written)
+        return self.storages[id]
+
+    def allocate(self, id: int, nbytes: int, name: str, line: int | None) -> Storage:
+        """`nbytes` of poison."""
+        data = torch.full([nbytes], POISON, dtype=torch.uint8)
+        unit = next(size for size in (8, 4, 2, 1) if nbytes % size == 0)
+        written = torch.zeros(nbytes // unit, dtype=torch.bool)
+        self.storages[id] = Storage(id, data, name, line=line, unit=unit, written=written)
+        self.allocated += nbytes
+        return self.storages[id]
+
+    def containing(self, addresses: Tensor) -> Iterator[tuple[Storage | None, Tensor]]:
+        """Splits byte addresses (any shape) by the storage in whose range they lie: (storage, mask)."""
+        owners = addresses.div(GUARD, rounding_mode="floor") - 1
+        for owner in owners.unique().tolist():
+            yield self.storages.get(owner), owners == owner
+
+
+def strided(flat: Tensor, shape: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
+    """A view of a 1-D tensor by sizes, strides and offset in elements, relative to that tensor's own start."""
+    return flat.as_strided(list(shape), list(stride), flat.storage_offset() + offset)
+
+
+def view_bytes(tensor: Tensor) -> Tensor:
+    """The bytes of a tensor's whole storage, uint8 [nbytes]."""
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+
+
+@functools.lru_cache(maxsize=256)
+def covered(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor:
+    """Which elements of a storage a view has: bool [nbytes // itemsize]. Shared: never write to it."""
+    seen = torch.zeros(nbytes // itemsize, dtype=torch.bool)
+    positions = torch.tensor(offset)
+    for size, step in zip(shape, stride, strict=True):
+        positions = (positions[..., None] + torch.arange(size) * step).reshape(-1)
+    seen[positions.reshape(-1)] = True
+    return seen

@@ -1,0 +1,309 @@
+"""arith.* and math.*: numbers, elementwise. Integers go through `integers`; floats are torch's own in their dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine import integers
+from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
+from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.registry import OPS, evaluates
+from gradekit.engine.values import BITS, Affine, Conjunction, Pointer, Value, absolute, constant, dense
+
+if TYPE_CHECKING:
+    from gradekit.engine.ttir import Op, Type
+
+# --- constants -------------------------------------------------------------------------------------------------------
+
+
+@evaluates("arith.constant")
+def evaluate_constant(frame: Frame, op: Op) -> Value:
+    type, value = op.result_types[0], op.attributes["value"]
+    if isinstance(value, list | tuple):
+        return torch.tensor(value, dtype=dtype_of(type)).view(1, *type.shape)
+    if type.element in BITS:
+        return bool(value) if type.element == "i1" else int(value)
+    return constant(float(value), dtype_of(type), 1 + len(type.shape))
+
+
+@evaluates("ub.poison")
+def evaluate_poison(frame: Frame, op: Op) -> Value:
+    type = op.result_types[0]
+    return 0 if type.element in BITS else constant(float("nan"), dtype_of(type), 1 + len(type.shape))
+
+
+# --- integers --------------------------------------------------------------------------------------------------------
+
+
+def _integer(function: Callable[..., Any]) -> Callable[[Frame, Op], Any]:
+    def evaluate(frame: Frame, op: Op) -> Any:
+        type = op.result_types[0]
+        a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
+        return function(a, b, BITS[type.element], frame.shape(type))
+
+    return evaluate
+
+
+for _name in (
+    "addi subi muli divsi divui remsi remui floordivsi ceildivsi ceildivui shli shrsi shrui minsi maxsi minui maxui"
+).split():
+    OPS[f"arith.{_name}"] = _integer(getattr(integers, _name))
+OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
+
+
+def _bitwise(name: str) -> Callable[[Frame, Op], Any]:
+    on_integers, on_masks = getattr(integers, name), getattr(torch, {"andi": "logical_and", "ori": "logical_or", "xori": "logical_xor"}[name])
+
+    def evaluate(frame: Frame, op: Op) -> Any:
+        type = op.result_types[0]
+        a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
+        if type.element != "i1":
+            return on_integers(a, b, BITS[type.element], frame.shape(type))
+        if name == "andi":
+            return _conjunction(a, b, frame.shape(type))
+        if isinstance(a, bool) and isinstance(b, bool):
+            return bool(on_masks(torch.tensor(a), torch.tensor(b)))
+        return on_masks(dense(a, torch.bool, frame.shape(type)), dense(b, torch.bool, frame.shape(type)))
+
+    return evaluate
+
+
+for _name in ("andi", "ori", "xori"):
+    OPS[f"arith.{_name}"] = _bitwise(_name)
+
+
+def _conjunction(a: Value, b: Value, shape: tuple[int, ...]) -> Value:
+    """a and b, kept as factors where their product would be larger than both."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, bool):
+            return y if x else False
+    factors = [*_factors(a), *_factors(b)]
+    sizes = torch.broadcast_shapes(*(factor.shape for factor in factors))
+    if any(factor.shape == sizes for factor in factors):
+        return dense(Conjunction(tuple(factors)), torch.bool, shape)
+    return Conjunction(tuple(factors))
+
+
+def _factors(value: Value) -> tuple[Tensor, ...]:
+    if isinstance(value, Conjunction):
+        return value.factors
+    assert isinstance(value, Tensor)
+    return (value,)
+
+
+@evaluates("arith.cmpi")
+def evaluate_cmpi(frame: Frame, op: Op) -> Value:
+    type = op.operand_types[0]
+    a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
+    return integers.cmpi(op.attributes["predicate"], a, b, BITS[type.element], frame.shape(type))
+
+
+@evaluates("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
+def evaluate_resize(frame: Frame, op: Op) -> Value:
+    source, target = BITS[op.operand_types[0].element], BITS[op.result_types[0].element]
+    value, shape = frame.get(op.operands[0]), frame.shape(op.result_types[0])
+    if target < source:
+        return integers.trunci(value, target, shape)
+    resize = integers.extui if op.name in ("arith.extui", "arith.index_castui") else integers.extsi
+    return resize(value, source, target, shape) if target > source else value
+
+
+# --- select ----------------------------------------------------------------------------------------------------------
+
+
+@evaluates("arith.select")
+def evaluate_select(frame: Frame, op: Op) -> Value:
+    chosen, type = frame.get(op.operands[0]), op.result_types[0]
+    yes, no = frame.get(op.operands[1]), frame.get(op.operands[2])
+    if isinstance(chosen, bool | int):
+        return yes if chosen else no
+    condition = dense(chosen, torch.bool, frame.shape(op.operand_types[0]))
+    if condition.dim() < 1 + len(type.shape):  # one condition for each program selects whole tiles
+        condition = condition.view(-1, *[1] * len(type.shape))
+    if type.element == "ptr":
+        return _select_pointer(condition, yes, no, frame.shape(type))
+    dtype = dtype_of(type)
+    return torch.where(condition, dense(yes, dtype, frame.shape(type)), dense(no, dtype, frame.shape(type)))
+
+
+def _select_pointer(condition: Tensor, yes: Pointer, no: Pointer, shape: tuple[int, ...]) -> Pointer:
+    if yes.storage is not no.storage or yes.itemsize != no.itemsize:
+        yes, no = absolute(yes), absolute(no)
+    offset = torch.where(condition, dense(yes.offset, torch.int64, shape), dense(no.offset, torch.int64, shape))
+    return Pointer(yes.storage, offset, yes.itemsize)
+
+
+# --- floats ----------------------------------------------------------------------------------------------------------
+
+_BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "arith.addf": torch.add, "arith.subf": torch.sub, "arith.mulf": torch.mul, "arith.divf": torch.div,
+    "arith.remf": torch.fmod, "arith.maximumf": torch.maximum, "arith.minimumf": torch.minimum,
+    "arith.maxnumf": torch.fmax, "arith.minnumf": torch.fmin, "tt.precise_divf": torch.div,
+    "math.powf": torch.pow, "math.atan2": torch.atan2, "math.copysign": torch.copysign,
+}  # fmt: skip
+_UNARY: dict[str, Callable[[Tensor], Tensor]] = {
+    "arith.negf": torch.neg, "math.absf": torch.abs, "math.exp": torch.exp, "math.exp2": torch.exp2,
+    "math.expm1": torch.expm1, "math.log": torch.log, "math.log2": torch.log2, "math.log10": torch.log10,
+    "math.log1p": torch.log1p, "math.sqrt": torch.sqrt, "tt.precise_sqrt": torch.sqrt, "math.rsqrt": torch.rsqrt,
+    "math.sin": torch.sin, "math.cos": torch.cos, "math.tan": torch.tan, "math.asin": torch.asin,
+    "math.acos": torch.acos, "math.atan": torch.atan, "math.sinh": torch.sinh, "math.cosh": torch.cosh,
+    "math.tanh": torch.tanh, "math.asinh": torch.asinh, "math.acosh": torch.acosh, "math.atanh": torch.atanh,
+    "math.erf": torch.erf, "math.erfc": torch.erfc, "math.floor": torch.floor, "math.ceil": torch.ceil,
+    "math.trunc": torch.trunc, "math.roundeven": torch.round,
+    "math.cbrt": lambda x: x.abs().pow(1 / 3).copysign(x),
+    "math.round": lambda x: torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x)),
+}  # fmt: skip
+
+
+def _elementwise(function: Callable[..., Tensor]) -> Callable[[Frame, Op], Tensor]:
+    def evaluate(frame: Frame, op: Op) -> Tensor:
+        operands = [frame.tensor(op, position) for position in range(len(op.operands))]
+        result = function(*operands)
+        frame.machine.meter.flops += result.numel()
+        return result
+
+    return evaluate
+
+
+for _name, _function in (_BINARY | _UNARY).items():
+    OPS[_name] = _elementwise(_function)
+
+
+@evaluates("math.absi")
+def evaluate_absi(frame: Frame, op: Op) -> Value:
+    return torch.abs(frame.tensor(op, 0))
+
+
+@evaluates("math.ctpop", "math.ctlz", "math.cttz")
+def evaluate_bit_count(frame: Frame, op: Op) -> Tensor:
+    value = frame.tensor(op, 0)
+    bits = BITS[op.operand_types[0].element]
+    planes = torch.stack([(value >> position) & 1 for position in range(bits)]).to(torch.int64)
+    if op.name == "math.ctpop":
+        return planes.sum(0).to(value.dtype)
+    ordered = planes if op.name == "math.cttz" else planes.flip(0)
+    return (1 - ordered).cumprod(0).sum(0).to(value.dtype)
+
+
+@evaluates("math.fma")
+def evaluate_fma(frame: Frame, op: Op) -> Tensor:
+    """One rounding: the product of two float32 is exact in float64, and so nearly is the sum."""
+    a, b, c = (frame.tensor(op, position) for position in range(3))
+    frame.machine.meter.flops += 2 * max(a.numel(), b.numel(), c.numel())
+    return (a.double() * b.double() + c.double()).to(a.dtype)
+
+
+@evaluates("math.fpowi")
+def evaluate_fpowi(frame: Frame, op: Op) -> Tensor:
+    return torch.pow(frame.tensor(op, 0), frame.tensor(op, 1))
+
+
+@evaluates("tt.clampf")
+def evaluate_clampf(frame: Frame, op: Op) -> Tensor:
+    value, low, high = (frame.tensor(op, position) for position in range(3))
+    if "all" in str(op.attributes.get("propagateNan", "none")):
+        return torch.minimum(torch.maximum(value, low), high)
+    return torch.fmin(torch.fmax(value, low), high)
+
+
+# --- comparison ------------------------------------------------------------------------------------------------------
+
+_ORDERED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "eq": torch.eq, "gt": torch.gt, "ge": torch.ge, "lt": torch.lt, "le": torch.le,
+}  # fmt: skip
+
+
+@evaluates("arith.cmpf")
+def evaluate_cmpf(frame: Frame, op: Op) -> Tensor:
+    """MLIR's predicates: o.. is false and u.. is true where either side is NaN."""
+    predicate, a, b = op.attributes["predicate"], frame.tensor(op, 0), frame.tensor(op, 1)
+    if predicate in ("true", "false"):
+        return torch.full_like(a + b, predicate == "true", dtype=torch.bool)
+    unordered = a.isnan() | b.isnan() if predicate in ("ord", "uno", "one") or predicate[0] == "u" else None
+    if predicate in ("ord", "uno"):
+        return ~unordered if predicate == "ord" else unordered  # type: ignore[operator,return-value]
+    if predicate[1:] == "ne":
+        return torch.ne(a, b) & ~unordered if predicate[0] == "o" else torch.ne(a, b)  # type: ignore[operator]
+    holds = _ORDERED[predicate[1:]](a, b)
+    return holds | unordered if predicate[0] == "u" else holds  # type: ignore[operator]
+
+
+# --- conversions -----------------------------------------------------------------------------------------------------
+
+
+@evaluates("arith.extf", "arith.truncf", "tt.fp_to_fp")
+def evaluate_float_cast(frame: Frame, op: Op) -> Tensor:
+    target = dtype_of(op.result_types[0])
+    toward_zero = "rtz" in str(op.attributes.get("rounding", "")) or op.attributes.get("rounding") == 0
+    return float_to_float(frame.tensor(op, 0), target, toward_zero)
+
+
+@evaluates("arith.sitofp", "arith.uitofp")
+def evaluate_int_to_float(frame: Frame, op: Op) -> Tensor:
+    target, value = dtype_of(op.result_types[0]), frame.operand(op, 0)
+    bits = BITS[op.operand_types[0].element]
+    if bits == 1:
+        ones = dense(value, torch.bool, frame.shape(op.result_types[0])).to(target)
+        return ones if op.name == "arith.uitofp" else -ones
+    number = dense(value, torch.int64, frame.shape(op.result_types[0]))
+    if op.name == "arith.uitofp":
+        number = integers.unsigned(number, bits) if bits < 64 else _unsigned_to_double(number)
+    return number.to(target)
+
+
+def _unsigned_to_double(number: Tensor) -> Tensor:
+    return torch.where(number < 0, number.double() + 2.0**64, number.double())
+
+
+@evaluates("arith.fptosi", "arith.fptoui")
+def evaluate_float_to_int(frame: Frame, op: Op) -> Tensor:
+    convert = float_to_signed if op.name == "arith.fptosi" else float_to_unsigned
+    return convert(frame.tensor(op, 0), BITS[op.result_types[0].element])
+
+
+@evaluates("arith.bitcast", "tt.bitcast")
+def evaluate_bitcast(frame: Frame, op: Op) -> Value:
+    source, target = op.operand_types[0], op.result_types[0]
+    value = frame.operand(op, 0)
+    if target.element == "ptr":
+        return _repoint(value, target)
+    same_kind = (source.element in BITS) == (target.element in BITS)
+    if isinstance(value, int | Affine | Conjunction) and same_kind:
+        return value
+    return frame.tensor(op, 0).contiguous().view(dtype_of(target))
+
+
+def _repoint(pointer: Pointer, target: Type) -> Pointer:
+    """The same address counted in elements of another size."""
+    assert target.pointee is not None
+    size = dtype_of(target.pointee).itemsize
+    if target.pointee.element == "i1":
+        size = 1
+    if size == pointer.itemsize or pointer.storage is None:
+        return Pointer(pointer.storage, pointer.offset, size)
+    if pointer.itemsize % size == 0 and isinstance(pointer.offset, int):
+        return Pointer(pointer.storage, pointer.offset * (pointer.itemsize // size), size)
+    return Pointer(None, absolute(pointer).offset, size)
+
+
+
+@evaluates("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended")
+def evaluate_extended(frame: Frame, op: Op) -> tuple[Any, Any]:
+    a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
+    type = op.result_types[0]
+    bits, shape = BITS[type.element], frame.shape(type)
+    if op.name == "arith.addui_extended":
+        total = integers.addi(a, b, bits, shape)
+        return total, integers.cmpi("ult", total, a, bits, shape)
+    low = integers.muli(a, b, bits, shape)
+    high = integers.multiply_high_unsigned(a, b, bits, shape)
+    if op.name == "arith.mulsi_extended":  # signed high = unsigned high - (a < 0 ? b : 0) - (b < 0 ? a : 0)
+        x, y = integers.tensor(a, bits, shape), integers.tensor(b, bits, shape)
+        high = integers.tensor(high, bits, shape) - torch.where(x < 0, y, 0) - torch.where(y < 0, x, 0)
+    return low, high
+
+

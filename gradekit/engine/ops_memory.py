@@ -1,0 +1,292 @@
+"""tt.* operations on memory: plain and block loads and stores, tensor descriptors, atomics, printing and assertions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine import integers
+from gradekit.engine.atomics import UPDATES, compare_and_swap
+from gradekit.engine.frame import Frame, Unsupported, dtype_of
+from gradekit.engine.ops_tile import move, pointee_size
+from gradekit.engine.registry import evaluates
+from gradekit.engine.values import Affine, Block, Conjunction, Integer, Pointer, Value, absolute, dense
+from gradekit.findings import Cause
+
+if TYPE_CHECKING:
+    from gradekit.engine.ttir import Op, Type
+
+PAD_NAN = 2
+
+# --- pointers --------------------------------------------------------------------------------------------------------
+
+
+def memory_dtype(type: Type) -> torch.dtype:
+    """How elements of a type lie in memory: a boolean as a byte, a pointer as a 64-bit address."""
+    if type.element == "ptr":
+        return torch.int64
+    return torch.int8 if type.element == "i1" else dtype_of(type)
+
+
+@evaluates("tt.load")
+def evaluate_load(frame: Frame, op: Op) -> Value:
+    pointer, type = frame.operand(op, 0), op.result_types[0]
+    if isinstance(pointer, Block):
+        return load_block(frame, op, pointer, op.attributes.get("boundaryCheck", ()), op.attributes.get("padding"))
+    mask = frame.operand(op, 1) if len(op.operands) > 1 else None
+    other = frame.operand(op, 2) if len(op.operands) > 2 else None
+    if mask is not None and other is None:
+        frame.machine.undefined_lines.add(frame.machine.line(op) or 0)
+    if isinstance(other, Pointer):
+        other = absolute(other).offset
+    return from_memory(frame, op, pointer, mask, other, type)
+
+
+def from_memory(frame: Frame, op: Op, pointer: Pointer, mask: Value | None, other: Value | None, type: Type) -> Value:
+    """Elements of `type` at `pointer`, in the form that the type has in registers."""
+    loaded = frame.machine.memory.load(pointer, mask, other, memory_dtype(type), frame.shape(type), frame.site(op))
+    if type.element == "i1":
+        return loaded != 0
+    if type.element == "ptr":
+        return Pointer(None, loaded, pointee_size(type))
+    return loaded
+
+
+def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:
+    """The inverse: what a store writes."""
+    if isinstance(value, Pointer):
+        value = absolute(value).offset
+        return dense(value, torch.int64, frame.shape(type))
+    stored = dense(value, dtype_of(type), frame.shape(type))
+    return stored.to(torch.int8) if type.element == "i1" else stored
+
+
+@evaluates("tt.store")
+def evaluate_store(frame: Frame, op: Op) -> None:
+    pointer, type = frame.operand(op, 0), op.operand_types[1]
+    value = to_memory(frame, frame.operand(op, 1), type)
+    if isinstance(pointer, Block):
+        store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
+        return
+    mask = frame.operand(op, 2) if len(op.operands) > 2 else None
+    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.site(op))
+
+
+# --- atomics ---------------------------------------------------------------------------------------------------------
+
+
+@evaluates("tt.atomic_rmw")
+def evaluate_atomic_rmw(frame: Frame, op: Op) -> Value:
+    type, kind = op.operand_types[1], str(op.attributes["kind"]).lower()
+    if kind not in UPDATES:
+        raise Unsupported(f"tt.atomic_rmw {kind}", frame.machine.line(op))
+    change = UPDATES["f" + kind] if type.element.startswith(("f", "bf")) and "f" + kind in UPDATES else UPDATES[kind]
+    mask = frame.operand(op, 2) if len(op.operands) > 2 else None
+    return _atomic(frame, op, change, (to_memory(frame, frame.operand(op, 1), type),), mask, type)
+
+
+@evaluates("tt.atomic_cas")
+def evaluate_atomic_cas(frame: Frame, op: Op) -> Value:
+    type = op.operand_types[1]
+    operands = tuple(to_memory(frame, frame.operand(op, position), type) for position in (1, 2))
+    return _atomic(frame, op, compare_and_swap, operands, None, type)
+
+
+def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Value:
+    shape, site = frame.shape(type), frame.site(op)
+    return frame.machine.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, site)
+
+
+# --- blocks: tensor descriptors and block pointers -------------------------------------------------------------------
+
+
+@evaluates("tt.make_tensor_ptr")
+def evaluate_make_tensor_ptr(frame: Frame, op: Op) -> Block:
+    base, *numbers = (frame.get(name) for name in op.operands)
+    tile = op.result_types[0].pointee
+    assert tile is not None
+    rank = len(tile.shape)
+    shape, strides, offsets = numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :]
+    return Block(base, tuple(shape), tuple(strides), tuple(offsets), tile.shape)
+
+
+@evaluates("tt.make_tensor_descriptor")
+def evaluate_make_tensor_descriptor(frame: Frame, op: Op) -> Block:
+    base, *numbers = (frame.get(name) for name in op.operands)
+    tile = op.result_types[0].pointee
+    assert tile is not None
+    rank = len(tile.shape)
+    padding = "nan" if op.attributes.get("padding") == PAD_NAN else "zero"
+    return Block(base, tuple(numbers[:rank]), tuple(numbers[rank:]), (0,) * rank, tile.shape, padding)
+
+
+@evaluates("tt.advance")
+def evaluate_advance(frame: Frame, op: Op) -> Block:
+    block, *steps = (frame.get(name) for name in op.operands)
+    offsets = tuple(integers.addi(a, b, 32, (frame.count,)) for a, b in zip(block.offsets, steps, strict=True))
+    return Block(block.base, block.shape, block.strides, offsets, block.block, block.padding)
+
+
+def _raised(value: Integer, rank: int) -> Integer:
+    """A number for each program, before the axes of a tile."""
+    if isinstance(value, Tensor):
+        return value.to(torch.int64).view(-1, *[1] * rank)
+    if isinstance(value, Affine):
+        base = _raised(value.base, rank) if isinstance(value.base, Tensor) else value.base
+        return Affine(base, (*value.steps, *[0] * rank), value.low, value.high)  # type: ignore[arg-type]
+    return value
+
+
+def locate(frame: Frame, block: Block, offsets: tuple[Any, ...], axes: Any) -> tuple[Pointer, Value]:
+    """The element pointers of the tile at `offsets`, and the mask of those inside the tensor along `axes`."""
+    rank = len(block.block)
+    shape = (frame.count, *block.block)
+    pointer, mask = _splat(block.base, rank), []
+    for axis, size in enumerate(block.block):
+        along = Affine(0, tuple(int(a == axis + 1) for a in range(rank + 1)), 0, size - 1)
+        index = integers.addi(_raised(offsets[axis], rank), along, 64, shape)
+        step = integers.muli(index, _raised(block.strides[axis], rank), 64, shape)
+        pointer = move(pointer, step, shape)
+        if axis in axes:
+            mask.append(integers.cmpi("sge", index, 0, 64, shape))
+            mask.append(integers.cmpi("slt", index, _raised(block.shape[axis], rank), 64, shape))
+    return pointer, _all_of(mask)
+
+
+def _splat(pointer: Pointer, rank: int) -> Pointer:
+    return Pointer(pointer.storage, _raised(pointer.offset, rank), pointer.itemsize)
+
+
+def _all_of(masks: list[bool | Tensor]) -> Value:
+    if any(mask is False for mask in masks):
+        return False
+    factors = tuple(mask for mask in masks if isinstance(mask, Tensor))
+    return Conjunction(factors) if factors else True
+
+
+def load_block(frame: Frame, op: Op, block: Block, axes: Any, padding: Any) -> Value:
+    """The tile at the block's own offsets; elements outside along the checked `axes` are padding."""
+    pointer, mask = locate(frame, block, block.offsets, axes)
+    return from_memory(frame, op, pointer, mask, _padding(padding, op.result_types[0]), op.result_types[0])
+
+
+def _padding(padding: Any, type: Type) -> Value:
+    wants_nan = padding in (PAD_NAN, "nan") and dtype_of(type).is_floating_point
+    return torch.full([1] * (1 + len(type.shape)), float("nan") if wants_nan else 0).to(memory_dtype(type))
+
+
+def store_block(frame: Frame, op: Op, block: Block, value: Tensor, axes: Any) -> None:
+    """Writes a tile at the block's own offsets; elements outside along the checked `axes` are dropped."""
+    pointer, mask = locate(frame, block, block.offsets, axes)
+    frame.machine.memory.store(pointer, value, mask, (frame.count, *block.block), frame.site(op))
+
+
+def _at(frame: Frame, block: Block, indices: list[Any]) -> tuple[Pointer, Value]:
+    return locate(frame, block, tuple(indices), range(len(block.block)))
+
+
+@evaluates("tt.descriptor_load", "tt.experimental_descriptor_load")
+def evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
+    """A descriptor always checks its bounds; leading axes of size 1 may be dropped from the result."""
+    block, *indices = (frame.get(name) for name in op.operands)
+    pointer, mask = _at(frame, block, indices)
+    type = op.result_types[0]
+    other = _padding(block.padding, type).view([1] * (1 + len(block.block)))  # type: ignore[union-attr]
+    dtype = memory_dtype(type)
+    shape = (frame.count, *block.block)
+    loaded = frame.machine.memory.load(pointer, mask, other, dtype, shape, frame.site(op))
+    if type.shape == block.block:
+        return loaded
+    return loaded.expand([loaded.shape[0], *block.block]).reshape(loaded.shape[0], *type.shape)
+
+
+@evaluates("tt.descriptor_store", "tt.experimental_descriptor_store")
+def evaluate_descriptor_store(frame: Frame, op: Op) -> None:
+    block, value, *indices = (frame.get(name) for name in op.operands)
+    tile = dense(value, dtype_of(op.operand_types[1]), frame.shape(op.operand_types[1]))
+    tile = tile.expand([tile.shape[0], *op.operand_types[1].shape]).reshape(tile.shape[0], *block.block)
+    pointer, mask = _at(frame, block, indices)
+    frame.machine.memory.store(pointer, tile, mask, (frame.count, *block.block), frame.site(op))
+
+
+@evaluates("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
+def evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
+    block, value, *indices = (frame.get(name) for name in op.operands)
+    type, kind = op.operand_types[1], str(op.attributes["kind"]).lower()
+    change = UPDATES.get("f" + kind if dtype_of(type).is_floating_point and "f" + kind in UPDATES else kind)
+    if change is None:
+        raise Unsupported(f"tt.descriptor_reduce {kind}", frame.machine.line(op))
+    pointer, mask = _at(frame, block, indices)
+    tile = dense(value, dtype_of(type), frame.shape(type))
+    frame.machine.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.site(op))
+
+
+def _rows(frame: Frame, block: Block, rows: Tensor, column: Integer, width: int) -> tuple[Pointer, Value]:
+    """The pointers of whole rows named one by one: tile [rows, width] from `column` on."""
+    shape = (frame.count, rows.shape[-1], width)
+    row = rows.to(torch.int64)[:, :, None]
+    columns = integers.addi(_raised(column, 2), Affine(0, (0, 0, 1), 0, width - 1), 64, shape)
+    pointer = _splat(block.base, 2)
+    for index, axis in ((row, 0), (columns, 1)):
+        pointer = move(pointer, integers.muli(index, _raised(block.strides[axis], 2), 64, shape), shape)
+    inside = [integers.cmpi("sge", row, 0, 64, shape), integers.cmpi("slt", row, _raised(block.shape[0], 2), 64, shape)]
+    inside.append(integers.cmpi("slt", columns, _raised(block.shape[1], 2), 64, shape))
+    return pointer, _all_of(inside)
+
+
+@evaluates("tt.descriptor_gather", "tt.experimental_descriptor_gather")
+def evaluate_descriptor_gather(frame: Frame, op: Op) -> Value:
+    block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.result_types[0]
+    pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
+    return from_memory(frame, op, pointer, mask, _padding(block.padding, type), type)
+
+
+@evaluates("tt.descriptor_scatter", "tt.experimental_descriptor_scatter")
+def evaluate_descriptor_scatter(frame: Frame, op: Op) -> None:
+    block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.operand_types[-1]
+    pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
+    value = to_memory(frame, frame.operand(op, 3), type)
+    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.site(op))
+
+
+# --- what a kernel says ----------------------------------------------------------------------------------------------
+
+PRINTED = 64
+"""Lines of device_print that one run keeps."""
+
+
+@evaluates("tt.print")
+def evaluate_print(frame: Frame, op: Op) -> None:
+    lines = frame.machine.prints
+    prefix = str(op.attributes.get("prefix", "")).strip()
+    for position in range(len(op.operands)):
+        value = frame.operand(op, position)
+        if isinstance(value, Pointer):
+            value = absolute(value).offset
+        if len(lines) < PRINTED:
+            lines.append(f"{prefix} {_shown(value)}".strip())
+    if not op.operands and len(lines) < PRINTED:
+        lines.append(prefix)
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, Tensor):
+        flat = value.reshape(-1)[:16].tolist()
+        return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in flat)
+    return str(value.base) if isinstance(value, Affine) else str(value)
+
+
+@evaluates("tt.assert", "cf.assert")
+def evaluate_assert(frame: Frame, op: Op) -> None:
+    holds = dense(frame.operand(op, 0), torch.bool, frame.shape(op.operand_types[0]))
+    failed = ~(holds.flatten(1).all(1) if holds.dim() > 1 else holds).expand(frame.count)
+    if bool(failed.any()):
+        frame.report(Cause.DEVICE_ASSERT, op, failed, str(op.attributes.get("message", "")))
+
+
+@evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier")
+def evaluate_barrier(frame: Frame, op: Op) -> None:
+    """Operations of a program already happen in order."""
+

@@ -1,0 +1,169 @@
+"""tt.reduce, tt.scan and tt.map_elementwise: regions of scalar code applied along an axis of a tile.
+
+Any region can be run: a pair of tiles is laid out as if each element were a program, and the region is evaluated on
+all of them. The regions that most kernels have (one operation on two arguments) go straight to torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.control import run_region
+from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.registry import OPS, evaluates
+from gradekit.engine.values import arange, dense
+
+if TYPE_CHECKING:
+    from gradekit.engine.ttir import Op, Region
+
+Tensors = tuple[Tensor, ...]
+Combine = Callable[[Tensors, Tensors], Tensors]
+
+_PAIR: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "arith.addf": torch.add, "arith.addi": torch.add, "arith.mulf": torch.mul, "arith.muli": torch.mul,
+    "arith.maxnumf": torch.fmax, "arith.minnumf": torch.fmin,
+    "arith.maximumf": torch.maximum, "arith.minimumf": torch.minimum,
+    "arith.maxsi": torch.maximum, "arith.minsi": torch.minimum,
+    "arith.andi": torch.bitwise_and, "arith.ori": torch.bitwise_or, "arith.xori": torch.bitwise_xor,
+}  # fmt: skip
+"""Combine regions of one operation, as the operation on two tensors of the element type, each step rounded to it."""
+
+
+def only_operation(region: Region) -> str:
+    """The name of the operation that the region applies to its two arguments, '' if it is anything else."""
+    block = region.blocks[0]
+    if len(region.blocks) != 1 or len(block.ops) != 2 or len(block.arguments) != 2:
+        return ""
+    operation, end = block.ops
+    simple = sorted(operation.operands) == sorted(block.arguments) and end.operands == operation.results
+    return operation.name if simple else ""
+
+
+def combiner(frame: Frame, op: Op) -> Combine:
+    """The combine region of a reduction or scan as a function of two tuples of equal tensors [program, ...]."""
+    pair = _PAIR.get(only_operation(op.regions[0]))
+    if pair is not None:
+        return lambda left, right: (pair(left[0], right[0]),)
+    return lambda left, right: elementwise(frame, op.regions[0], (*left, *right))
+
+
+def elementwise(frame: Frame, region: Region, arguments: Tensors) -> Tensors:
+    """Runs a region of scalar code once for each element of tensors [programs, ...] of one shape."""
+    shape = arguments[0].shape
+    programs = arange(shape[0]).view([-1] + [1] * (len(shape) - 1)).expand(shape).reshape(-1)
+    inner = frame.inner(programs)
+    results = run_region(inner, region, [argument.reshape(-1) for argument in arguments])
+    dtypes = [argument.dtype for argument in arguments]
+    return tuple(
+        dense(result, dtype, (inner.count,)).expand(inner.count).reshape(shape)
+        for result, dtype in zip(results, dtypes, strict=False)
+    )
+
+
+def _operands(frame: Frame, op: Op) -> Tensors:
+    """All operands at full tile size and with one program axis."""
+    values = [frame.full(op, position) for position in range(len(op.operands))]
+    count = max(value.shape[0] for value in values)
+    return tuple(value.expand(count, *value.shape[1:]) for value in values)
+
+
+# --- reduce ----------------------------------------------------------------------------------------------------------
+
+
+@evaluates("tt.reduce")
+def evaluate_reduce(frame: Frame, op: Op) -> Tensors:
+    axis, values = op.attributes["axis"] + 1, _operands(frame, op)
+    frame.machine.meter.flops += values[0].numel()
+    fast = _fast_reduction(only_operation(op.regions[0]), values[0], axis) if len(values) == 1 else None
+    if fast is not None:
+        return (fast,)
+    return reduce_pairs(combiner(frame, op), values, axis, frame.count)
+
+
+def _fast_reduction(operation: str, value: Tensor, axis: int) -> Tensor | None:
+    """The reductions that torch does as one pass with the same meaning; None where it has none."""
+    if operation == "arith.addf" and value.dtype.itemsize >= 4:
+        return value.sum(axis)
+    if operation == "arith.addi" and value.dtype is not torch.bool:
+        return value.sum(axis).to(value.dtype)
+    if operation in ("arith.maxsi", "arith.maximumf"):
+        return value.amax(axis)
+    if operation in ("arith.minsi", "arith.minimumf"):
+        return value.amin(axis)
+    if operation in ("arith.maxnumf", "arith.minnumf"):  # these skip NaN, torch's do not
+        result = value.amax(axis) if operation == "arith.maxnumf" else value.amin(axis)
+        return None if bool(result.isnan().any()) else result
+    return None
+
+
+def reduce_pairs(combine: Combine, values: Tensors, axis: int, count: int) -> Tensors:
+    """Combines neighbours until one is left: a tree, as on the card, and in order for operations that do not commute."""
+    values = tuple(value.movedim(axis, -1) for value in values)
+    if values[0].shape[0] != count:  # a region may use values of each program
+        values = tuple(value.expand(count, *value.shape[1:]) for value in values)
+    while values[0].shape[-1] > 1:
+        values = combine(tuple(value[..., 0::2] for value in values), tuple(value[..., 1::2] for value in values))
+    return tuple(value[..., 0] for value in values)
+
+
+# --- scan ------------------------------------------------------------------------------------------------------------
+
+
+@evaluates("tt.scan")
+def evaluate_scan(frame: Frame, op: Op) -> Tensors:
+    axis, reverse = op.attributes["axis"] + 1, bool(op.attributes.get("reverse", False))
+    values = tuple(value.expand(frame.count, *value.shape[1:]).movedim(axis, -1) for value in _operands(frame, op))
+    if reverse:
+        values = tuple(value.flip(-1) for value in values)
+    values = _fast_scan(only_operation(op.regions[0]), values) or scan_steps(combiner(frame, op), values)
+    if reverse:
+        values = tuple(value.flip(-1) for value in values)
+    return tuple(value.movedim(-1, axis) for value in values)
+
+
+def _fast_scan(operation: str, values: Tensors) -> Tensors | None:
+    if len(values) == 1 and values[0].dtype.itemsize >= 4:
+        if operation in ("arith.addf", "arith.addi"):
+            return (values[0].cumsum(-1, dtype=values[0].dtype),)
+        if operation in ("arith.mulf", "arith.muli"):
+            return (values[0].cumprod(-1, dtype=values[0].dtype),)
+    return None
+
+
+def scan_steps(combine: Combine, values: Tensors) -> Tensors:
+    """Every prefix in log2(n) steps: each element takes in the one that stands 1, 2, 4, ... before it."""
+    size, step = values[0].shape[-1], 1
+    while step < size:
+        joined = combine(tuple(v[..., :-step] for v in values), tuple(v[..., step:] for v in values))
+        values = tuple(torch.cat([v[..., :step], j], -1) for v, j in zip(values, joined, strict=True))
+        step *= 2
+    return values
+
+
+@evaluates("tt.map_elementwise")
+def evaluate_map(frame: Frame, op: Op) -> Tensors:
+    """The region takes `pack` neighbouring elements of each operand at once and returns as many of each result."""
+    pack, region = int(op.attributes.get("pack", 1)), op.regions[0]
+    values = tuple(v.expand(frame.count, *v.shape[1:]) for v in _operands(frame, op))
+    packed = [part for v in values for part in v.reshape(frame.count, -1, pack).unbind(-1)]
+    programs = arange(frame.count)[:, None].expand(packed[0].shape).reshape(-1)
+    inner = frame.inner(programs)
+    found = run_region(inner, region, [part.reshape(-1) for part in packed])
+    parts = [part.expand(inner.count).reshape(frame.count, -1) for part in _tensors(found, op, pack, inner.count)]
+    return tuple(
+        torch.stack(parts[k * pack : (k + 1) * pack], -1).reshape(frame.shape(type))
+        for k, type in enumerate(op.result_types)
+    )
+
+
+def _tensors(found: list[object], op: Op, pack: int, count: int) -> list[Tensor]:
+    types = [type for type in op.result_types for _ in range(pack)]
+    return [dense(value, dtype_of(type), (count,)) for value, type in zip(found, types, strict=True)]  # type: ignore[arg-type]
+
+
+for _end in ("tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"):
+    OPS[_end] = lambda frame, op: tuple(frame.get(name) for name in op.operands)

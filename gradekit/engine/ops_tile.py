@@ -1,0 +1,202 @@
+"""tt.* operations that make, move and reshape tiles, and the program's place in the grid. They compute nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine import integers
+from gradekit.engine.frame import PROGRAM, Frame, dtype_of, itemsize_of
+from gradekit.engine.registry import evaluates
+from gradekit.engine.values import Affine, Conjunction, Integer, Pointer, Value, absolute, dense
+
+if TYPE_CHECKING:
+    from gradekit.engine.ttir import Op, Type
+
+
+@evaluates("tt.get_program_id")
+def evaluate_program_id(frame: Frame, op: Op) -> Integer:
+    """x runs fastest: linear id = x + width * (y + height * z)."""
+    width, height, depth = frame.machine.grid
+    below, size = ((1, width), (width, height), (width * height, depth))[op.attributes["axis"]]
+    linear: Integer = frame.get(PROGRAM)
+    shape = (frame.count,)
+    place = integers.divsi(linear, below, 64, shape) if below > 1 else linear
+    return integers.trunci(integers.remsi(place, size, 64, shape), 32, shape)  # type: ignore[return-value]
+
+
+@evaluates("tt.get_num_programs")
+def evaluate_num_programs(frame: Frame, op: Op) -> int:
+    return frame.machine.grid[op.attributes["axis"]]
+
+
+@evaluates("tt.make_range")
+def evaluate_make_range(frame: Frame, op: Op) -> Affine:
+    start, end = op.attributes["start"], op.attributes["end"]
+    return Affine(start, (0, 1), start, end - 1)
+
+
+# --- axes of size 1 come and go without a copy -----------------------------------------------------------------------
+
+
+def _each_part(value: Value, move: Any, insert: Any) -> Value:
+    """Applies `move` to the tensors in a value and `insert` to its tuples of steps."""
+    if isinstance(value, Tensor):
+        return move(value)
+    if isinstance(value, Affine):
+        base = move(value.base) if isinstance(value.base, Tensor) else value.base
+        return Affine(base, insert(value.steps), value.low, value.high)
+    if isinstance(value, Conjunction):
+        return Conjunction(tuple(move(factor) for factor in value.factors))
+    if isinstance(value, Pointer):
+        return Pointer(value.storage, _each_part(value.offset, move, insert), value.itemsize)  # type: ignore[arg-type]
+    return value
+
+
+@evaluates("tt.splat")
+def evaluate_splat(frame: Frame, op: Op) -> Value:
+    rank = len(op.result_types[0].shape)
+    return _each_part(
+        frame.operand(op, 0), lambda t: t.view(-1, *[1] * rank), lambda steps: (*steps, *[0] * rank)
+    )
+
+
+@evaluates("tt.unsplat")
+def evaluate_unsplat(frame: Frame, op: Op) -> Tensor:
+    return frame.tensor(op, 0).flatten(1)[:, 0]
+
+
+@evaluates("tt.broadcast", "ttg.convert_layout")
+def evaluate_broadcast(frame: Frame, op: Op) -> Value:
+    return frame.operand(op, 0)
+
+
+@evaluates("tt.expand_dims")
+def evaluate_expand_dims(frame: Frame, op: Op) -> Value:
+    axis = op.attributes["axis"] + 1
+    return _each_part(
+        frame.operand(op, 0), lambda t: t.unsqueeze(axis), lambda steps: (*steps[:axis], 0, *steps[axis:])
+    )
+
+
+@evaluates("tt.trans")
+def evaluate_trans(frame: Frame, op: Op) -> Value:
+    order = [0, *(axis + 1 for axis in op.attributes["order"])]
+    return _each_part(
+        frame.operand(op, 0), lambda t: t.permute(order), lambda steps: tuple(steps[axis] for axis in order)
+    )
+
+
+# --- reshaping needs all elements ------------------------------------------------------------------------------------
+
+
+def full_value(frame: Frame, op: Op, position: int) -> Tensor | Pointer:
+    """An operand with its tile at full size; a pointer with an int64 offset for each element."""
+    value, type = frame.operand(op, position), op.operand_types[position]
+    if not isinstance(value, Pointer):
+        return frame.full(op, position)
+    offset = dense(value.offset, torch.int64, frame.shape(type))
+    return Pointer(value.storage, offset.expand([offset.shape[0], *type.shape]), value.itemsize)
+
+
+def _rebuilt(value: Tensor | Pointer, change: Any) -> Tensor | Pointer:
+    if isinstance(value, Pointer):
+        return Pointer(value.storage, change(value.offset), value.itemsize)
+    return change(value)  # type: ignore[no-any-return]
+
+
+@evaluates("tt.reshape")
+def evaluate_reshape(frame: Frame, op: Op) -> Value:
+    value, shape = frame.operand(op, 0), op.result_types[0].shape
+    if isinstance(value, int):
+        return value
+    return _rebuilt(full_value(frame, op, 0), lambda t: t.reshape(t.shape[0], *shape))
+
+
+@evaluates("tt.join")
+def evaluate_join(frame: Frame, op: Op) -> Value:
+    left, right = full_value(frame, op, 0), full_value(frame, op, 1)
+    if isinstance(left, Pointer) and isinstance(right, Pointer):
+        if left.storage is not right.storage:
+            left, right = absolute(left), absolute(right)
+        return Pointer(left.storage, _together(left.offset, right.offset, torch.stack, -1), left.itemsize)
+    return _together(left, right, torch.stack, -1)
+
+
+def _together(left: Any, right: Any, combine: Any, axis: int) -> Tensor:
+    count = max(left.shape[0], right.shape[0])
+    return combine([side.expand(count, *side.shape[1:]) for side in (left, right)], axis)  # type: ignore[no-any-return]
+
+
+@evaluates("tt.split")
+def evaluate_split(frame: Frame, op: Op) -> tuple[Value, Value]:
+    value = full_value(frame, op, 0)
+    return _rebuilt(value, lambda t: t[..., 0]), _rebuilt(value, lambda t: t[..., 1])
+
+
+@evaluates("tt.cat")
+def evaluate_cat(frame: Frame, op: Op) -> Value:
+    return _together(frame.full(op, 0), frame.full(op, 1), torch.cat, 1)
+
+
+@evaluates("tt.gather")
+def evaluate_gather(frame: Frame, op: Op) -> Tensor:
+    source, index = frame.full(op, 0), frame.full(op, 1).to(torch.int64)
+    count, axis = max(source.shape[0], index.shape[0]), op.attributes["axis"] + 1
+    source, index = source.expand(count, *source.shape[1:]), index.expand(count, *index.shape[1:])
+    return source.gather(axis, index.clamp(0, source.shape[axis] - 1))
+
+
+@evaluates("tt.histogram")
+def evaluate_histogram(frame: Frame, op: Op) -> Tensor:
+    """Counts of 0..bins-1; masked elements and numbers outside are not counted."""
+    value, type = frame.full(op, 0).to(torch.int64), op.result_types[0]
+    bins = type.shape[0]
+    counted = (value >= 0) & (value < bins)
+    if len(op.operands) > 1:
+        counted = counted & frame.full(op, 1)
+    value = value.expand(counted.shape[0], -1)
+    counts = torch.zeros(value.shape[0], bins, dtype=torch.int64)
+    counts.scatter_add_(1, value.clamp(0, bins - 1), counted.to(torch.int64))
+    return counts.to(dtype_of(type))
+
+
+# --- pointers --------------------------------------------------------------------------------------------------------
+
+
+@evaluates("tt.addptr")
+def evaluate_addptr(frame: Frame, op: Op) -> Pointer:
+    pointer, offset = frame.operand(op, 0), frame.operand(op, 1)
+    return move(pointer, offset, frame.shape(op.result_types[0]))
+
+
+def move(pointer: Pointer, elements: Integer, shape: tuple[int, ...]) -> Pointer:
+    """`pointer` moved by a number of its elements."""
+    if pointer.storage is None:
+        elements = integers.muli(_wide(elements), pointer.itemsize, 64, shape)
+    return Pointer(pointer.storage, integers.addi(pointer.offset, _wide(elements), 64, shape), pointer.itemsize)
+
+
+def _wide(value: Integer) -> Integer:
+    return value.to(torch.int64) if isinstance(value, Tensor) else value
+
+
+@evaluates("tt.ptr_to_int")
+def evaluate_ptr_to_int(frame: Frame, op: Op) -> Value:
+    offset: Value = absolute(frame.operand(op, 0)).offset
+    return offset
+
+
+@evaluates("tt.int_to_ptr")
+def evaluate_int_to_ptr(frame: Frame, op: Op) -> Pointer:
+    type = op.result_types[0]
+    return Pointer(None, _wide(frame.operand(op, 0)), pointee_size(type))
+
+
+def pointee_size(type: Type) -> int:
+    """Bytes of what a pointer type points to."""
+    assert type.pointee is not None
+    return itemsize_of(type.pointee)
+

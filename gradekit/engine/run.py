@@ -1,0 +1,314 @@
+"""Runs a program on the CPU: host steps one after another, each launch for many programs of its grid at once.
+
+A run first goes at full speed (`fast`). Where that finds anything that it cannot prove right, the run is done again
+from the start with every lane examined (`checked`), and what is seen becomes findings. Both give the same results for
+a program without findings.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# The rooms of operations enter themselves into the table when they are imported.
+from gradekit.engine import libdevice, ops_arith, ops_dot, ops_memory, ops_reduce, ops_tile  # noqa: F401
+from gradekit.engine.checked import CheckedMemory, Incident
+from gradekit.engine.control import call, program_ids
+from gradekit.engine.explain import Namer, explain, unwritten
+from gradekit.engine.fast import FastMemory, Suspicion, Traffic
+from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter, OverBudget, Unsupported, dtype_of, itemsize_of
+from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
+from gradekit.engine.memory import Memory, covered, view_bytes
+from gradekit.engine.ttir import Function, Module, Op, Region, Type, parse
+from gradekit.engine.values import Block, Pointer, wrap
+from gradekit.findings import Finding
+from gradekit.program import (
+    ITEMSIZE,
+    Allocate,
+    Aten,
+    Choice,
+    Copy,
+    Descriptor,
+    Fill,
+    Launch,
+    Literal,
+    Program,
+    Scalar,
+    Step,
+    View,
+)
+
+__all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "Run", "Unsupported", "option_count", "run"]
+
+LANES = 1 << 17
+"""Elements of the largest tile that are evaluated together: enough to hide torch's cost per call, few enough for L2."""
+
+
+@dataclass
+class Counters:
+    """What a run did: bytes that active lanes loaded and stored, floating-point operations, launches, bytes allocated."""
+
+    bytes_loaded: int = 0
+    bytes_stored: int = 0
+    flops: int = 0
+    launches: int = 0
+    bytes_allocated: int = 0
+    allocations: int = 0
+
+
+@dataclass
+class Run:
+    """What came of it: `results` in the order of Program.results, and what was seen on the way.
+
+    `undefined_loads` are lines that load with a mask and without `other`: their masked lanes have no defined value.
+    """
+
+    results: list[Tensor | int | float | bool | str | None]
+    findings: list[Finding]
+    counters: Counters
+    prints: list[str] = field(default_factory=list)
+    undefined_loads: tuple[int, ...] = ()
+
+
+def run(
+    program: Program,
+    inputs: Sequence[Tensor],
+    *,
+    option: int = 0,
+    allow: Collection[str] = (),
+    budget: Budget | None = None,
+    names: Sequence[str] = (),
+) -> Run:
+    """Runs `program` on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
+
+    Args:
+        option: which configuration every autotuned launch takes, modulo how many it has.
+        allow: torch operations ("aten::sum") that the assignment allows besides allocation, copies and fills.
+        names: what the student calls the inputs, for findings.
+
+    Raises:
+        Unsupported: the engine does not know an operation.
+        OverBudget: the steps, seconds or bytes of `budget` are used up.
+        ForbiddenOp: the program computes with torch where that is not allowed.
+    """
+    meter = Meter(budget or Budget())
+    try:
+        return _Runner(program, inputs, option, allow, meter, names, careful=False).run()
+    except Suspicion:
+        return _Runner(program, inputs, option, allow, meter, names, careful=True).run()
+
+
+def option_count(program: Program) -> int:
+    """How many runs it takes to see every configuration of every autotuned launch."""
+    return max((len(step.options) for step in program.steps if isinstance(step, Choice)), default=1)
+
+
+class _Runner:
+    def __init__(
+        self,
+        program: Program,
+        inputs: Sequence[Tensor],
+        option: int,
+        allow: Collection[str],
+        meter: Meter,
+        names: Sequence[str],
+        careful: bool,
+    ) -> None:
+        self.program, self.option, self.allow, self.meter, self.careful = program, option, allow, meter, careful
+        self.memory, self.traffic, self.counters = Memory(), Traffic(), Counters()
+        self.incidents: list[Incident] = []
+        self.prints: list[str] = []
+        self.undefined: set[int] = set()
+        self.grids: list[tuple[int, int, int]] = []
+        self.namer = Namer(program, names)
+        meter.flops = 0
+        self._place(inputs)
+
+    def run(self) -> Run:
+        for step in self.program.steps:
+            self._step(step)
+        results = [self._result(result) for result in self.program.results]
+        findings = explain(self.incidents, self.namer, self.grids)
+        findings += unwritten(self.program, self.memory, self.namer)
+        counters = self.counters
+        counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
+        counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
+        return Run(results, findings, counters, self.prints, tuple(sorted(self.undefined)))
+
+    def _place(self, inputs: Sequence[Tensor]) -> None:
+        for id, tensors in _by_storage(self.program.inputs, inputs).items():
+            data = view_bytes(tensors[0][1])
+            itemsize = min(ITEMSIZE[view.dtype] for view, _ in tensors)
+            seen = [
+                covered(data.numel(), ITEMSIZE[v.dtype], v.shape, v.stride, v.offset).repeat_interleave(
+                    ITEMSIZE[v.dtype] // itemsize
+                )
+                for v, _ in tensors
+            ]
+            written = functools.reduce(torch.logical_or, seen) if len(seen) > 1 else seen[0]
+            self.memory.place_input(id, data, self.namer.storage(id), None if bool(written.all()) else written, itemsize)
+
+    def _result(self, result: View | Scalar | Descriptor) -> Any:
+        if isinstance(result, View):
+            return read(self.memory, result).clone()
+        return result.value if isinstance(result, Scalar) else None
+
+    # --- host steps --------------------------------------------------------------------------------------------------
+
+    def _step(self, step: Step) -> None:
+        line = step.source.line if step.source else None
+        match step:
+            case Allocate(storage=storage, nbytes=nbytes):
+                self._allocate(storage, nbytes, line)
+            case Fill(target=target, value=value):
+                self._write(target, torch.tensor(value), line)
+            case Copy(target=target, origin=origin):
+                self._copy(target, origin, line)
+            case Literal(target=target, values=values):
+                self._write(target, torch.tensor(values).view(target.shape), line)
+            case Aten():
+                compute(self.memory, step, self.allow)
+            case Choice(options=options) if options:
+                for inner in options[self.option % len(options)]:
+                    self._step(inner)
+            case Launch():
+                self._launch(step, line)
+
+    def _allocate(self, storage: int, nbytes: int, line: int | None) -> None:
+        limit = self.meter.budget.bytes
+        if self.memory.allocated + nbytes > limit:
+            raise OverBudget("bytes", limit, line)
+        self.memory.allocate(storage, nbytes, self.namer.storage(storage), line)
+        self.counters.allocations += 1
+
+    def _write(self, target: View, value: Tensor, line: int | None) -> None:
+        self.incidents += write(self.memory, target, value, line)
+        self.traffic.stored += target.numel * ITEMSIZE[target.dtype]
+
+    def _copy(self, target: View, origin: View, line: int | None) -> None:
+        self.incidents += write_values(self.memory, target, origin, line)
+        self.traffic.loaded += origin.numel * ITEMSIZE[origin.dtype]
+        self.traffic.stored += target.numel * ITEMSIZE[target.dtype]
+
+    # --- launches ----------------------------------------------------------------------------------------------------
+
+    def _launch(self, step: Launch, line: int | None) -> None:
+        kernel = self.program.kernels[step.kernel]
+        module = parsed(kernel.ttir)
+        total = math.prod(step.grid)
+        launch = self.counters.launches
+        self.counters.launches += 1
+        self.grids.append(step.grid)
+        memory = (
+            CheckedMemory(self.traffic, self.incidents, self.memory.storages, total)
+            if self.careful
+            else FastMemory(self.traffic)
+        )
+        machine = Machine(
+            module, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
+            self.prints, self.incidents, self.undefined,
+        )  # fmt: skip
+        arguments = bind(module.entry, step.args, self.memory)
+        for first, count in chunks(step.grid, programs_at_once(kernel.ttir)):
+            frame = Frame(machine, count)
+            frame.values[PROGRAM] = program_ids(first, count)
+            call(frame, module.entry, arguments)
+        memory.finish()
+
+
+def _by_storage(views: Sequence[View], inputs: Sequence[Tensor]) -> dict[int, list[tuple[View, Tensor]]]:
+    groups: dict[int, list[tuple[View, Tensor]]] = {}
+    for view, tensor in zip(views, inputs, strict=True):
+        groups.setdefault(view.storage, []).append((view, tensor))
+    return groups
+
+
+@functools.lru_cache(maxsize=512)
+def parsed(ttir: str) -> Module:
+    """The module of a TTIR text; raises TTIRError."""
+    return parse(ttir)
+
+
+def chunks(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
+    """Runs of consecutive linear program ids: (first, count), inside one row of the grid where the row is long."""
+    width, total = grid[0], math.prod(grid)
+    if width >= size:
+        for row in range(0, total, width):
+            yield from ((row + x, min(size, width - x)) for x in range(0, width, size))
+        return
+    size = max(size // max(width, 1), 1) * width
+    yield from ((first, min(size, total - first)) for first in range(0, total, size))
+
+
+@functools.lru_cache(maxsize=512)
+def programs_at_once(ttir: str) -> int:
+    """How many programs of a kernel are evaluated together; one at a time where programs may wait for each other."""
+    module = parsed(ttir)
+    operations = [op for function in module.functions.values() for op in _operations(function.body)]
+    if any(op.name == "tt.atomic_cas" or (op.name == "scf.while" and _has_atomics(op)) for op in operations):
+        return 1
+    tile = max((math.prod(type.shape) for op in operations for type in op.result_types), default=1)
+    return max(LANES // tile, 1)
+
+
+def _has_atomics(op: Op) -> bool:
+    return any(inner.name.startswith("tt.atomic") for region in op.regions for inner in _operations(region))
+
+
+def _operations(region: Region) -> Iterator[Op]:
+    for block in region.blocks:
+        for op in block.ops:
+            yield op
+            for inner in op.regions:
+                yield from _operations(inner)
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+def bind(function: Function, arguments: Sequence[View | Scalar | Descriptor], memory: Memory) -> list[Any]:
+    """The values of a kernel's TTIR arguments; a host-side descriptor fills those that Triton expands it to."""
+    types = list(function.argument_types)
+    values: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Descriptor):
+            values += _descriptor(argument, memory)
+            if len(types) - len(values) < 0 or types[len(values) - 1].element == "tensordesc":
+                del values[-2 * len(argument.block) :]
+        else:
+            values.append(_argument(argument, types[len(values)], memory))
+    if len(values) != len(types):
+        raise ValueError(f"{function.name} takes {len(types)} arguments, the launch has {len(values)}")
+    return values
+
+
+def _argument(argument: View | Scalar, type: Type, memory: Memory) -> Any:
+    if isinstance(argument, View):
+        return _pointer(argument, itemsize_of(type.pointee) if type.pointee else 1, memory)
+    value = argument.value
+    if type.element == "i1":
+        return bool(value)
+    if type.element.startswith(("f", "bf")):
+        return torch.tensor([float(value)], dtype=torch.float64).to(dtype_of(type))  # type: ignore[arg-type]
+    return wrap(int(value), int(type.element[1:]))  # type: ignore[arg-type]
+
+
+def _pointer(view: View, itemsize: int, memory: Memory) -> Pointer:
+    offset = view.offset * ITEMSIZE[view.dtype]
+    return Pointer(memory.storages[view.storage], offset // itemsize, itemsize)
+
+
+def _descriptor(argument: Descriptor, memory: Memory) -> list[Any]:
+    view = argument.view
+    base = _pointer(view, ITEMSIZE[view.dtype], memory)
+    zeros = (0,) * len(view.shape)
+    block = Block(base, view.shape, view.stride, zeros, argument.block, argument.padding)
+    return [block, *view.shape, *view.stride]
+
+

@@ -1,0 +1,311 @@
+"""What an SSA value is for many programs of the grid at once.
+
+The engine evaluates one TTIR operation for `count` programs together, so every value has a program axis before the
+axes of its tile: axis 0 is the program, axis 1.. are the tile's. A value is stored in the smallest form that says it:
+
+    int, bool      the same number for every program and every element
+    Affine         integers base + sum(step[a] * i_a): what `pid * BLOCK + arange(BLOCK)` is, without its elements
+    Tensor         one number for each element, "lazily broadcast": an axis has its full size or size 1
+    Conjunction    a mask as a product of smaller masks: (rows < M)[:, None] & (cols < N)[None, :]
+    Pointer        a storage, and the element offset in it (int, Affine or int64 Tensor)
+
+Most kernels compute their addresses from the program id and ranges alone; as Affine values those cost a few Python
+additions whatever the tile's size, and a load whose address is Affine is a strided view of the storage.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+import torch
+from torch import Tensor
+
+BITS = {"i1": 1, "i4": 4, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
+INTEGER = {1: torch.bool, 8: torch.int8, 16: torch.int16, 32: torch.int32, 64: torch.int64}
+FLOAT = {
+    "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64,
+    "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2,
+    "f8E4M3FNUZ": torch.float8_e4m3fnuz, "f8E5M2FNUZ": torch.float8_e5m2fnuz,
+}  # fmt: skip
+UNBOUNDED = 1 << 80
+"""A bound that no 64-bit value reaches: 64-bit sums are kept modulo 2**64, so that their bounds need not hold."""
+
+
+@dataclass(slots=True)
+class Affine:
+    """base + sum(steps[a] * i_a) over the program axis and the tile's axes; never wraps in its type.
+
+    A tensor `base` (int64) has size 1 along every axis with a step. `low` and `high` bound all elements.
+    """
+
+    base: int | Tensor
+    steps: tuple[int, ...]
+    low: int
+    high: int
+
+
+@dataclass(slots=True)
+class Conjunction:
+    """The elementwise `and` of boolean tensors of one rank, each lazily broadcast."""
+
+    factors: tuple[Tensor, ...]
+
+
+@dataclass(slots=True)
+class Pointer:
+    """Element `offset` of `storage`, in units of `itemsize` bytes; `storage` None means absolute virtual addresses."""
+
+    storage: Any
+    offset: int | Affine | Tensor
+    itemsize: int
+
+
+@dataclass(slots=True)
+class Block:
+    """A tensor descriptor or block pointer: a strided tensor at `base`, accessed in tiles of `block` at `offsets`."""
+
+    base: Pointer
+    shape: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    offsets: tuple[Any, ...]
+    block: tuple[int, ...]
+    padding: str = "zero"
+
+
+Integer = Union[int, Affine, Tensor]
+Value = Union[int, bool, Affine, Conjunction, Pointer, Block, Tensor]
+
+
+# --- integers in range -----------------------------------------------------------------------------------------------
+
+
+def wrap(value: int, bits: int) -> int:
+    """`value` modulo 2**bits, as the signed integer that has those bits (i1 is 0 or 1)."""
+    if bits == 1:
+        return value & 1
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
+
+
+def fits(low: int, high: int, bits: int) -> bool:
+    """Whether low..high lies in the signed range; 64-bit arithmetic is modular everywhere, so it always does."""
+    return bits == 64 or (-(1 << (bits - 1)) <= low and high < (1 << (bits - 1)))
+
+
+@functools.cache
+def arange(size: int) -> Tensor:
+    return torch.arange(size, dtype=torch.int64)
+
+
+def axis_range(size: int, axis: int, rank: int) -> Tensor:
+    """0..size-1 along `axis` of `rank` axes, the others of size 1."""
+    return arange(size).view([size if a == axis else 1 for a in range(rank)])
+
+
+# --- forms -----------------------------------------------------------------------------------------------------------
+
+
+def dense(value: Value, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
+    """`value` as a lazily broadcast tensor of `dtype`; `shape` is (count, *tile)."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, Affine):
+        return materialize(value, shape).to(dtype)
+    if isinstance(value, Conjunction):
+        return functools.reduce(torch.logical_and, value.factors)
+    return constant(value, dtype, len(shape))
+
+
+def constant(value: int | float | bool, dtype: torch.dtype, rank: int) -> Tensor:
+    """A number as a tensor with `rank` axes of size 1. Shared: never write to it."""
+    if isinstance(value, float):
+        return _real(repr(value), dtype, rank)  # by its text, because 0.0 == -0.0 would share a cache entry
+    return _whole(value, dtype, rank)
+
+
+@functools.lru_cache(maxsize=4096)
+def _real(text: str, dtype: torch.dtype, rank: int) -> Tensor:
+    return torch.full([1] * rank, float(text), dtype=torch.float64).to(dtype)
+
+
+@functools.lru_cache(maxsize=4096)
+def _whole(value: int, dtype: torch.dtype, rank: int) -> Tensor:
+    return torch.full([1] * rank, value, dtype=torch.int64).to(dtype)
+
+
+def materialize(value: Affine, shape: Sequence[int]) -> Tensor:
+    """All elements of an Affine that vary, as int64, lazily broadcast."""
+    total: int | Tensor = value.base
+    for axis, step in enumerate(value.steps):
+        if step and shape[axis] > 1:
+            total = total + axis_range(shape[axis], axis, len(shape)) * step
+    return total if isinstance(total, Tensor) else constant(total, torch.int64, len(shape))
+
+
+def affine(value: Integer, rank: int) -> Affine:
+    """Any integer value as an Affine; a tensor is scanned for its bounds."""
+    if isinstance(value, Affine):
+        return value
+    if isinstance(value, Tensor):
+        low, high = extremes(value)
+        return Affine(value.to(torch.int64), (0,) * rank, low, high)
+    return Affine(value, (0,) * rank, value, value)
+
+
+def extremes(value: Tensor) -> tuple[int, int]:
+    """Smallest and largest element; a boolean counts as 0 or 1."""
+    if value.dtype is torch.bool:
+        value = value.to(torch.int8)
+    low, high = torch.aminmax(value)
+    return int(low), int(high)
+
+
+def simplify(value: Affine) -> Integer:
+    """The smallest form: an int where nothing varies."""
+    if isinstance(value.base, int) and not any(value.steps):
+        return value.base
+    return value
+
+
+def span(value: Affine, shape: Sequence[int]) -> tuple[int, int]:
+    """The exact smallest and largest element over `shape` (not the propagated bounds)."""
+    low, high = (value.base, value.base) if isinstance(value.base, int) else extremes(value.base)
+    for size, step in zip(shape, value.steps, strict=True):
+        reach = step * (size - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high
+
+
+def add(a: Affine, b: Affine, shape: Sequence[int], scale: int = 1) -> Affine:
+    """a + scale * b. An axis that is dense in one base takes the other's step into the base too."""
+    base = a.base + (b.base if scale == 1 else b.base * scale)
+    steps = [x + scale * y for x, y in zip(a.steps, b.steps, strict=True)]
+    if isinstance(base, Tensor):
+        for axis, step in enumerate(steps):
+            if step and base.shape[axis] > 1:
+                base = base + axis_range(shape[axis], axis, len(shape)) * step
+                steps[axis] = 0
+    ends = (b.low * scale, b.high * scale)
+    return Affine(base, tuple(steps), a.low + min(ends), a.high + max(ends))
+
+
+def scale(value: Affine, factor: int) -> Affine:
+    """value * factor."""
+    ends = (value.low * factor, value.high * factor)
+    return Affine(value.base * factor, tuple(step * factor for step in value.steps), min(ends), max(ends))
+
+
+def is_uniform_mask(value: Value) -> bool:
+    return isinstance(value, (bool, int))
+
+
+# --- programs: select, and put back ----------------------------------------------------------------------------------
+
+
+def narrow(value: Any, index: Tensor) -> Any:
+    """`value` for the programs at `index` alone (positions along the program axis)."""
+    if isinstance(value, Tensor):
+        return value if value.shape[0] == 1 else value.index_select(0, index)
+    if isinstance(value, Affine):
+        return _narrow_affine(value, index)
+    if isinstance(value, Conjunction):
+        return Conjunction(tuple(narrow(factor, index) for factor in value.factors))
+    if isinstance(value, Pointer):
+        return Pointer(value.storage, narrow(value.offset, index), value.itemsize)
+    if isinstance(value, Block):
+        parts = (tuple(narrow(v, index) for v in part) for part in (value.shape, value.strides, value.offsets))
+        return Block(narrow(value.base, index), *parts, value.block, value.padding)
+    return value
+
+
+def _narrow_affine(value: Affine, index: Tensor) -> Affine:
+    rank = len(value.steps)
+    base = narrow(value.base, index)
+    if value.steps[0]:
+        base = base + (index * value.steps[0]).view([-1] + [1] * (rank - 1))
+    return Affine(base, (0, *value.steps[1:]), value.low, value.high)
+
+
+def stitch(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | None, tile: Sequence[int]) -> Any:
+    """One value for `count` programs from pieces: (positions along the program axis, the value there)."""
+    first = pieces[0][1]
+    if len(pieces) == 1 or all(value is first or _same_number(value, first) for _, value in pieces):
+        return first if len(pieces) > 1 or pieces[0][0].numel() == count else _scatter(pieces, count, dtype, tile)
+    if isinstance(first, Pointer):
+        return _stitch_pointers(pieces, count, tile)
+    if isinstance(first, Block):
+        return _stitch_blocks(pieces, count)
+    if dtype is None or not dtype.is_floating_point:
+        whole = _stitch_affine(pieces, count, len(tile) + 1)
+        if whole is not None:
+            return whole
+    return _scatter(pieces, count, dtype, tile)
+
+
+def _same_number(a: Any, b: Any) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a == b
+
+
+def _scatter(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | None, tile: Sequence[int]) -> Tensor:
+    parts = [(index, dense(value, dtype or torch.int64, (index.numel(), *tile))) for index, value in pieces]
+    axes = [max(part.shape[axis + 1] for _, part in parts) for axis in range(len(tile))]
+    whole = torch.empty([count, *axes], dtype=parts[0][1].dtype)
+    for index, part in parts:
+        whole[index] = part.expand([index.numel(), *axes])
+    return whole
+
+
+def _stitch_affine(pieces: list[tuple[Tensor, Any]], count: int, rank: int) -> Affine | None:
+    """Pieces with the same steps along the tile differ in their bases alone."""
+    if not any(isinstance(value, Affine) for _, value in pieces) and rank > 1:
+        return None
+    if not all(isinstance(value, (int, Affine)) and not isinstance(value, bool) for _, value in pieces):
+        return None
+    parts = [(index, narrow(affine(value, rank), arange(index.numel()))) for index, value in pieces]
+    if len({part.steps for _, part in parts}) > 1:
+        return None
+    bases = [(index, constant(p.base, torch.int64, rank) if isinstance(p.base, int) else p.base) for index, p in parts]
+    tile = [max(base.shape[axis] for _, base in bases) for axis in range(1, rank)]
+    if any(step and size > 1 for step, size in zip(parts[0][1].steps[1:], tile, strict=True)):
+        return None
+    base = _scatter(bases, count, torch.int64, tile)
+    return Affine(base, parts[0][1].steps, min(p.low for _, p in parts), max(p.high for _, p in parts))
+
+
+def _stitch_pointers(pieces: list[tuple[Tensor, Any]], count: int, tile: Sequence[int]) -> Pointer:
+    first = pieces[0][1]
+    if any(value.storage is not first.storage or value.itemsize != first.itemsize for _, value in pieces):
+        pieces = [(index, absolute(value)) for index, value in pieces]
+        first = pieces[0][1]
+    offset = stitch([(index, value.offset) for index, value in pieces], count, torch.int64, tile)
+    return Pointer(first.storage, offset, first.itemsize)
+
+
+def _stitch_blocks(pieces: list[tuple[Tensor, Any]], count: int) -> Block:
+    first = pieces[0][1]
+
+    def part(name: str) -> tuple[Any, ...]:
+        columns = zip(*(getattr(value, name) for _, value in pieces), strict=True)
+        return tuple(
+            stitch([(index, value) for (index, _), value in zip(pieces, column, strict=True)], count, torch.int64, ())
+            for column in columns
+        )
+
+    base = stitch([(index, value.base) for index, value in pieces], count, None, ())
+    return Block(base, part("shape"), part("strides"), part("offsets"), first.block, first.padding)
+
+
+def absolute(pointer: Pointer) -> Pointer:
+    """The same addresses as bytes of the virtual address space, for pointers that come from several storages."""
+    if pointer.storage is None:
+        return pointer
+    start, offset = pointer.storage.address, pointer.offset
+    if isinstance(offset, Affine):
+        rank = len(offset.steps)
+        moved: Any = add(scale(offset, pointer.itemsize), Affine(start, (0,) * rank, start, start), (1,) * rank)
+    else:
+        moved = offset * pointer.itemsize + start
+    return Pointer(None, moved, pointer.itemsize)

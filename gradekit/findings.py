@@ -1,0 +1,173 @@
+"""What was seen and what it is worth: findings, outcomes, checks and the report record.
+
+Data only. Every vocabulary here is closed: an outcome, a kind or a cause that is not listed cannot be constructed.
+docs/report.md documents the record field by field, and report/schema.json validates it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+SCHEMA = "gradekit/report/1"
+
+
+class Status(StrEnum):
+    """What became of the submission as a whole."""
+
+    GRADED = "graded"
+    REJECTED = "rejected"  # could not be read, loaded or traced: all points are 0, `message` says why
+    FAULT = "fault"  # the grader itself failed: nothing is 0
+
+
+class Outcome(StrEnum):
+    """What became of one check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    PENDING = "pending"  # this machine could not measure it: never zero
+    FAULT = "fault"  # the grader failed, not the student
+
+
+class Kind(StrEnum):
+    """What a check is about."""
+
+    CORRECTNESS = "correctness"
+    MEMORY = "memory"
+    STRUCTURE = "structure"
+    SPEED = "speed"
+    QUIZ = "quiz"
+
+
+class Cause(StrEnum):
+    """Why a check failed, as a machine-readable word; `wrong_*.py` files declare one of these."""
+
+    # what the engine saw (each is also the name of a finding)
+    OUT_OF_BOUNDS_LOAD = "out-of-bounds-load"
+    OUT_OF_BOUNDS_STORE = "out-of-bounds-store"
+    UNINITIALIZED_READ = "uninitialized-read"
+    UNWRITTEN_OUTPUT = "unwritten-output"
+    WRITE_CONFLICT = "write-conflict"
+    RACE = "race"
+    INPUT_MODIFIED = "input-modified"
+    MISALIGNED_ACCESS = "misaligned-access"
+    DEVICE_ASSERT = "device-assert"
+    BUDGET_EXCEEDED = "budget-exceeded"
+    TOO_MANY_BYTES = "too-many-bytes"
+    TOO_MANY_LAUNCHES = "too-many-launches"
+    TOO_MUCH_MEMORY = "too-much-memory"
+    # what the judge saw in the result
+    WRONG_TYPE = "wrong-type"
+    WRONG_SHAPE = "wrong-shape"
+    WRONG_DTYPE = "wrong-dtype"
+    WRONG_VALUES = "wrong-values"
+    NAN = "nan"
+    # diagnoses, from evidence
+    MISSING_MASK = "missing-mask"
+    IGNORES_STRIDES = "ignores-strides"
+    OVERFLOW = "overflow"
+    LOW_PRECISION = "low-precision"
+    ALL_ZEROS = "all-zeros"
+    UNCHANGED_INPUT = "unchanged-input"
+    # what the tracer saw on the host
+    FORBIDDEN_OP = "forbidden-op"
+    NO_KERNEL = "no-kernel"
+    READS_VALUES = "reads-values"
+    COMPILATION_ERROR = "compilation-error"
+    EXCEPTION = "exception"
+    TIMEOUT = "timeout"
+    MISSING_ENTRY = "missing-entry"
+    WRONG_ARITY = "wrong-arity"
+    SYNTAX_ERROR = "syntax-error"
+    UNREADABLE = "unreadable"
+    OUT_OF_MEMORY = "out-of-memory"
+    CRASH = "crash"
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of the submission, 1-based, with its text as the student wrote it."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong that the engine saw in memory, whether or not it changed the result.
+
+    `tensor` names the tensor as the student knows it ("x", "the result", "buffer 3"); `elements` are the first few
+    element indices in it and `count` how many there were in all; `programs` the (x, y, z) program ids beside each
+    element; `line` is the submission's line, or None where it is unknown.
+    """
+
+    cause: Cause
+    message: str
+    line: int | None = None
+    kernel: str = ""
+    launch: int = 0
+    tensor: str = ""
+    elements: tuple[tuple[int, ...], ...] = ()
+    programs: tuple[tuple[int, int, int], ...] = ()
+    count: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One test of the assignment: `id` is the pytest name, `title` the first line of its docstring."""
+
+    id: str
+    title: str
+    kind: Kind
+    outcome: Outcome
+    earned: float
+    possible: float
+    message: str = ""
+    cause: Cause | None = None
+    source: SourceLine | None = None
+    counterexample: dict[str, Any] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.earned <= self.possible:
+            raise ValueError(f"{self.id}: earned {self.earned} of {self.possible}")
+        if self.outcome is Outcome.PASSED and self.earned != self.possible:
+            raise ValueError(f"{self.id}: passed with {self.earned} of {self.possible}")
+
+
+@dataclass(frozen=True)
+class Score:
+    """Points: `pending` are neither earned nor lost; earned + pending <= possible."""
+
+    earned: float
+    possible: float
+    pending: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """The record, version 1: everything that a renderer may show."""
+
+    assignment: str
+    status: Status
+    submission: dict[str, Any]
+    checks: tuple[Check, ...]
+    environment: dict[str, Any]
+    seconds: float
+    message: str = ""
+    cause: Cause | None = None
+    source: SourceLine | None = None
+    notes: tuple[str, ...] = ()
+    seed: int = 0
+
+    @property
+    def score(self) -> Score:
+        """The sum over checks; a check that met a fault counts as pending, for it is nobody's zero."""
+        waiting = (Outcome.PENDING, Outcome.FAULT)
+        return Score(
+            earned=sum(c.earned for c in self.checks),
+            possible=sum(c.possible for c in self.checks),
+            pending=sum(c.possible - c.earned for c in self.checks if c.outcome in waiting),
+        )

@@ -1,0 +1,289 @@
+"""What a submission becomes: a program of allocations, copies and kernel launches, as plain data.
+
+Runs anywhere and knows nothing: the tracer writes programs, the engine and the replay read them, and this module
+is the only thing that they share. It imports the standard library alone, so that the tracer can load it beside
+student code, and it decodes JSON from a process that may be hostile: a value outside the schema is a
+`ProgramError`, never an attribute lookup or an import.
+
+Vocabulary
+    storage   a run of bytes; inputs have one each (or share one), and every allocation makes one
+    view      a tensor: a storage seen with a dtype, shape, strides and offset (so view operations need no step)
+    step      something that happens on the host, in order: Allocate, Fill, Copy, Aten, Launch, Choice
+    kernel    one compiled specialization of a student's jit function, as TTIR text with its compile options
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Union
+
+SCHEMA = "gradekit/program/1"
+
+ITEMSIZE = {
+    "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "float8_e4m3fn": 1, "float8_e5m2": 1,
+}  # fmt: skip
+"""Bytes per element of every dtype that a view may have, by torch's name."""
+
+
+class ProgramError(ValueError):
+    """The data is not a program: what was found, and where."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A line of the submission: 1-based `line` in its source text, and the `function` that it stands in."""
+
+    line: int
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor: `storage` seen as `dtype`; `shape`, `stride` and `offset` count elements of that dtype."""
+
+    storage: int
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def numel(self) -> int:
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number or None passed to a kernel or returned by the call; `dtype` is Triton's name (i32, fp32, ...) or ''."""
+
+    value: int | float | bool | str | None
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A host-side tensor descriptor over `view`, read and written in blocks of `block` elements; `padding` is zero or nan."""
+
+    view: View
+    block: tuple[int, ...]
+    padding: str = "zero"
+
+
+Argument = Union[View, Scalar, Descriptor]
+
+
+@dataclass(frozen=True)
+class Allocate:
+    """`storage` of `nbytes` bytes begins to exist; nothing has been written to it."""
+
+    storage: int
+    nbytes: int
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Every element of `target` becomes `value` (zeros, ones, full, fill_, zero_)."""
+
+    target: View
+    value: int | float | bool
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """`target[...] = origin`, converting the dtype and broadcasting as torch's copy_ does (clone, contiguous, to, copy_)."""
+
+    target: View
+    origin: View
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Literal:
+    """Numbers that the host wrote out itself (torch.tensor([...]), torch.arange) become the elements of `target`, row-major."""
+
+    target: View
+    values: tuple[int | float | bool, ...]
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Aten:
+    """A torch operation that computes: run only where the assignment allows `op` by name (for example "aten::sum").
+
+    `args` and `kwargs` hold Views, Scalars and lists of them; the results are written to `outputs`.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[View, ...]
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """`kernel` (a key of Program.kernels) over `grid` programs; `args` are those that its TTIR function still takes, in order.
+
+    A Descriptor argument stands for all the TTIR arguments that Triton expands it to (descriptor, shape, strides).
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    args: tuple[Argument, ...]
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An autotuned launch: one list of steps (hooks, then the launch) for each configuration, any of which may run."""
+
+    options: tuple[tuple[Step, ...], ...]
+    labels: tuple[str, ...]
+    source: Source | None = None
+
+
+Step = Union[Allocate, Fill, Copy, Literal, Aten, Launch, Choice]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One specialization: its `ttir` text (with source locations), and the options it was compiled with."""
+
+    name: str
+    ttir: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One call of the entry: `inputs` are its tensor arguments in order, `results` what it returned, flattened in order.
+
+    `storages` gives the size in bytes of every input's storage, by id. `returned` is "tensor", "tuple", "none" or the
+    name of another Python type. `path` is the file name by which TTIR locations name the submission.
+    """
+
+    inputs: tuple[View, ...]
+    storages: dict[int, int]
+    steps: tuple[Step, ...]
+    results: tuple[Argument, ...]
+    returned: str
+    kernels: dict[str, Kernel]
+    path: str = ""
+
+    def launches(self) -> Iterator[Launch]:
+        """The launches of a run that takes the first option of every choice."""
+        yield from _launches(self.steps)
+
+
+def _launches(steps: tuple[Step, ...]) -> Iterator[Launch]:
+    for step in steps:
+        if isinstance(step, Launch):
+            yield step
+        elif isinstance(step, Choice) and step.options:
+            yield from _launches(step.options[0])
+
+
+# --- JSON codec: every dataclass becomes {"is": its name, field: value, ...} -----------------------------------------
+
+_NOUNS = {
+    noun.__name__: noun
+    for noun in (Source, View, Scalar, Descriptor, Allocate, Fill, Copy, Literal, Aten, Launch, Choice, Kernel, Program)
+}
+
+
+def encode(value: Any) -> Any:
+    """`value` (a Program or a part of one) as data that `json.dumps` accepts; infinities and NaN as {"is": "float"}."""
+    if is_dataclass(value):
+        return {"is": type(value).__name__} | {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    if isinstance(value, dict):
+        return {"is": "dict", "items": [[key, encode(item)] for key, item in value.items()]}
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return {"is": "float", "value": repr(value)}
+    return value
+
+
+def decode(data: Any, expected: type = Program) -> Any:
+    """The inverse of `encode`, checked against the annotations of `expected`.
+
+    Raises:
+        ProgramError: a noun, field or value that the schema does not have.
+    """
+    value = _decode(data)
+    if not isinstance(value, expected):
+        raise ProgramError(f"expected {expected.__name__}, got {_show(data)}")
+    return value
+
+
+def _decode(data: Any) -> Any:
+    if isinstance(data, list):
+        return tuple(_decode(item) for item in data)
+    if not isinstance(data, dict):
+        return data
+    noun = data.get("is")
+    if noun == "dict":
+        return _decode_dict(data)
+    if noun == "float" and data.get("value") in ("inf", "-inf", "nan"):
+        return float(data["value"])
+    if not isinstance(noun, str) or noun not in _NOUNS:
+        raise ProgramError(f"unknown noun {_show(noun)}")
+    return _build(_NOUNS[noun], {name: _decode(item) for name, item in data.items() if name != "is"})
+
+
+def _decode_dict(data: dict[str, Any]) -> dict[Any, Any]:
+    items = data.get("items")
+    if not isinstance(items, list) or not all(isinstance(i, list) and len(i) == 2 for i in items):
+        raise ProgramError(f"malformed dict {_show(items)}")
+    if not all(isinstance(key, (str, int)) for key, _ in items):
+        raise ProgramError(f"malformed key in {_show(items)}")
+    return {key: _decode(item) for key, item in items}
+
+
+def _build(noun: type, values: dict[str, Any]) -> Any:
+    hints = _hints(noun)
+    for name, value in values.items():
+        if name not in hints:
+            raise ProgramError(f"{noun.__name__} has no field {_show(name)}")
+        if not _fits(value, hints[name]):
+            raise ProgramError(f"{noun.__name__}.{name} cannot be {_show(value)}")
+    try:
+        return noun(**values)
+    except TypeError as error:
+        raise ProgramError(f"{noun.__name__}: {error}") from None
+
+
+@functools.cache
+def _hints(noun: type) -> dict[str, Any]:
+    return typing.get_type_hints(noun)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, option) for option in args)
+    if origin is tuple:
+        inner = args[:1] * len(value) if isinstance(value, tuple) and args[-1] is Ellipsis else args
+        return isinstance(value, tuple) and len(value) == len(inner) and all(map(_fits, value, inner))
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(k, args[0]) and _fits(v, args[1]) for k, v in value.items())
+    if hint in (int, float):
+        return type(value) is hint
+    return isinstance(value, hint if hint is not None else type(None))
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
