@@ -167,7 +167,13 @@ class CheckedMemory:
     # --- atomics -------------------------------------------------------------------------------------------------
 
     def atomic(
-        self, pointer: Pointer, change: Update, operands: tuple[Tensor, ...], mask: Value | None, shape: Shape, site: Site
+        self,
+        pointer: Pointer,
+        change: Update,
+        operands: tuple[Tensor, ...],
+        mask: Value | None,
+        shape: Shape,
+        site: Site,
     ) -> Tensor:
         """Applies `change` to the elements at `pointer` in program order; the old values, over `shape`."""
         dtype = operands[0].dtype
@@ -231,7 +237,9 @@ class CheckedMemory:
     def _unwritten(self, storage: Storage, lanes: Lanes, itemsize: int) -> Lanes:
         """The lanes of which some unit was never written."""
         units = storage.units(lanes.index, itemsize)
-        return self._some(lanes, ~storage.written[units]) if storage.written is not None else lanes.keep(lanes.index < 0)
+        return (
+            self._some(lanes, ~storage.written[units]) if storage.written is not None else lanes.keep(lanes.index < 0)
+        )
 
     def _some(self, lanes: Lanes, units: Tensor) -> Lanes:
         """The lanes of which some unit is marked."""

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from gradekit.engine.ttir import Block, Function, Op, Region, Type
 
 Values = list[Any]
-ENDS = frozenset({"scf.yield", "scf.condition", "tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"})
+ENDS = frozenset(
+    {"scf.yield", "scf.condition", "tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
+)
 BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
 
@@ -192,7 +194,7 @@ def evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
     survivors = Survivors(frame, [frame.get(name) for name in op.operands])
     while True:
         inner = survivors.inner()
-        end, values = run_block(inner, op.regions[0].blocks[0], survivors.carried)
+        _, values = run_block(inner, op.regions[0].blocks[0], survivors.carried)
         if not survivors.leave(truths(inner, values[0]), values[1:]):
             return survivors.results(op.result_types)
         survivors.carried = run_region(survivors.inner(), op.regions[1], survivors.carried)

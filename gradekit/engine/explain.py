@@ -110,7 +110,9 @@ def sentence(finding: Finding, message: str = "") -> str:
     element = list(finding.elements[0]) if finding.elements else ""
     program = finding.programs[0] if finding.programs else ""
     text = _SENTENCES[finding.cause]
-    return text.format(count=count, tensor=finding.tensor or "any tensor", element=element, program=program, message=message)
+    return text.format(
+        count=count, tensor=finding.tensor or "any tensor", element=element, program=program, message=message
+    )
 
 
 def unwritten(program: Program, memory: Memory, namer: Namer) -> list[Finding]:

@@ -93,9 +93,8 @@ class FastMemory:
     def _load_region(self, storage: Storage, dtype: torch.dtype, offset: Affine, sizes: Shape, lanes: Shape) -> Tensor:
         self.traffic.loaded += math.prod(lanes) * dtype.itemsize
         written = storage.written_map(dtype.itemsize)
-        if written is not None:
-            if storage.unit != dtype.itemsize or not bool(_read(written, offset, sizes).all()):
-                raise Suspicion("reads an element that nobody has written")
+        if written is not None and not (storage.unit == dtype.itemsize and bool(_read(written, offset, sizes).all())):
+            raise Suspicion("reads an element that nobody has written")
         return _read(storage.typed(dtype), offset, sizes)
 
     def _gather(self, storage: Storage, dtype: torch.dtype, index: Tensor) -> Tensor:
@@ -140,7 +139,9 @@ class FastMemory:
             raise Suspicion("one storage written with two element sizes")
         return footprint
 
-    def _store_region(self, storage: Storage, footprint: Footprint, offset: Affine, value: Tensor, sizes: Shape) -> None:
+    def _store_region(
+        self, storage: Storage, footprint: Footprint, offset: Affine, value: Tensor, sizes: Shape
+    ) -> None:
         assert footprint.touched is not None
         _write(storage.typed(value.dtype), offset, sizes, value)
         _write(footprint.touched, offset, sizes, torch.ones(1, dtype=torch.bool).expand(list(sizes)))
@@ -160,7 +161,13 @@ class FastMemory:
     # --- atomics -------------------------------------------------------------------------------------------------
 
     def atomic(
-        self, pointer: Pointer, change: Update, operands: tuple[Tensor, ...], mask: Value | None, shape: Shape, site: object
+        self,
+        pointer: Pointer,
+        change: Update,
+        operands: tuple[Tensor, ...],
+        mask: Value | None,
+        shape: Shape,
+        site: object,
     ) -> Tensor:
         """Applies `change` to the elements at `pointer` in program order; the old values, over `shape`."""
         storage = _known(pointer)
@@ -188,11 +195,15 @@ class FastMemory:
         for storage, footprint in self.footprints.items():
             if footprint.touched is None:
                 continue
-            if int(footprint.touched.sum()) != footprint.lanes:
+            if footprint.lanes == footprint.touched.numel() and bool(footprint.touched.all()):
+                storage.written = None  # every element once
+                continue
+            if int(torch.count_nonzero(footprint.touched)) != footprint.lanes:
                 raise Suspicion("two lanes wrote to one element")
             written = storage.written_map(footprint.itemsize)
             if written is not None:
-                written |= footprint.touched.repeat_interleave(footprint.itemsize // storage.unit)[: written.numel()]
+                units = footprint.touched.repeat_interleave(footprint.itemsize // storage.unit)
+                written[: units.numel()] |= units
                 storage.settle()
 
 
@@ -281,7 +292,10 @@ def _pad(part: Tensor, region: Region, other: Tensor, shape: Shape) -> Tensor:
     sizes = [max(a, b) for a, b in zip(part.shape, other.shape, strict=True)]
     for axis in region.cut:
         sizes[axis] = shape[axis]
-    result = other.expand(sizes).clone()
+    result = torch.empty(sizes, dtype=part.dtype)
+    for axis, size in region.cut.items():
+        rest = result.narrow(axis, size, shape[axis] - size)
+        rest.copy_(other.narrow(axis, size, shape[axis] - size) if other.shape[axis] > 1 else other)
     _cut(result, region).copy_(part)
     return result
 
@@ -353,7 +367,9 @@ def _write(flat: Tensor, offset: Affine, sizes: Shape, value: Tensor) -> None:
     """Stores `value` (of `sizes`) into 1-D `flat` at `offset`; each lane must have an address of its own axis by axis."""
     _inside(flat, offset, sizes)
     base_shape = offset.base.shape if isinstance(offset.base, Tensor) else [1] * len(sizes)
-    if any(size > 1 and not step and width == 1 for size, step, width in zip(sizes, offset.steps, base_shape, strict=True)):
+    if any(
+        size > 1 and not step and width == 1 for size, step, width in zip(sizes, offset.steps, base_shape, strict=True)
+    ):
         raise Suspicion("two lanes write to one element")
     if isinstance(offset.base, int):
         _copy_into(strided(flat, sizes, offset.steps, offset.base), value)
@@ -368,5 +384,3 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
         target.copy_(value)
     except RuntimeError as error:  # torch refuses targets that overlap themselves
         raise Suspicion("two lanes write to one element") from error
-
-

@@ -75,13 +75,25 @@ class LaunchMemory(Protocol):
     traffic: Traffic
 
     def load(
-        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Sequence[int], site: Any
+        self,
+        pointer: Pointer,
+        mask: Value | None,
+        other: Value | None,
+        dtype: torch.dtype,
+        shape: Sequence[int],
+        site: Any,
     ) -> Tensor: ...
 
     def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], site: Any) -> None: ...
 
     def atomic(
-        self, pointer: Pointer, change: Update, operands: tuple[Tensor, ...], mask: Value | None, shape: Sequence[int], site: Any
+        self,
+        pointer: Pointer,
+        change: Update,
+        operands: tuple[Tensor, ...],
+        mask: Value | None,
+        shape: Sequence[int],
+        site: Any,
     ) -> Tensor: ...
 
     def finish(self) -> None: ...

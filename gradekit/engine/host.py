@@ -46,9 +46,7 @@ def _positions(view: View) -> Tensor:
     return positions
 
 
-def write(
-    memory: Memory, target: View, value: Tensor, line: int | None, known: Tensor | None = None
-) -> list[Incident]:
+def write(memory: Memory, target: View, value: Tensor, line: int | None, known: Tensor | None = None) -> list[Incident]:
     """target[...] = value, as torch's copy_ does; `known` says which of the values have been written (None: all)."""
     storage, itemsize = memory.storages[target.storage], ITEMSIZE[target.dtype]
     incidents = _modified(storage, target, line) if storage.is_input and target.numel else []
@@ -75,7 +73,9 @@ def _modified(storage: Storage, target: View, line: int | None) -> list[Incident
     positions = _positions(target)
     site = Site(line, -1, "", torch.zeros(1, dtype=torch.int64))
     shown = positions[:SHOWN].tolist()
-    return [Incident(Cause.INPUT_MODIFIED, site, storage, ITEMSIZE[target.dtype], shown, [0] * len(shown), len(positions))]
+    return [
+        Incident(Cause.INPUT_MODIFIED, site, storage, ITEMSIZE[target.dtype], shown, [0] * len(shown), len(positions))
+    ]
 
 
 # --- operations that an assignment may allow -------------------------------------------------------------------------
@@ -94,7 +94,11 @@ def compute(memory: Memory, step: Aten, allow: Collection[str]) -> None:
     function = _COMPUTE.get(step.op)
     if step.op not in allow or function is None or len(step.outputs) != 1:
         raise ForbiddenOp(step.op, step.source.line if step.source else None)
-    kwargs = {name: _value(memory, value) for name, value in step.kwargs.items() if name in ("dim", "keepdim", "alpha", "min", "max")}
+    kwargs = {
+        name: _value(memory, value)
+        for name, value in step.kwargs.items()
+        if name in ("dim", "keepdim", "alpha", "min", "max")
+    }
     result = function(*(_value(memory, value) for value in step.args), **kwargs)
     write(memory, step.outputs[0], result, step.source.line if step.source else None)
 

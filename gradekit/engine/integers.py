@@ -72,12 +72,9 @@ def _sum(a: Integer, b: Integer, bits: int, shape: Shape, sign: int) -> Integer:
 
 def _worth_keeping_lazy(a: Integer, b: Integer) -> bool:
     """An Affine stays one; two tensors do where adding them would make a larger tensor than either."""
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return False
-    if isinstance(a, Tensor) or isinstance(b, Tensor):
-        small = a if isinstance(a, Tensor) else b
-        other = b if isinstance(a, Tensor) else a
-        return isinstance(other, Affine) and any(s and n == 1 for s, n in zip(other.steps, small.shape, strict=True))
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, Tensor):
+            return isinstance(y, Affine) and any(s and n == 1 for s, n in zip(y.steps, x.shape, strict=True))
     return True
 
 

@@ -13,14 +13,13 @@ from torch import Tensor
 
 from gradekit.engine.casts import float_to_signed
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
-from gradekit.engine.integers import multiply_high_unsigned
+from gradekit.engine.integers import multiply_high_unsigned, tensor
 from gradekit.engine.registry import evaluates
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op
 
 special = torch.special
-
 
 
 def _round_half_away(x: Tensor) -> Tensor:
@@ -75,7 +74,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "signbitd": lambda x: x.signbit().to(torch.int32),
     "popc": lambda x: sum(((x >> k) & 1 for k in range(8 * x.dtype.itemsize)), torch.zeros_like(x)).to(torch.int32),
     "mulhi": lambda a, b: ((a.to(torch.int64) * b.to(torch.int64)) >> 32).to(torch.int32),
-    "umulhi": lambda a, b: multiply_high_unsigned(a, b, 8 * a.dtype.itemsize, a.shape),
+    "umulhi": lambda a, b: tensor(multiply_high_unsigned(a, b, 32, a.shape), 32, a.shape),
     "int2float_rn": lambda x: x.to(torch.float32), "ll2float_rn": lambda x: x.to(torch.float32),
     "int2double_rn": lambda x: x.to(torch.float64), "ll2double_rn": lambda x: x.to(torch.float64),
     "double2float_rn": lambda x: x.to(torch.float32), "float_as_int": lambda x: x.contiguous().view(torch.int32),

@@ -48,15 +48,34 @@ def _integer(function: Callable[..., Any]) -> Callable[[Frame, Op], Any]:
     return evaluate
 
 
-for _name in (
-    "addi subi muli divsi divui remsi remui floordivsi ceildivsi ceildivui shli shrsi shrui minsi maxsi minui maxui"
-).split():
+for _name in [
+    "addi",
+    "subi",
+    "muli",
+    "divsi",
+    "divui",
+    "remsi",
+    "remui",
+    "floordivsi",
+    "ceildivsi",
+    "ceildivui",
+    "shli",
+    "shrsi",
+    "shrui",
+    "minsi",
+    "maxsi",
+    "minui",
+    "maxui",
+]:
     OPS[f"arith.{_name}"] = _integer(getattr(integers, _name))
 OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
 
 
 def _bitwise(name: str) -> Callable[[Frame, Op], Any]:
-    on_integers, on_masks = getattr(integers, name), getattr(torch, {"andi": "logical_and", "ori": "logical_or", "xori": "logical_xor"}[name])
+    on_integers, on_masks = (
+        getattr(integers, name),
+        getattr(torch, {"andi": "logical_and", "ori": "logical_or", "xori": "logical_xor"}[name]),
+    )
 
     def evaluate(frame: Frame, op: Op) -> Any:
         type = op.result_types[0]
@@ -290,7 +309,6 @@ def _repoint(pointer: Pointer, target: Type) -> Pointer:
     return Pointer(None, absolute(pointer).offset, size)
 
 
-
 @evaluates("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended")
 def evaluate_extended(frame: Frame, op: Op) -> tuple[Any, Any]:
     a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
@@ -305,5 +323,3 @@ def evaluate_extended(frame: Frame, op: Op) -> tuple[Any, Any]:
         x, y = integers.tensor(a, bits, shape), integers.tensor(b, bits, shape)
         high = integers.tensor(high, bits, shape) - torch.where(x < 0, y, 0) - torch.where(y < 0, x, 0)
     return low, high
-
-

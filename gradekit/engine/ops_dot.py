@@ -23,7 +23,8 @@ def evaluate_dot(frame: Frame, op: Op) -> Tensor:
     count = max(value.shape[0] for value in (a, b, c))
     frame.machine.meter.flops += 2 * count * math.prod(op.result_types[0].shape) * a.shape[-1]
     precision = str(op.attributes.get("inputPrecision", "ieee")).lower()
-    return product(*(value.expand(count, *value.shape[1:]) for value in (a, b, c)), precision)
+    a, b, c = (value.expand(count, *value.shape[1:]) for value in (a, b, c))
+    return product(a, b, c, precision)
 
 
 def product(a: Tensor, b: Tensor, c: Tensor, precision: str = "ieee") -> Tensor:

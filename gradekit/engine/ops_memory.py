@@ -289,4 +289,3 @@ def evaluate_assert(frame: Frame, op: Op) -> None:
 @evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier")
 def evaluate_barrier(frame: Frame, op: Op) -> None:
     """Operations of a program already happen in order."""
-

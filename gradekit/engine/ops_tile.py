@@ -58,9 +58,7 @@ def _each_part(value: Value, move: Any, insert: Any) -> Value:
 @evaluates("tt.splat")
 def evaluate_splat(frame: Frame, op: Op) -> Value:
     rank = len(op.result_types[0].shape)
-    return _each_part(
-        frame.operand(op, 0), lambda t: t.view(-1, *[1] * rank), lambda steps: (*steps, *[0] * rank)
-    )
+    return _each_part(frame.operand(op, 0), lambda t: t.view(-1, *[1] * rank), lambda steps: (*steps, *[0] * rank))
 
 
 @evaluates("tt.unsplat")
@@ -104,7 +102,7 @@ def full_value(frame: Frame, op: Op, position: int) -> Tensor | Pointer:
 def _rebuilt(value: Tensor | Pointer, change: Any) -> Tensor | Pointer:
     if isinstance(value, Pointer):
         return Pointer(value.storage, change(value.offset), value.itemsize)
-    return change(value)  # type: ignore[no-any-return]
+    return change(value)
 
 
 @evaluates("tt.reshape")
@@ -127,7 +125,7 @@ def evaluate_join(frame: Frame, op: Op) -> Value:
 
 def _together(left: Any, right: Any, combine: Any, axis: int) -> Tensor:
     count = max(left.shape[0], right.shape[0])
-    return combine([side.expand(count, *side.shape[1:]) for side in (left, right)], axis)  # type: ignore[no-any-return]
+    return combine([side.expand(count, *side.shape[1:]) for side in (left, right)], axis)
 
 
 @evaluates("tt.split")
@@ -199,4 +197,3 @@ def pointee_size(type: Type) -> int:
     """Bytes of what a pointer type points to."""
     assert type.pointee is not None
     return itemsize_of(type.pointee)
-

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ from gradekit.program import (
 
 __all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "Run", "Unsupported", "option_count", "run"]
 
-LANES = 1 << 17
+LANES = 1 << 19
 """Elements of the largest tile that are evaluated together: enough to hide torch's cost per call, few enough for L2."""
 
 
@@ -152,7 +152,9 @@ class _Runner:
                 for v, _ in tensors
             ]
             written = functools.reduce(torch.logical_or, seen) if len(seen) > 1 else seen[0]
-            self.memory.place_input(id, data, self.namer.storage(id), None if bool(written.all()) else written, itemsize)
+            self.memory.place_input(
+                id, data, self.namer.storage(id), None if bool(written.all()) else written, itemsize
+            )
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
@@ -310,5 +312,3 @@ def _descriptor(argument: Descriptor, memory: Memory) -> list[Any]:
     zeros = (0,) * len(view.shape)
     block = Block(base, view.shape, view.stride, zeros, argument.block, argument.padding)
     return [block, *view.shape, *view.stride]
-
-

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -75,8 +75,8 @@ class Block:
     padding: str = "zero"
 
 
-Integer = Union[int, Affine, Tensor]
-Value = Union[int, bool, Affine, Conjunction, Pointer, Block, Tensor]
+Integer = int | Affine | Tensor
+Value = int | Affine | Conjunction | Pointer | Block | Tensor
 
 
 # --- integers in range -----------------------------------------------------------------------------------------------
@@ -116,10 +116,11 @@ def dense(value: Value, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
         return materialize(value, shape).to(dtype)
     if isinstance(value, Conjunction):
         return functools.reduce(torch.logical_and, value.factors)
+    assert isinstance(value, int)
     return constant(value, dtype, len(shape))
 
 
-def constant(value: int | float | bool, dtype: torch.dtype, rank: int) -> Tensor:
+def constant(value: float, dtype: torch.dtype, rank: int) -> Tensor:
     """A number as a tensor with `rank` axes of size 1. Shared: never write to it."""
     if isinstance(value, float):
         return _real(repr(value), dtype, rank)  # by its text, because 0.0 == -0.0 would share a cache entry
@@ -198,10 +199,6 @@ def scale(value: Affine, factor: int) -> Affine:
     return Affine(value.base * factor, tuple(step * factor for step in value.steps), min(ends), max(ends))
 
 
-def is_uniform_mask(value: Value) -> bool:
-    return isinstance(value, (bool, int))
-
-
 # --- programs: select, and put back ----------------------------------------------------------------------------------
 
 
@@ -216,8 +213,10 @@ def narrow(value: Any, index: Tensor) -> Any:
     if isinstance(value, Pointer):
         return Pointer(value.storage, narrow(value.offset, index), value.itemsize)
     if isinstance(value, Block):
-        parts = (tuple(narrow(v, index) for v in part) for part in (value.shape, value.strides, value.offsets))
-        return Block(narrow(value.base, index), *parts, value.block, value.padding)
+        shape, strides, offsets = (
+            tuple(narrow(v, index) for v in part) for part in (value.shape, value.strides, value.offsets)
+        )
+        return Block(narrow(value.base, index), shape, strides, offsets, value.block, value.padding)
     return value
 
 
