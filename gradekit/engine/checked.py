@@ -160,9 +160,7 @@ class CheckedMemory:
     def _write(self, storage: Storage, lanes: Lanes, value: Tensor) -> None:
         own(storage)
         storage.typed(value.dtype)[lanes.index] = value
-        if storage.written is not None:
-            units = storage.units(lanes.index, value.dtype.itemsize)
-            storage.written[units] = True
+        storage.mark_written(lanes.index, value.dtype.itemsize)
 
     # --- atomics -------------------------------------------------------------------------------------------------
 
@@ -190,8 +188,7 @@ class CheckedMemory:
             active = torch.ones(good.index.numel(), dtype=torch.bool)
             values = tuple(flat[good.where] for flat in flats)
             result[good.where] = update(storage.typed(dtype), good.index, active, change, values, active.shape)
-            if storage.written is not None:
-                storage.written[storage.units(good.index, dtype.itemsize)] = True
+            storage.mark_written(good.index, dtype.itemsize)
         self.synchronized[site.programs] = True
         return result.view(list(shape))
 

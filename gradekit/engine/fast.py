@@ -100,10 +100,8 @@ class FastMemory:
     def _gather(self, storage: Storage, dtype: torch.dtype, index: Tensor) -> Tensor:
         self.traffic.loaded += index.numel() * dtype.itemsize
         _check(index, storage.count(dtype.itemsize))
-        if storage.written is not None:
-            units = storage.units(index, dtype.itemsize)
-            if not bool(storage.written[units].all()):
-                raise Suspicion("reads an element that nobody has written")
+        if not storage.all_written(index, dtype.itemsize):
+            raise Suspicion("reads an element that nobody has written")
         return storage.typed(dtype)[index]
 
     # --- stores --------------------------------------------------------------------------------------------------
@@ -178,7 +176,7 @@ class FastMemory:
         dtype = operands[0].dtype
         index, active = _active(_lanes(pointer.offset, shape), _masks(mask), shape)
         _check(index, storage.count(dtype.itemsize))
-        if storage.written is not None and not bool(storage.written[storage.units(index, dtype.itemsize)].all()):
+        if not storage.all_written(index, dtype.itemsize):
             raise Suspicion("an atomic on an element that nobody has written")
         self.traffic.loaded += index.numel() * dtype.itemsize
         self.traffic.stored += index.numel() * dtype.itemsize

@@ -68,6 +68,17 @@ class Storage:
             return elements
         return (elements[:, None] * ratio + torch.arange(ratio)).reshape(-1)
 
+    def all_written(self, elements: Tensor, itemsize: int) -> bool:
+        """Whether every one of the elements (1-D int64) has been written."""
+        units = self.units(elements, itemsize)
+        return self.written is None or bool(self.written[units].all())
+
+    def mark_written(self, elements: Tensor, itemsize: int) -> None:
+        """Records that the elements (1-D int64) have been written."""
+        units = self.units(elements, itemsize)
+        if self.written is not None:
+            self.written[units] = True
+
     def settle(self) -> None:
         """Forgets the map once everything is written."""
         if self.written is not None and bool(self.written.all()):
