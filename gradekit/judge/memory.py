@@ -39,6 +39,32 @@ def assert_memory_clean(observation: Observed) -> None:
         raise Failure(worst.cause, worst.message, line=worst.line, facts={"findings": [_facts(f) for f in found]})
 
 
+def assert_inputs_unmodified(observation: Observed) -> None:
+    """Raise if the run wrote to one of its inputs.
+
+    Raises:
+        Failure: input-modified, at the line that wrote.
+    """
+    for finding in observation.findings:
+        if finding.cause is Cause.INPUT_MODIFIED:
+            raise Failure(finding.cause, finding.message, line=finding.line, facts={"findings": [_facts(finding)]})
+
+
+def assert_inputs_unmodified(observation: Observed) -> None:
+    """Raise if a kernel or the host wrote to an input, or if a result lies in an input's memory.
+
+    Raises:
+        Failure: input-modified for a write, unchanged-input where an input was handed back.
+    """
+    for finding in observation.findings:
+        if finding.cause is Cause.INPUT_MODIFIED:
+            raise Failure(finding.cause, finding.message, line=finding.line, facts={"findings": [_facts(finding)]})
+    program = observation.program
+    inputs = {view.storage for view in program.inputs} if program else set()
+    if program and any(isinstance(r, View) and r.storage in inputs for r in program.results):
+        raise Failure(Cause.UNCHANGED_INPUT, "The result lies in the memory of an input; it must be a new tensor.")
+
+
 def _facts(finding: Finding) -> dict[str, Any]:
     return {
         "cause": str(finding.cause),
