@@ -167,7 +167,7 @@ def extremes(value: Tensor) -> tuple[int, int]:
 def simplify(value: Affine) -> Integer:
     """The smallest form: an int where nothing varies."""
     if isinstance(value.base, int) and not any(value.steps):
-        return value.base
+        return wrap(value.base, 64)
     return value
 
 
