@@ -327,11 +327,11 @@ def _notes(cells: Sequence[Cell], statements: Sequence[_Statement], kept: Sequen
     used = {statement.cell.number for statement in kept}
     unused = [cell.number for cell in cells if cell.number not in used and cell.text.strip()]
     if unused:
-        yield f"left out {_cells(unused)}: no definitions there"
+        yield f"Left out {_cells(unused)}: no definitions there."
     for cell in cells:
         dropped = [s for s in statements if s.cell is cell and s not in kept]
         if cell.number in used and dropped:
-            yield f"left out of cell {cell.number}: {_lines([(s.first, s.last) for s in dropped])}"
+            yield f"Left out of cell {cell.number}: {_lines([(s.first, s.last) for s in dropped])}."
 
 
 def _cells(numbers: Sequence[int]) -> str:

@@ -125,7 +125,7 @@ def test_a_percent_sign_that_continues_an_expression_is_no_magic() -> None:
 @pytest.mark.parametrize("magic", ["%%bash\nls", "%%html\n<b>", "%%timeit\nf(1)", "%%writefile data.txt\nx"])
 def test_a_cell_of_another_language_is_left_out(magic: str) -> None:
     book = read(notebook(DEF, magic))
-    assert book.notes == ("left out cell 2: no definitions there",)
+    assert book.notes == ("Left out cell 2: no definitions there.",)
 
 
 @pytest.mark.parametrize("magic", ["%%time", "%%capture out", "%%writefile kernel.py", "\n%%time"])
@@ -154,8 +154,8 @@ def test_a_future_import_moves_to_the_top() -> None:
 def test_the_notes_name_cells_and_lines() -> None:
     book = read(notebook("import torch", "print(1)", DEF + "\nf(1)\nf(2)\n\nf(3)", "f(4)"))
     assert book.notes == (
-        "left out cells 2 and 4: no definitions there",
-        "left out of cell 3: lines 3 to 4 and 6",
+        "Left out cells 2 and 4: no definitions there.",
+        "Left out of cell 3: lines 3 to 4 and 6.",
     )
 
 

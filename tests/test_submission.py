@@ -89,7 +89,7 @@ def test_a_notebook_names_lines_by_cell(tmp_path: Path) -> None:
     submission = read(write(tmp_path / "kernel.ipynb", json.dumps(book)))
     assert submission.place(5) == "cell 2, line 2"
     assert submission.line(5) == SourceLine(5, "    return x")
-    assert submission.notes == ("left out of cell 1: line 2",)
+    assert submission.notes == ("Left out of cell 1: line 2.",)
     assert submission.functions() == ("f",)
 
 

@@ -1,0 +1,215 @@
+"""The report as text for a terminal: a pure function of the record.
+
+First the score, then one line for each check, and under each that did not pass what a student needs to mend it:
+what went wrong, where, for which input, a hint, and the command that shows it again.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from gradekit.report.hints import HINTS
+from gradekit.report.text import clean, columns, counted, described, one_line, points, seconds, shortened
+from gradekit.submission import place
+
+_MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!"}
+_ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!"}
+_COLOURS = {"passed": "green", "failed": "red", "pending": "yellow", "fault": "magenta"}
+_INDENT = 6
+_MOST_LINES = 30  # of one message: a submission chooses how long its exceptions are
+_MOST_CALLS = 5
+
+
+@dataclass(frozen=True)
+class Look:
+    """How to draw: `width` in columns, and whether the terminal has colour and characters beyond ASCII."""
+
+    width: int = 80
+    colour: bool = False
+    unicode: bool = True
+
+    def paint(self, text: str, colour: str | None = None, **style: Any) -> str:
+        return click.style(text, fg=colour, **style) if self.colour and text else text
+
+    def mark(self, outcome: str) -> str:
+        return self.paint((_MARKS if self.unicode else _ASCII_MARKS)[outcome], _COLOURS[outcome], bold=True)
+
+    @property
+    def bar(self) -> str:
+        return "│" if self.unicode else "|"
+
+
+def render(record: Mapping[str, Any], look: Look | None = None) -> str:
+    """The report, ending in a newline; nothing from the submission reaches it that could command a terminal."""
+    look = look or Look()
+    sections = [_heading(record, look), _reason(record, look), _checks(record, look), _footer(record, look)]
+    text = "\n\n".join("\n".join(section).strip("\n") for section in sections if section) + "\n"
+    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+
+
+# --- the score --------------------------------------------------------------------------------------------------------
+
+
+def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
+    assignment, path = one_line(record["assignment"]), one_line(record["submission"]["path"])
+    title = look.paint(assignment, bold=True) + ("  " if assignment else "") + path
+    return [title, look.paint(_score(record), _score_colour(record), bold=True) + _tally(record)]
+
+
+def _score(record: Mapping[str, Any]) -> str:
+    if record["status"] == "fault":
+        return "Not graded: the grader itself failed, and nothing counts against you"
+    score = record["score"]
+    text = f"{points(score['earned'])} of {points(score['possible'])} points"
+    if record["status"] == "rejected":
+        return f"Rejected: {text}" if score["possible"] else "Rejected"
+    return text + (f", {points(score['pending'])} pending" if score["pending"] else "")
+
+
+def _score_colour(record: Mapping[str, Any]) -> str:
+    outcomes = {check["outcome"] for check in record["checks"]}
+    if record["status"] == "fault":
+        return _COLOURS["fault"]
+    if record["status"] == "rejected" or "failed" in outcomes:
+        return _COLOURS["failed"]
+    return _COLOURS["pending"] if outcomes - {"passed"} else _COLOURS["passed"]
+
+
+def _tally(record: Mapping[str, Any]) -> str:
+    if record["status"] != "graded":
+        return ""
+    outcomes = [check["outcome"] for check in record["checks"]]
+    words = {"passed": "passed", "failed": "failed", "pending": "pending", "fault": "not graded"}
+    counts = [f"{outcomes.count(outcome)} {word}" for outcome, word in words.items() if outcome in outcomes]
+    if len(counts) < 2:
+        return f"  ({counted(len(outcomes), 'check')} {words[outcomes[0]]})" if outcomes else "  (no checks ran)"
+    return f"  ({counted(len(outcomes), 'check')}: {', '.join(counts)})"
+
+
+def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
+    """Why the submission as a whole was not graded."""
+    if record["status"] == "graded" and not record["message"]:
+        return []
+    return [
+        *_wrapped(record["message"], look, 2),
+        *_source(record, record["submission"], look, 2),
+        *_hint(record, look),
+    ]
+
+
+# --- the checks -------------------------------------------------------------------------------------------------------
+
+
+def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
+    if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
+        return []
+    lines: list[str] = []
+    hinted: set[str] = set()
+    for check in record["checks"]:
+        lines += _line(check, look)
+        if check["outcome"] != "passed":
+            lines += _evidence(check, record["submission"], look, hinted)
+    return lines
+
+
+def _line(check: Mapping[str, Any], look: Look) -> list[str]:
+    worth = _worth(check)
+    room = max(20, look.width - 4 - max(10, len(worth) + 2))
+    titles = textwrap.wrap(one_line(check["title"]), room) or [one_line(check["id"])]
+    gap = " " * max(2, look.width - 4 - columns(titles[0]) - len(worth))
+    first = f"  {look.mark(check['outcome'])} {titles[0]}{gap}{look.paint(worth, _COLOURS[check['outcome']])}"
+    return [first, *(f"    {title}" for title in titles[1:])]
+
+
+def _worth(check: Mapping[str, Any]) -> str:
+    if check["outcome"] in ("pending", "fault"):
+        word = "pending" if check["outcome"] == "pending" else "not graded"
+        kept = f"{points(check['earned'])} + " if check["earned"] else ""
+        return f"{word} {kept}{points(check['possible'] - check['earned'])}"
+    return f"{points(check['earned'])} / {points(check['possible'])}"
+
+
+def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look, hinted: set[str]) -> list[str]:
+    lines = _wrapped(check["message"], look, _INDENT)
+    lines += _source(check, submission, look, _INDENT)
+    lines += _calls(check, submission, look)
+    lines += _counterexample(check["counterexample"] or {}, look)
+    if check["outcome"] == "failed" and _advice(check) not in hinted:
+        lines += _hint(check, look, _INDENT)
+        hinted.add(_advice(check))
+    if replay := (check["counterexample"] or {}).get("replay"):
+        lines.append(_labelled("replay", look.paint(one_line(replay), "cyan"), look, _INDENT))
+    return [*lines, ""] if check["outcome"] == "failed" else lines
+
+
+def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look, indent: int) -> list[str]:
+    """The line of the submission that is to blame, under the name of its place."""
+    if not owner["source"]:
+        return []
+    number, text = owner["source"]["line"], clean(owner["source"]["text"]).strip("\n").replace("\n", " ")
+    where = f"{one_line(place(dict(submission), number))} {look.bar} "
+    shown = shortened(text.strip(), max(20, look.width - indent - columns(where)))
+    return [" " * indent + look.paint(where, dim=True) + shown]
+
+
+_CALL = re.compile(r"line (\d+), in (.+)")
+
+
+def _calls(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
+    """The student's own lines that led to an exception, where there is more than the one that is shown already."""
+    calls = _CALL.findall(str(check["details"].get("detail", "")))[-_MOST_CALLS - 1 : -1]
+    texts = [f"{one_line(place(dict(submission), int(number)))}, in {one_line(call)}" for number, call in calls]
+    shown = [shortened(text, max(20, look.width - _INDENT - 8)) for text in texts]
+    return [_labelled("from" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(shown)]
+
+
+def _counterexample(counterexample: Mapping[str, Any], look: Look) -> list[str]:
+    inputs = [described(given) for given in counterexample.get("inputs", ())]
+    return [_labelled("input" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(inputs)]
+
+
+def _advice(owner: Mapping[str, Any]) -> str:
+    return str(owner.get("details", {}).get("hint") or HINTS.get(owner["cause"] or "", ""))
+
+
+def _hint(owner: Mapping[str, Any], look: Look, indent: int) -> list[str]:
+    advice = _wrapped(_advice(owner), look, indent + 8)
+    return [_labelled("hint", advice[0].strip(), look, indent), *advice[1:]] if advice else []
+
+
+def _labelled(label: str, text: str, look: Look, indent: int) -> str:
+    return " " * indent + look.paint(f"{label:<8}", dim=True) + text
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
+    lines = [line for note in record["notes"] for line in _wrapped(note, look, 0)]
+    environment = record["environment"]
+    versions = [f"{name} {one_line(str(environment[name]))}" for name in ("torch", "triton") if environment.get(name)]
+    where = one_line(environment["gpu"]) if environment.get("gpu") else "the CPU engine (nothing ran on a GPU)"
+    made = ", ".join([*versions, f"seed {record['seed']}"])
+    text = f"Checked in {seconds(record['seconds'])} on {where}; {made}."
+    return [*lines, *(look.paint(line, dim=True) for line in _wrapped(text, look, 0))]
+
+
+def _wrapped(text: str, look: Look, indent: int) -> list[str]:
+    """The lines of `text`, cleaned, indented and wrapped; its own line breaks and indentation are kept."""
+    lines = clean(text).strip("\n").split("\n") if text.strip() else []
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} more lines"]
+    return [wrapped for line in lines for wrapped in _wrapped_line(line[:2000], look.width, indent)]
+
+
+def _wrapped_line(line: str, width: int, indent: int) -> Iterable[str]:
+    margin = " " * (indent + len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line.strip(), max(width, len(margin) + 20), initial_indent=margin, subsequent_indent=margin
+    ) or [""]

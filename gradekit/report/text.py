@@ -1,0 +1,88 @@
+"""Small pure pieces of text that every rendering needs: points, places, inputs, and what may safely be shown.
+
+Parts of a record come from the student's file and program. They reach a terminal or a page only through `clean`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but newline and tab, marks that reverse the reading direction, and half characters."""
+
+
+def clean(text: str) -> str:
+    """`text` with tabs as spaces and every control character shown as its escape: a terminal cannot be commanded by it."""
+    lines = text.replace("\r\n", "\n").expandtabs(4)
+    return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), lines)
+
+
+def one_line(text: str) -> str:
+    """`text` cleaned, on one line."""
+    return " ".join(clean(text).split())
+
+
+def points(value: float) -> str:
+    """30.0 -> "30", 2.142857 -> "2.14"."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def seconds(value: float) -> str:
+    """0.042 -> "0.04 s", 3.21 -> "3.2 s", 75 -> "75 s"."""
+    digits = 2 if value < 1 else 1 if value < 10 else 0
+    return f"{value:.{digits}f} s"
+
+
+def counted(number: int, noun: str) -> str:
+    """(1, "check") -> "1 check", (2, "check") -> "2 checks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def described(given: Mapping[str, Any]) -> str:
+    """An input of a counterexample in one line, what is ordinary left out: "x: float32 [1, 33], strides (66, 2)"."""
+    name = one_line(str(given["name"]))
+    if "dtype" not in given:
+        return f"{name} = {one_line(str(given.get('value')))}"
+    shape, stride = list(given["shape"]), given.get("stride")
+    parts = [f"{one_line(given['dtype'])} {shape}"]
+    if stride is not None and not _is_row_major(shape, stride):
+        parts.append(f"strides ({', '.join(map(str, stride))}{',' * (len(stride) == 1)})")
+    parts += [f"offset {given['offset']}"] if given.get("offset") else []
+    parts += [f"values {one_line(given['profile'])}"] if given.get("profile", "normal") != "normal" else []
+    parts += [f"seed {given['seed']}"] if given.get("seed") else []
+    return f"{name}: {', '.join(parts)}"
+
+
+def _is_row_major(shape: list[int], stride: list[int]) -> bool:
+    expected = 1
+    for size, step in reversed(list(zip(shape, stride, strict=True))):
+        if size != 1 and step != expected:
+            return 0 in shape
+        expected *= size
+    return True
+
+
+def columns(text: str) -> int:
+    """The columns that `text` takes in a terminal: two for a wide character, none for a combining one."""
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def shortened(text: str, width: int, more: str = "...") -> str:
+    """`text` cut to at most `width` columns, with `more` where something is missing."""
+    if columns(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if columns(kept + character + more) > width:
+            break
+        kept += character
+    return kept + more

@@ -1,0 +1,75 @@
+"""The small pieces of text are exact, and nothing that commands a terminal gets through them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gradekit.report.text import clean, columns, counted, described, one_line, points, seconds, shortened
+
+
+@pytest.mark.parametrize(("value", "text"), [(30.0, "30"), (15 / 7, "2.14"), (0.5, "0.5"), (0, "0"), (100.0, "100")])
+def test_points_have_no_digits_to_spare(value: float, text: str) -> None:
+    assert points(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.042, "0.04 s"), (3.21, "3.2 s"), (75.4, "75 s")])
+def test_seconds_have_the_digits_that_matter(value: float, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_a_noun_follows_its_number() -> None:
+    assert (counted(1, "check"), counted(2, "check")) == ("1 check", "2 checks")
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"dtype": "float32", "shape": [1, 33], "stride": [66, 2]}, "x: float32 [1, 33], strides (66, 2)"),
+        ({"dtype": "float32", "shape": [1, 33], "stride": [99, 1]}, "x: float32 [1, 33]"),
+        ({"dtype": "float32", "shape": [0, 33], "stride": [9, 9]}, "x: float32 [0, 33]"),
+        ({"dtype": "int32", "shape": [5], "stride": [2]}, "x: int32 [5], strides (2,)"),
+        ({"dtype": "int32", "shape": [], "stride": []}, "x: int32 []"),
+        (
+            {"dtype": "float16", "shape": [4], "stride": [1], "offset": 3, "profile": "neg_inf", "seed": 9},
+            "x: float16 [4], offset 3, values neg_inf, seed 9",
+        ),
+        ({"value": 0.5}, "x = 0.5"),
+        ({"value": None}, "x = None"),
+    ],
+)
+def test_an_input_is_described_by_what_is_special_about_it(given: dict[str, Any], text: str) -> None:
+    assert described({"name": "x"} | given) == text
+
+
+@pytest.mark.parametrize(
+    ("raw", "safe"),
+    [
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("back\b\rspace", "back\\x08\\rspace"),
+        ("\x9b31m", "\\x9b31m"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\ud800", "\\ud800"),
+        ("tab\there", "tab here"),
+        ("two\r\nlines", "two\nlines"),
+        ("Grüße 你好", "Grüße 你好"),
+    ],
+)
+def test_control_characters_are_shown_and_never_obeyed(raw: str, safe: str) -> None:
+    assert clean(raw) == safe
+
+
+def test_one_line_is_one_line() -> None:
+    assert one_line("  a\n\n  b\tc ") == "a b c"
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert (columns("ab"), columns("你好"), columns("e\u0301")) == (2, 4, 1)
+
+
+def test_what_is_too_long_is_cut_to_the_column() -> None:
+    assert shortened("abcdef", 6) == "abcdef"
+    assert shortened("abcdefg", 6) == "abc..."
+    assert columns(shortened("你好你好你好", 7)) == 7
