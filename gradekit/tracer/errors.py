@@ -5,12 +5,18 @@ Causes are the values of gradekit.findings.Cause as text: this process may impor
 
 from __future__ import annotations
 
+import re
 import traceback
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any
 
-from gradekit.tracer import hints
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
+
+from gradekit.tracer import hints, versions
+
+COMPILATION = "compilation-error"
+DETAIL = 8000
+"""The most characters of Triton's own text that are kept."""
 
 
 class ReadsValues(RuntimeError):
@@ -41,6 +47,15 @@ class Refusal(Exception):
         return asdict(self)
 
 
+class PassesFailed(RuntimeError):
+    """The kernel passed Triton's front end and failed in MLIR; `said` is what MLIR wrote about it."""
+
+    def __init__(self, kernel: str, said: str) -> None:
+        super().__init__(f"Triton cannot compile `{kernel}`")
+        self.kernel = kernel
+        self.said = said
+
+
 def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
     """Explains `error`, raised by the submission whose text stands in the file `path`.
 
@@ -48,16 +63,69 @@ def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
     """
     if isinstance(error, Refusal):
         return error
+    if isinstance(error, (CompilationError, PassesFailed)):
+        return _not_compiled(error, path)
     line = line_of(error, path)
     if isinstance(error, TimeUp):
-        return Refusal("timeout", f"Time is up {where}: does a loop never end?".replace("  ", " "), line)
+        return Refusal("timeout", f"Time is up {where}: does a loop never end?", line)
     if isinstance(error, ReadsValues):
         return Refusal("reads-values", str(error), line)
     if _out_of_memory(error):
         return Refusal("out-of-memory", f"The host ran out of memory {where}: {_first_line(error)}", line)
-    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    message = f"{type(error).__name__}: {_text(error)}" if str(error) else type(error).__name__
+    return Refusal("exception", _with_hint(message), line, detail=own_traceback(error, path))
+
+
+def _not_compiled(error: CompilationError | PassesFailed, path: str) -> Refusal:
+    launched = line_of(error, path)
+    if isinstance(error, PassesFailed):
+        found = re.search(rf"{re.escape(path)}\W+(\d+):\d+", error.said)
+        first = next((line for line in error.said.splitlines() if "error:" in line), "")
+        message = f"{error}: {first.partition('error:')[2].strip() or 'a pass failed'}"
+        return Refusal(COMPILATION, _with_hint(message), int(found[1]) if found else launched, error.said[:DETAIL])
+    chain = _chain(error)
+    places = [place for place in (_place(link, path) for link in chain) if place is not None]
+    kernel, line = places[-1] if places else ("the kernel", launched)
+    said = next((link.error_message for link in reversed(chain) if link.error_message), _failed_assertion(error))
+    message = f"Triton cannot compile `{kernel}`: {_unwrapped(said)}"
+    return Refusal(COMPILATION, _with_hint(message), line, "\n\n".join(str(link) for link in chain)[:DETAIL])
+
+
+def _chain(error: BaseException | None) -> list[CompilationError]:
+    """The error and, where it arose in a function that the kernel calls, the error in there, and so on inwards."""
+    links = []
+    while isinstance(error, CompilationError):
+        links.append(error)
+        error = error.__cause__
+    return links
+
+
+def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
+    """The name of the jit function in the submission, and the line, where the error arose."""
+    for function in versions.jit_functions():
+        if function.fn.__code__.co_filename == path and function.src == error.src:
+            line = versions.definition_line(function) + getattr(error.node, "lineno", 1) - 1
+            return function.fn.__name__, line
+    return None
+
+
+def _failed_assertion(error: CompilationError) -> str:
+    return "a static_assert failed" if isinstance(error, CompileTimeAssertionFailure) else "no reason is given"
+
+
+def _unwrapped(said: str) -> str:
+    """"NameError: x" for "NameError('x')": Triton shows the repr of errors that are not its own."""
+    match = re.fullmatch(r"""(\w+)\((["'])(.*)\2\)""", said, re.DOTALL)
+    return f"{match[1]}: {match[3]}" if match and match[3] else said
+
+
+def _text(error: BaseException) -> str:
+    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+
+
+def _with_hint(message: str) -> str:
     hint = hints.hint(message)
-    return Refusal("exception", message + (f"\n{hint}" if hint else ""), line, detail=own_traceback(error, path))
+    return f"{message}\n{hint}" if hint else message
 
 
 def line_of(error: BaseException, path: str) -> int | None:
@@ -73,13 +141,9 @@ def line_of(error: BaseException, path: str) -> int | None:
 
 def own_traceback(error: BaseException, path: str) -> str:
     """The traceback as the student would see it: their own lines alone, then the error."""
-    frames = [frame for frame in traceback.extract_tb(_traceback(error)) if frame.filename == path]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in frames]
     return "\n".join([*lines, *traceback.format_exception_only(error)]).rstrip()
-
-
-def _traceback(error: BaseException) -> TracebackType | None:
-    return error.__traceback__
 
 
 def _out_of_memory(error: BaseException) -> bool:

@@ -19,7 +19,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.program import Argument, Descriptor, Kernel, Launch, Scalar, View
 from gradekit.tracer import versions
-from gradekit.tracer.recorder import Recorder
+from gradekit.tracer.errors import PassesFailed
+from gradekit.tracer.output import spoken
+from gradekit.tracer.recorder import NAME, Recorder
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "launch_pdl")
 """The compile options that a kernel carries, where the Triton release has them."""
@@ -41,8 +43,12 @@ class Compiler:
         triton.compile = self
 
     def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
-        ttir, argument_types, parsed = versions.lower(src, options or {})
-        kernel = Kernel(src.fn.__name__, ttir, _options(parsed))
+        with spoken() as said:
+            try:
+                ttir, argument_types, parsed = versions.lower(src, options or {})
+            except RuntimeError as error:
+                raise PassesFailed(src.fn.__name__, said() or str(error)) from None
+        kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), _options(parsed))
         return TracedKernel(self, src, kernel, argument_types, parsed)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
 LIMIT = 1 << 16
@@ -43,4 +45,21 @@ class Output(io.TextIOBase):
     def __exit__(self, *exception: Any) -> None:
         if self._stack is not None:
             self._stack.close()
-        sys.__stdout__ and sys.__stdout__.flush()
+
+
+@contextlib.contextmanager
+def spoken() -> Iterator[Callable[[], str]]:
+    """Catches what C++ writes to the standard error descriptor; call what it gives to read it."""
+    with tempfile.TemporaryFile() as file:
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lambda: _content(file)
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+
+
+def _content(file: Any) -> str:
+    file.seek(0)
+    return file.read(LIMIT).decode(errors="replace")

@@ -8,32 +8,47 @@ the child ended. When the parent goes, every child goes with it.
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import resource
+import select
 import signal
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 from gradekit.tracer import wire
 
 CONTROL_CAP = 1 << 16
+IDLE_SECONDS = 0.5
 
 
 def serve(descriptor: int) -> None:
     """Serves the socket that `descriptor` names until its other end closes."""
+    from gradekit.tracer import warm  # imports torch and triton
+
     control = socket.socket(fileno=descriptor)
-    _warm_up()
+    warm.warm_up()
     wire.send(control, {"ok": "ready"})
     children: set[int] = set()
+    idle = warm.while_idle()
     try:
         while True:
+            _use_the_time(control, idle)
             _answer(control, children)
     except wire.WireError:
         pass
     finally:
         for pid in children:
             _end(pid)
+
+
+def _use_the_time(control: socket.socket, idle: Iterator[None]) -> None:
+    """Does what is still to be warmed up, until a request comes or nothing is left."""
+    poller = select.poll()
+    poller.register(control, select.POLLIN)
+    while not poller.poll(IDLE_SECONDS * 1000):
+        if next(idle, "done") == "done":
+            return
 
 
 def _answer(control: socket.socket, children: set[int]) -> None:
@@ -102,11 +117,3 @@ def _end(pid: int) -> int:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     return os.waitpid(pid, 0)[1]
-
-
-def _warm_up() -> None:
-    """Everything that a child would do the same way: imports, and one small kernel through the compiler."""
-    from gradekit.tracer import child  # noqa: F401  (imports torch and triton)
-
-    gc.collect()
-    gc.freeze()  # so that collecting in a child does not copy these pages

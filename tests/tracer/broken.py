@@ -1,0 +1,118 @@
+"""Kernels and launches with the mistakes that beginners make most often; test_hints.py shows what becomes of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import dedent, indent
+
+HEAD = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+"""
+
+TAIL = """\
+
+
+def entry(x):
+    out = torch.empty_like(x)
+    {launch}
+    return out
+"""
+
+LAUNCH = "kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A mistake: the `body` that follows HEAD, or the `launch`; `blamed` is the text of the line that must be named,
+    `hint` a piece of the sentence that must be said."""
+
+    name: str
+    hint: str
+    blamed: str
+    body: str = "tl.store(out_ptr + offsets, x, mask=offsets < n)"
+    launch: str = LAUNCH
+    before: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole submission."""
+        head = HEAD.replace("\n\n@triton.jit\n", f"\n\n{dedent(self.before)}\n\n@triton.jit\n", 1) if self.before else HEAD
+        return head + indent(dedent(self.body).strip("\n"), "    ") + "\n" + TAIL.format(launch=self.launch)
+
+    @property
+    def line(self) -> int:
+        """The 1-based line that holds `blamed`."""
+        lines = self.text.splitlines()
+        return 1 + max(number for number, line in enumerate(lines) if self.blamed in line)
+
+
+MISTAKES = (
+    Broken("undefined name", "is not defined", "ofsets", body="tl.store(out_ptr + ofsets, x, mask=offsets < n)"),
+    Broken("arange size", "power of two", "tl.arange(0, 100)", body="y = tl.arange(0, 100)\ntl.store(out_ptr + y, 1.0)"),
+    Broken("arange of a run-time value", "constexpr", "tl.arange(0, n)",
+           body="y = tl.arange(0, n)\ntl.store(out_ptr + y, 1.0)"),
+    Broken("shapes that do not fit", "shapes", "x + y", body="y = tl.arange(0, 64)\ntl.store(out_ptr + offsets, x + y)"),
+    Broken("block size without constexpr", "constexpr", "tl.zeros([n]", body="y = tl.zeros([n], dtype=tl.float32)"),
+    Broken("dot of vectors", "two-dimensional", "tl.dot(x, x)", body="y = tl.dot(x, x)\ntl.store(out_ptr + offsets, y)"),
+    Broken("dot with inner sizes that differ", "inner", "tl.dot(a, b)",
+           body="a = tl.zeros([16, 32], tl.float16)\nb = tl.zeros([16, 32], tl.float16)\nc = tl.dot(a, b)"),
+    Broken("dot of sizes too small", "at least", "tl.dot(a, b)",
+           body="a = tl.zeros([16, 4], tl.float16)\nb = tl.zeros([4, 16], tl.float16)\nc = tl.dot(a, b)"),
+    Broken("dot of two dtypes", "dtype", "tl.dot(a, b)",
+           body="a = tl.zeros([16, 16], tl.float16)\nb = tl.zeros([16, 16], tl.float32)\nc = tl.dot(a, b)"),
+    Broken("dtype changes in a loop", "same dtype", "for i in range",
+           body="acc = 0\nfor i in range(0, n):\n    acc += 0.5\ntl.store(out_ptr, acc)"),
+    Broken("shape changes in a loop", "same", "for i in range",
+           body="acc = 0.0\nfor i in range(0, n):\n    acc += x\ntl.store(out_ptr + offsets, acc)"),
+    Broken("name made in a branch", "both", "tl.store(out_ptr, y)", body="if n > 3:\n    y = 1.0\ntl.store(out_ptr, y)"),
+    Broken("`if` of a tensor", "tl.where", "if offsets < n", body="if offsets < n:\n    tl.store(out_ptr + offsets, x)"),
+    Broken("return in a loop", "return", "if i > 3",
+           body="for i in range(0, n):\n    if i > 3:\n        return\ntl.store(out_ptr + offsets, x)"),
+    Broken("break", "break", "break", body="for i in range(0, n):\n    if i > 3:\n        break\ntl.store(out_ptr + offsets, x)"),
+    Broken("continue", "continue", "continue",
+           body="for i in range(0, n):\n    if i > 3:\n        continue\ntl.store(out_ptr + offsets, x)"),
+    Broken("index with a number", "tl.load", "x[0]", body="y = x[0]\ntl.store(out_ptr + offsets, y)"),
+    Broken("index with a tensor", "tl.load", "x[offsets]", body="y = x[offsets]\ntl.store(out_ptr + offsets, y)"),
+    Broken("index of a pointer", "tl.load", "x_ptr[0]", body="y = x_ptr[0]\ntl.store(out_ptr + offsets, y)"),
+    Broken("assign to an element", "tl.store", "x[0] = 1.0", body="x[0] = 1.0\ntl.store(out_ptr + offsets, x)"),
+    Broken("plain Python function", "@triton.jit", "double(x)", before="def double(v):\n    return v * 2",
+           body="tl.store(out_ptr + offsets, double(x))"),
+    Broken("torch in a kernel", "torch", "torch.exp(x)", body="tl.store(out_ptr + offsets, torch.exp(x))"),
+    Broken("math in a kernel", "tl.", "math.exp(x)", before="import math", body="tl.store(out_ptr + offsets, math.exp(x))"),
+    Broken("no such function in tl", "tl", "tl.tanhh", body="tl.store(out_ptr + offsets, tl.tanhh(x))"),
+    Broken("method of torch", "tl", "x.mean()", body="tl.store(out_ptr, x.mean())"),
+    Broken("load of no pointer", "pointer", "tl.load(n", body="y = tl.load(n + offsets)\ntl.store(out_ptr + offsets, y)"),
+    Broken("store to no pointer", "pointer", "tl.store(n", body="tl.store(n + offsets, x)"),
+    Broken("pointers added", "pointer", "x_ptr + out_ptr", body="y = tl.load(x_ptr + out_ptr)"),
+    Broken("float offsets", "integer", "x_ptr + n / 2", body="y = tl.load(x_ptr + n / 2)\ntl.store(out_ptr, y)"),
+    Broken("block through a scalar pointer", "block", "tl.store(out_ptr, x)", body="tl.store(out_ptr, x)"),
+    Broken("mask of another shape", "mask", "mask=m", body="m = tl.arange(0, 64) < n\ntl.store(out_ptr + offsets, x, mask=m)"),
+    Broken("`other` without a mask", "mask", "other=0.0",
+           body="y = tl.load(x_ptr + offsets, other=0.0)\ntl.store(out_ptr + offsets, y)"),
+    Broken("global variable", "constexpr", "SCALE", before="SCALE = 2.0", body="tl.store(out_ptr + offsets, x * SCALE)"),
+    Broken("list in a kernel", "list", "[i for i in", body="y = [i for i in range(4)]\ntl.store(out_ptr + offsets, x)"),
+    Broken("exp of an integer", "float", "tl.exp(offsets)", body="tl.store(out_ptr + offsets, tl.exp(offsets))"),
+    Broken("try in a kernel", "Python", "try:", body="try:\n    y = x\nexcept Exception:\n    y = x\ntl.store(out_ptr + offsets, y)"),
+    Broken("lambda in a kernel", "Python", "lambda", body="f = lambda v: v\ntl.store(out_ptr + offsets, f(x))"),
+    Broken("static assertion", "static_assert", "static_assert", body="tl.static_assert(BLOCK == 64)"),
+    Broken("range with a float", "integer", "range(0, 1.5)", body="for i in range(0, 1.5):\n    x += 1\ntl.store(out_ptr + offsets, x)"),
+    Broken("numel over the limit", "1048576", "tl.zeros([2097152]", body="y = tl.zeros([2097152], tl.float32)"),
+    Broken("no grid", "[grid]", "kernel(x, out", launch="kernel(x, out, x.numel(), BLOCK=128)"),
+    Broken("grid is a number", "tuple", "kernel[4]", launch="kernel[4](x, out, x.numel(), BLOCK=128)"),
+    Broken("grid of floats", "triton.cdiv", "x.numel() / 128", launch="kernel[(x.numel() / 128,)](x, out, x.numel(), BLOCK=128)"),
+    Broken("missing argument", "argument", "kernel[(1,)](x, out, BLOCK", launch="kernel[(1,)](x, out, BLOCK=128)"),
+    Broken("missing constexpr", "argument", "kernel[(1,)](x, out, 4)", launch="kernel[(1,)](x, out, 4)"),
+    Broken("unknown option", "num_warps", "num_warp=8", launch="kernel[(1,)](x, out, 4, BLOCK=128, num_warp=8)"),
+    Broken("warps no power of two", "power of two", "num_warps=3", launch="kernel[(1,)](x, out, 4, BLOCK=128, num_warps=3)"),
+    Broken("tensor on the CPU", "device", "torch.empty(4)", launch="kernel[(1,)](x, torch.empty(4), 4, BLOCK=128)"),
+    Broken("list as an argument", "tensor", "[1.0, 2.0]", launch="kernel[(1,)](x, [1.0, 2.0], 4, BLOCK=128)"),
+)  # fmt: skip
+"""Every one of them fails on Triton 3.6 and on 3.9."""
