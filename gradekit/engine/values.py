@@ -139,10 +139,10 @@ def _whole(value: int, dtype: torch.dtype, rank: int) -> Tensor:
 
 def materialize(value: Affine, shape: Sequence[int]) -> Tensor:
     """All elements of an Affine that vary, as int64, lazily broadcast."""
-    total: int | Tensor = value.base
+    total: int | Tensor = wrap(value.base, 64) if isinstance(value.base, int) else value.base
     for axis, step in enumerate(value.steps):
         if step and shape[axis] > 1:
-            total = total + axis_range(shape[axis], axis, len(shape)) * step
+            total = total + axis_range(shape[axis], axis, len(shape)) * wrap(step, 64)
     return total if isinstance(total, Tensor) else constant(total, torch.int64, len(shape))
 
 
