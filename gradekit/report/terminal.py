@@ -6,9 +6,10 @@ what went wrong, where, for which input, a hint, and the command that shows it a
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,11 +97,8 @@ def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
     """Why the submission as a whole was not graded."""
     if record["status"] == "graded" and not record["message"]:
         return []
-    return [
-        *_wrapped(record["message"], look, 2),
-        *_source(record, record["submission"], look, 2),
-        *_hint(record, look),
-    ]
+    source = _source(record, record["submission"], look, 2)
+    return [*_wrapped(record["message"], look, 2), *source, *_hint(record, look, 2)]
 
 
 # --- the checks -------------------------------------------------------------------------------------------------------
@@ -111,11 +109,25 @@ def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
         return []
     lines: list[str] = []
     hinted: set[str] = set()
-    for check in record["checks"]:
+    for check in _grouped(record["checks"]):
         lines += _line(check, look)
         if check["outcome"] != "passed":
             lines += _evidence(check, record["submission"], look, hinted)
     return lines
+
+
+def _grouped(checks: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The checks, with those parametrizations of one test that passed side by side as one."""
+    for (_, outcome), group in itertools.groupby(checks, key=lambda c: (c["id"].partition("[")[0], c["outcome"])):
+        members = list(group)
+        yield from [_together(members)] if outcome == "passed" and len(members) > 1 else members
+
+
+def _together(members: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    cases = [check["id"].partition("[")[2].removesuffix("]") for check in members]
+    title = members[0]["title"].removesuffix(f"[{cases[0]}]").strip()
+    points = {name: sum(check[name] for check in members) for name in ("earned", "possible")}
+    return {**members[0], **points, "title": f"{title} [{', '.join(cases)}]"}
 
 
 def _line(check: Mapping[str, Any], look: Look) -> list[str]:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
 from gradekit.findings import Cause, Kind, Outcome, Status
 from gradekit.report.record import RecordError, dumps, plain, schema, validate, write
+
+from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "report.md"
 

@@ -1,0 +1,108 @@
+"""Checks one submission from a path to a report, and answers with a report whatever happens on the way.
+
+Only a wrong command (no such file, assignment or check) raises. A submission that cannot be read is a rejected report,
+and an error of gradekit's own is a fault report: nobody sees a traceback, and nobody gets a zero for it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gradekit.assignment import Assignment, AssignmentError, of_path
+from gradekit.findings import Outcome, Report, Status
+from gradekit.submission import NoSuchSubmission, SubmissionError
+from gradekit.versions import environment
+
+PASSED, FAILED, USAGE, FAULT = 0, 1, 2, 3
+"""Exit codes: all that was measured passed; something failed or was rejected; wrong usage; a fault of the grader."""
+
+
+class UsageError(Exception):
+    """The command asks for something that is not there: one sentence for whoever typed it."""
+
+
+def check(path: Path, given_id: str | None = None, **options: Any) -> Report:
+    """The report on the submission at `path`; `options` are those of `gradekit.plugin.grade`.
+
+    Raises:
+        UsageError: no such file, no such assignment, or no check that matches.
+    """
+    try:
+        assignment = of_path(path, given_id)
+    except (AssignmentError, NoSuchSubmission) as error:
+        raise UsageError(str(error)) from None
+    except SubmissionError as error:
+        return rejected(path, error)
+    return _graded(assignment, path, options)
+
+
+def _graded(assignment: Assignment, path: Path, options: dict[str, Any]) -> Report:
+    try:
+        from gradekit.plugin import NoSuchCheck, grade
+    except Exception as error:  # noqa: BLE001  # a broken installation: say so, do not show it
+        return fault(assignment.id, path, error)
+    try:
+        return grade(assignment, path, **options)
+    except (NoSuchSubmission, NoSuchCheck) as error:
+        raise UsageError(str(error)) from None
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is the grader's own
+        return fault(assignment.id, path, error)
+
+
+def rejected(path: Path, error: SubmissionError) -> Report:
+    """The report on a submission that cannot be read, where not even its assignment can be told."""
+    return Report(
+        assignment="",
+        status=Status.REJECTED,
+        submission={"path": str(path), "sha256": ""},
+        checks=(),
+        environment=environment(),
+        seconds=0.0,
+        message=error.message,
+        cause=error.cause,
+        source=error.source,
+    )
+
+
+def fault(assignment: str, path: Path, error: Exception) -> Report:
+    """The report on a run in which gradekit itself failed with `error`; its message says where the details are."""
+    return Report(
+        assignment=assignment,
+        status=Status.FAULT,
+        submission={"path": str(path), "sha256": ""},
+        checks=(),
+        environment=environment(),
+        seconds=0.0,
+        message=f"{type(error).__name__}: {error}\n{kept(error)}",
+    )
+
+
+def kept(error: BaseException, write: Callable[[str], str] | None = None) -> str:
+    """Write the whole traceback of `error` to a file, and say where: for the people who maintain gradekit."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        return f"The details are in {(write or _to_file)(text)}; please send that file to your instructor."
+    except OSError as failed:
+        return f"The details could not be written: {failed}."
+
+
+def _to_file(text: str) -> str:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="gradekit-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+    ) as file:
+        file.write(text)
+    return file.name
+
+
+def exit_code(report: Report) -> int:
+    """What a process that made `report` exits with; a fault is never hidden behind a failed check."""
+    outcomes = {check.outcome for check in report.checks}
+    if report.status is Status.FAULT or Outcome.FAULT in outcomes:
+        return FAULT
+    if report.status is Status.REJECTED or Outcome.FAILED in outcomes:
+        return FAILED
+    return PASSED

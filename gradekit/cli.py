@@ -1,0 +1,202 @@
+"""The command line. Holds no policy: each command hands its arguments on, and shows what comes back.
+
+Nothing heavy is imported before a command needs it, so that --help and list answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from gradekit.versions import version
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Door(click.Group):
+    """A group whose commands never end in a traceback: an error of gradekit's own is a sentence and exit code 3."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named."""
+        from gradekit.assignment import AssignmentError
+        from gradekit.check import UsageError
+
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except (AssignmentError, UsageError) as error:
+            raise click.UsageError(str(error)) from None
+        except BrokenPipeError:  # the reader has seen enough: gradekit check | head
+            _leave_quietly()
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is ours
+            _fault(error)
+
+
+def _leave_quietly() -> NoReturn:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise click.exceptions.Exit(1)
+
+
+def _fault(error: Exception) -> NoReturn:
+    from gradekit.check import FAULT, kept
+
+    click.echo(f"gradekit itself failed: {type(error).__name__}: {error}\n{kept(error)}", err=True)
+    raise click.exceptions.Exit(FAULT)
+
+
+@click.group(cls=Door, context_settings=CONTEXT)
+@click.version_option(version("gradekit") or "unknown", prog_name="gradekit")
+def main() -> None:
+    """Grades Triton kernels on any machine, and says what is wrong with them.
+
+    \b
+    Exit codes: 0  all that was measured passed
+                1  something failed, or the submission was rejected
+                2  wrong usage
+                3  gradekit itself failed: nothing counts against the submission
+    """
+
+
+@main.command("list")
+def list_() -> None:
+    """List the assignments."""
+    from gradekit.assignment import discover
+
+    known = discover()
+    if not known:
+        raise click.UsageError("no assignments were found: set GRADEKIT_ASSIGNMENTS to their folder")
+    width = max(map(len, known))
+    for assignment in known.values():
+        click.echo(f"{assignment.id:<{width}}  {assignment.summary}")
+
+
+@main.command()
+@click.argument("id")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+def start(id: str, folder: Path | None, force: bool) -> None:
+    """Start the assignment ID: copy its handout, starter and public tests into DIR (by default ./ID)."""
+    from gradekit import start as starting
+    from gradekit.assignment import get
+
+    folder = folder or Path(id)
+    try:
+        files = starting.start(get(id), folder, force=force)
+    except (starting.ExistingFiles, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    click.echo("\n".join(map(str, files)))
+    click.echo(f"\nRead {folder / 'README.md'}, write {folder / 'submission.py'}, then: gradekit check {folder}")
+
+
+def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
+    """A file to write to: told before the grading, not after it, that it cannot be."""
+    if value is None or value == "-":
+        return Path(value) if value else None
+    path = Path(value)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise click.BadParameter(f"cannot write to {value}", ctx, parameter)
+    return path
+
+
+@main.command()
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
+@click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write the report record; - for stdout.")
+@click.option("--junit", "junit_file", metavar="FILE", callback=_target, help="Write the report as JUnit XML.")
+@click.option("-k", "keyword", metavar="EXPR", help="Run only the checks whose names match, as in pytest.")
+@click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
+@click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
+def check(path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, **options: Any) -> None:
+    """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
+    from gradekit import check as checking
+    from gradekit.progress import shown
+    from gradekit.report import junit, record
+
+    with shown(sys.stderr, f"Reading {path}") as progress:
+        report = checking.check(path, id, on_progress=progress, **options)
+    data = record.to_dict(report)
+    _write(json_file, lambda: record.dumps(data))
+    _write(junit_file, lambda: junit.render(data))
+    if Path("-") not in (json_file, junit_file):
+        _show(data)
+    raise click.exceptions.Exit(checking.exit_code(report))
+
+
+def _write(target: Path | None, text: Callable[[], str]) -> None:
+    from gradekit.report import record
+
+    if target == Path("-"):
+        click.echo(text(), nl=False)
+    elif target is not None:
+        record.write(text(), target)
+
+
+def _show(data: dict[str, Any]) -> None:
+    from gradekit.report import terminal
+
+    look = _look()
+    click.echo(terminal.render(data, look), nl=False, color=look.colour)
+
+
+def _look() -> Any:
+    """What standard output can show: its width, colour unless NO_COLOR is set, and characters beyond ASCII."""
+    from gradekit.report.terminal import Look
+
+    is_terminal = sys.stdout.isatty()
+    width = min(max(shutil.get_terminal_size().columns, 60), 100) if is_terminal else 80
+    colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Look(width, colour, _can_encode("✓✗◌│", sys.stdout.encoding))
+
+
+def _can_encode(text: str, encoding: str | None) -> bool:
+    try:
+        text.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+@main.command()
+@click.argument("id", required=False)
+@click.option("--quick", is_flag=True, help="Try few examples for each claim.")
+def verify(id: str | None, quick: bool) -> None:
+    """Show that the assignment ID (by default each) grades as it should.
+
+    The solution earns everything, the starter nothing, each wrong_*.py fails for the reason that it declares, and
+    trivially wrong results earn nothing for correctness.
+    """
+    from gradekit import verify as verifying
+    from gradekit.assignment import discover, get
+    from gradekit.plugin import grade
+
+    results = []
+    for assignment in [get(id)] if id else discover().values():
+        click.echo(assignment.id)
+        own = []
+        for result in verifying.verified(verifying.claims(assignment, grade, quick=quick)):
+            own.append(result)
+            click.echo(verifying.row(result))
+        click.echo(f"  {verifying.summary(own)}\n")
+        results += own
+    raise click.exceptions.Exit(0 if results and all(result.held for result in results) else 1)
+
+
+@main.command()
+def doctor() -> None:
+    """Say what this machine has, what it can measure, and how to mend what is missing."""
+    from gradekit import doctor as doctoring
+
+    items = doctoring.examined()
+    click.echo(doctoring.render(items), nl=False)
+    raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
+
+
+if __name__ == "__main__":
+    main()

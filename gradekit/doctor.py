@@ -1,0 +1,226 @@
+"""Looks at this machine: what gradekit needs, what it can measure here, and how to mend what is missing.
+
+Each part of the machine is a function that answers with an Item; one that breaks is an item too, and hides no other.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from gradekit.assignment import discover
+from gradekit.program import View
+from gradekit.report.text import one_line, seconds
+from gradekit.submission import Submission
+from gradekit.versions import version
+
+Version = tuple[int, ...]
+
+
+class State(StrEnum):
+    """How much an item matters."""
+
+    GOOD = "good"
+    NOTE = "note"  # worth knowing: `gradekit check` works all the same
+    BAD = "bad"  # `gradekit check` does not work until this is mended
+
+
+@dataclass(frozen=True)
+class Item:
+    """A part of this machine: what was `found`, and how to `mend` it where it is not good."""
+
+    name: str
+    state: State
+    found: str
+    mend: str = ""
+
+
+PYTHON: tuple[Version, Version] = ((3, 11), (3, 14))
+SUPPORTED: dict[str, tuple[Version, Version]] = {
+    "torch": ((2, 11), (3, 0)),
+    "triton": ((3, 6), (3, 10)),
+    "pytest": ((8, 4), (10, 0)),
+    "hypothesis": ((6, 130), (7, 0)),
+    "nbformat": ((5, 10), (6, 0)),
+    "click": ((8, 1), (9, 0)),
+}
+"""For each dependency the first version that is known to work, and the first that is not known to."""
+
+NEEDS_GPU = "speed (it is measured on a GPU): such points stay pending here, and are never a zero"
+
+
+def examined() -> list[Item]:
+    """The parts of this machine, in the order in which they are worth mending; what needs broken parts is not tried."""
+    needed = [partial(dependency, name) for name in SUPPORTED]
+    first: list[Callable[[], Item]] = [system, python, *needed, assignments, interpreter, scratch]
+    items = [_safely(part) for part in first]
+    return [*items, *map(_safely, (tracing, gpu))] if works(items) else items
+
+
+def works(items: Iterable[Item]) -> bool:
+    """Whether `gradekit check` can work here."""
+    return all(item.state is not State.BAD for item in items)
+
+
+def _safely(part: Callable[[], Item]) -> Item:
+    try:
+        return part()
+    except Exception as error:  # noqa: BLE001  # a doctor that faints helps nobody
+        name = getattr(part, "__name__", "doctor")
+        return Item(name, State.BAD, one_line(f"could not be examined: {type(error).__name__}: {error}"))
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def system() -> Item:
+    """Triton's packages are made for Linux alone."""
+    found = f"{platform.system()} {platform.machine()}"
+    if platform.system() == "Linux":
+        return Item("system", State.GOOD, found)
+    mend = {
+        "Darwin": "Triton has no macOS packages: work in a Linux container or on a Linux machine",
+        "Windows": "Triton has no Windows packages: work in WSL 2 or in a Linux container",
+    }
+    return Item("system", State.BAD, found, mend.get(platform.system(), "Triton's packages are made for Linux"))
+
+
+def python() -> Item:
+    """The Python that runs this."""
+    return _ranged("python", platform.python_version(), PYTHON, "make a virtual environment with another Python")
+
+
+def dependency(name: str) -> Item:
+    """An installed package, against the range of versions that is supported."""
+    low, high = SUPPORTED[name]
+    command = f'{Path(sys.executable).name} -m pip install "{name}>={_dotted(low)},<{_dotted(high)}"'
+    found = version(name)
+    return _ranged(name, found, SUPPORTED[name], command) if found else Item(name, State.BAD, "not installed", command)
+
+
+def _ranged(name: str, found: str, supported: tuple[Version, Version], mend: str) -> Item:
+    low, high = supported
+    if low <= _parsed(found) < high:
+        return Item(name, State.GOOD, found)
+    wanted = f"{found}, but {_dotted(low)} or newer and older than {_dotted(high)} is known to work"
+    state = State.BAD if _parsed(found) < low else State.NOTE
+    return Item(name, state, wanted, mend)
+
+
+def assignments() -> Item:
+    """The assignments that can be found from here."""
+    known = discover()
+    if known:
+        return Item("assignments", State.GOOD, f"{', '.join(known)} in {next(iter(known.values())).folder.parent}")
+    return Item("assignments", State.BAD, "none found", "set GRADEKIT_ASSIGNMENTS to the folder that holds them")
+
+
+def interpreter() -> Item:
+    """TRITON_INTERPRET turns kernels into Python, so that there is nothing to compile; the tracer works without it."""
+    value = os.environ.get("TRITON_INTERPRET", "")
+    if value in ("", "0"):
+        return Item("TRITON_INTERPRET", State.GOOD, "not set")
+    found = f"set to {value}: gradekit compiles kernels and never interprets them, so it ignores this"
+    return Item("TRITON_INTERPRET", State.NOTE, found, "unset TRITON_INTERPRET, unless your own experiments need it")
+
+
+def scratch() -> Item:
+    """The folder for temporary files, where the tracer keeps the submission and Triton's cache."""
+    folder = Path(tempfile.gettempdir())
+    if os.access(folder, os.W_OK | os.X_OK):
+        return Item("scratch", State.GOOD, str(folder))
+    return Item("scratch", State.BAD, f"{folder} cannot be written", "set TMPDIR to a folder that you may write to")
+
+
+_PROBE = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + 1, mask=mask)
+
+def probe(x):
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+    return y
+"""
+
+
+def tracing() -> Item:
+    """A small kernel through the whole way from source to program: Triton loads, compiles, and launches are seen."""
+    from gradekit.sandbox import TraceError, Tracer
+
+    began = time.monotonic()
+    try:
+        with Tracer(Submission("probe.py", _PROBE, "")) as tracer:
+            program = tracer.trace("probe", [View(0, "float32", (33,), (1,))])
+    except TraceError as error:
+        mend = "reinstall torch and triton in a fresh virtual environment"
+        return Item("tracing", State.BAD, one_line(f"a small kernel cannot be traced: {error.message}"), mend)
+    launches = sum(1 for _ in program.launches())
+    return Item("tracing", State.GOOD, f"a kernel with {launches} launch, in {seconds(time.monotonic() - began)}")
+
+
+def gpu() -> Item:
+    """The GPU, for what only a GPU can measure."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that numpy is missing, which nothing here needs
+        import torch
+    if torch.cuda.is_available():
+        found = f"{torch.cuda.get_device_name()}, which this version does not use yet"
+        return Item("gpu", State.NOTE, found, "nothing to mend: speed stays pending")
+    if Path("/proc/driver/nvidia").exists() and torch.version.cuda is None:
+        mend = "install torch's CUDA build (https://pytorch.org/get-started) to use it"
+        return Item("gpu", State.NOTE, "there is an NVIDIA driver, but torch is built for the CPU alone", mend)
+    return Item("gpu", State.NOTE, "none", "nothing to mend: everything but speed is checked without one")
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+def _parsed(text: str) -> Version:
+    """ "2.13.0+cpu" -> (2, 13, 0)."""
+    return tuple(int(number) for number in re.findall(r"\d+", text.partition("+")[0])[:3])
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+# --- as text ----------------------------------------------------------------------------------------------------------
+
+_MARKS = {State.GOOD: "ok  ", State.NOTE: "note", State.BAD: "BAD "}
+
+
+def render(items: Sequence[Item]) -> str:
+    """The items as a list with what to do below each, and what can be measured here; a pure function."""
+    width = max(len(item.name) for item in items)
+    lines = [line for item in items for line in _lines(item, width)]
+    return "\n".join([*lines, "", *_verdict(items)]) + "\n"
+
+
+def _lines(item: Item, width: int) -> list[str]:
+    first = f"  {_MARKS[item.state]}  {item.name:<{width}}  {item.found}"
+    return [first, f"  {'':4}  {'':{width}}  -> {item.mend}"] if item.mend else [first]
+
+
+def _verdict(items: Sequence[Item]) -> list[str]:
+    if works(items):
+        return ["Measured here:      correctness, memory, structure", f"Not measured here:  {NEEDS_GPU}"]
+    bad = [item.name for item in items if item.state is State.BAD]
+    return [f"gradekit check does not work here until this is mended: {', '.join(bad)}"]

@@ -1,0 +1,185 @@
+"""Shows that an assignment grades as it should: each thing that must hold is a claim, tried on real submissions.
+
+The solution earns every point that this machine can measure, the starter earns none, each wrong_*.py fails the test and
+for the cause that its first line declares (`# expect: <test> <cause>`), and trivially wrong results earn no point for
+correctness.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gradekit.assignment import Assignment
+from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
+from gradekit.report.text import points, seconds
+
+MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
+"""Results that come without a kernel: all zeros, one value, the first argument, the right one with its low bits lost."""
+
+_EXPECT = re.compile(r"# expect: (?P<test>\w+) (?P<cause>[\w-]+)\s*$")
+
+
+class Grade(Protocol):
+    """`gradekit.plugin.grade`, or something that answers like it."""
+
+    def __call__(
+        self, assignment: Assignment, path: Path, *, keyword: str | None = ..., mutant: str | None = ...,
+        quick: bool = ..., hidden: bool = ...,
+    ) -> Report: ...  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that must hold: `subject` (a file's name, or a mutant's) does `says`; try it to see."""
+
+    subject: str
+    says: str
+    check: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a claim: `problem` is empty where it holds."""
+
+    claim: Claim
+    problem: str
+    seconds: float
+
+    @property
+    def held(self) -> bool:
+        return not self.problem
+
+
+def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list[Claim]:
+    """All that must hold for `assignment`; nothing is graded before a claim is tried."""
+    solutions = assignment.solutions
+    if solutions is None or not (solutions / "solution.py").is_file():
+        return [Claim("solution.py", "exists", lambda: f"there is no solutions/{assignment.id}/solution.py")]
+
+    def graded(path: Path, keyword: str | None = None, mutant: str | None = None) -> Report:
+        return grade(assignment, path, keyword=keyword, mutant=mutant, quick=quick, hidden=True)
+
+    solution = solutions / "solution.py"
+    return [
+        Claim(solution.name, "earns all that is measured", lambda: earns_everything(graded(solution))),
+        Claim(assignment.starter.name, "earns nothing", lambda: earns_nothing(graded(assignment.starter))),
+        *_wrong_claims(sorted(solutions.glob("wrong_*.py")), graded),
+        *_mutant_claims(solution, graded),
+    ]
+
+
+def _wrong_claims(paths: Iterable[Path], graded: Callable[..., Report]) -> Iterator[Claim]:
+    for path in paths:
+        expected = expectation(path)
+        if isinstance(expected, str):
+            yield Claim(path.name, "declares what is wrong", lambda problem=expected: problem)  # type: ignore[misc]
+            continue
+        test, cause = expected
+
+        def fails(path: Path = path, test: str = test, cause: Cause = cause) -> str:
+            return fails_for(graded(path, keyword=test), test, cause)
+
+        yield Claim(path.name, f"fails {test}: {cause.value}", fails)
+
+
+def _mutant_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[Claim]:
+    for mutant in MUTANTS:
+
+        def worthless(mutant: str = mutant) -> str:
+            return earns_no_correctness(graded(solution, mutant=mutant))
+
+        yield Claim(mutant, "earns nothing for correctness", worthless)
+
+
+def verified(claims: Iterable[Claim]) -> Iterator[Result]:
+    """Each claim tried, as it comes; an exception is a claim that does not hold."""
+    for claim in claims:
+        began = time.monotonic()
+        try:
+            problem = claim.check()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the claim has not been shown
+            problem = f"{type(error).__name__}: {error}"
+        yield Result(claim, problem, time.monotonic() - began)
+
+
+# --- what a wrong submission declares ---------------------------------------------------------------------------------
+
+
+def expectation(path: Path) -> tuple[str, Cause] | str:
+    """The test and the cause that the file's first line declares, or what is wrong with that line."""
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    match = _EXPECT.fullmatch(first)
+    if match is None:
+        return f"its first line must be `# expect: <test> <cause>`, and is `{first}`"
+    try:
+        return match["test"], Cause(match["cause"])
+    except ValueError:
+        return f"there is no cause {match['cause']!r}"
+
+
+# --- what a report shows: each answers with the problem, or "" --------------------------------------------------------
+
+
+def earns_everything(report: Report) -> str:
+    """Nothing failed: every check passed, or could not be measured here."""
+    if report.status is not Status.GRADED:
+        return f"{report.status.value}: {report.message}"
+    lost = [check for check in report.checks if check.outcome in (Outcome.FAILED, Outcome.FAULT)]
+    if not any(check.outcome is Outcome.PASSED for check in report.checks):
+        return "no check passed"
+    return "; ".join(_shown(check) for check in lost)
+
+
+def earns_nothing(report: Report) -> str:
+    """Not one point, and not because the grader failed."""
+    if report.status is Status.FAULT:
+        return f"fault: {report.message}"
+    return "; ".join(_shown(check) for check in report.checks if check.earned or check.outcome is Outcome.FAULT)
+
+
+def earns_no_correctness(report: Report) -> str:
+    """No check of correctness earns a point."""
+    if report.status is not Status.GRADED:
+        return f"{report.status.value}: {report.message}"
+    checks = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
+    return "; ".join(_shown(check) for check in checks if check.earned or check.outcome is Outcome.FAULT)
+
+
+def fails_for(report: Report, test: str, cause: Cause) -> str:
+    """The check `test`, or one of its parametrizations, failed for `cause`."""
+    checks = [check for check in report.checks if check.id.partition("[")[0] == test]
+    failed = [check for check in checks if check.outcome is Outcome.FAILED]
+    if report.status is Status.FAULT:
+        return f"fault: {report.message}"
+    if not checks:
+        return f"there is no check {test}"
+    if any(check.cause is cause for check in failed):
+        return ""
+    return "; ".join(_shown(check) for check in failed or checks[:1])
+
+
+def _shown(check: Check) -> str:
+    worth = f"{check.id} {check.outcome.value}, {points(check.earned)} of {points(check.possible)}"
+    cause = f" ({check.cause.value})" if check.cause else ""
+    return f"{worth}{cause}" + (f": {check.message}" if check.message else "")
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def row(result: Result, *, width: int = 28) -> str:
+    """One line for a result, and below it what is wrong, where something is."""
+    mark, claim = "ok  " if result.held else "FAIL", result.claim
+    text = f"  {mark}  {seconds(result.seconds):>7}  {claim.subject:<{width}}  {claim.says}"
+    return text if result.held else text + "\n" + " " * 8 + result.problem
+
+
+def summary(results: list[Result]) -> str:
+    """One line for an assignment: how many claims hold, and how long it took to see."""
+    held, took = sum(result.held for result in results), sum(result.seconds for result in results)
+    return f"{held} of {len(results)} claims hold; {seconds(took)}"
