@@ -1,0 +1,37 @@
+# `make demo` shows what gradekit does, `make test` proves that it works. Both do all their own set-up in .venv.
+
+PYTHON ?= python3
+# 2.13.0 by name, so that everybody tests the same torch; a machine that has torch for its GPU keeps the one it has
+TORCH ?= torch==2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+export TRITON_DEFAULT_FP_FUSION := 1
+
+.PHONY: demo test lint clean
+
+demo: $(READY)
+	@echo "== A right submission =="
+	$(BIN)/gradekit check solutions/softmax/solution.py -a softmax
+	@echo
+	@echo "== A wrong submission (gradekit exits with 1, as it should) =="
+	$(BIN)/gradekit check solutions/softmax/wrong_no_mask.py -a softmax; test $$? -eq 1
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# --system-site-packages only where the system's Python has a torch that knows CUDA: replacing it would break the GPU.
+$(READY): pyproject.toml
+	@if $(PYTHON) -c 'import torch; assert torch.version.cuda' 2>/dev/null; \
+	then $(PYTHON) -m venv --system-site-packages $(VENV); \
+	else $(PYTHON) -m venv $(VENV) && $(BIN)/pip install --quiet '$(TORCH)'; fi
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,99 @@
+"""Runs one check: under the seed and the profile, with its calls watched, so that a failure comes with its evidence."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.findings import Cause
+from gradekit.plugin import marks
+from gradekit.plugin.examples import Example, Examples, controlled
+from gradekit.plugin.grading import Grading
+from gradekit.plugin.record import Evidence
+
+if TYPE_CHECKING:
+    from gradekit.subject import Subject
+
+EVIDENCE = pytest.StashKey[Evidence]()
+
+
+@contextlib.contextmanager
+def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
+    """Open while the test function of `item` runs; leaves an Evidence in the item's stash.
+
+    Raises:
+        Unsupported: no example failed, but of at least one the engine could not know the result.
+    """
+    assert grading.subject is not None, "checks of a rejected submission do not run"
+    grading.subject.forget_calls()
+    with marks.awarding() as award:
+        evidence = item.stash[EVIDENCE] = Evidence(award)
+        factory = _examples(item, grading, grading.subject, evidence)
+        with controlled(getattr(item, "obj", None), grading.seed, factory) as examples:
+            try:
+                yield
+                _decide(examples)
+            except BaseException as error:
+                _trace_back(evidence, examples, error)
+                raise
+            finally:
+                evidence.call = grading.subject.calls[-1] if grading.subject.calls else None
+                evidence.details |= _counted(examples)
+
+
+def _examples(
+    item: pytest.Item, grading: Grading, subject: Subject, evidence: Evidence
+) -> Callable[[Callable[..., Any]], Examples]:
+    """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
+    from gradekit.engine.run import Unsupported
+    from gradekit.judge.evidence import Example as Past
+
+    def ended(passed: bool) -> None:
+        if subject.calls:
+            evidence.history.append(Past(subject.calls[-1].args, passed))
+
+    def examples(test: Callable[..., Any]) -> Examples:
+        return Examples(
+            test,
+            grading.profile,
+            fixtures=frozenset(getattr(item, "funcargs", {})),
+            deferred=(Unsupported,),
+            hopeless=_hopeless,
+            begin=subject.forget_calls,
+            ended=ended,
+        )
+
+    return examples
+
+
+def _hopeless(error: BaseException) -> bool:
+    """Whether each further try of the same kind would take seconds: the submission hangs, or dies."""
+    return getattr(error, "cause", None) in (Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY, Cause.BUDGET_EXCEEDED)
+
+
+def _decide(examples: Examples | None) -> None:
+    if examples is not None and examples.undecided is not None:
+        raise examples.undecided
+
+
+def _trace_back(evidence: Evidence, examples: Examples | None, error: BaseException) -> None:
+    """Find the example behind the error, and run it once more, so that the calls are those of this example."""
+    example = examples.failure(error) if examples is not None else None
+    if examples is None or example is None:
+        return
+    evidence.drawn = example.given | _by_position(example)
+    evidence.repeated = examples.again(example)
+
+
+def _by_position(example: Example) -> dict[str, Any]:
+    return {f"draw {number}": value for number, value in enumerate(example.drawn, 1)}
+
+
+def _counted(examples: Examples | None) -> dict[str, Any]:
+    if examples is None:
+        return {}
+    stopped = {"stopped_early": True} if examples.stopped_early else {}
+    return {"examples": examples.ran} | stopped

@@ -1,0 +1,236 @@
+"""Stands between Hypothesis and a test function: how many examples run, for how long, and which one failed.
+
+Hypothesis draws and shrinks; this decides when to stop. A check must end in seconds, also when every example is slow,
+and stopping early must never turn a failure into a pass. So each outcome is remembered by the drawn arguments: once the
+time is spent, an example that has been seen keeps its outcome and an unseen one counts as passed without being run.
+Hypothesis then finds nothing smaller, replays the smallest failure that was seen, and ends.
+
+Nothing here knows submissions or tensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis.errors import HypothesisException
+from hypothesis.strategies import DataObject, SearchStrategy
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How hard a run looks: `examples` for each check unless it says its own, `seconds` to draw and to shrink them.
+
+    `at_most` bounds also what a check says for itself.
+    """
+
+    name: str
+    examples: int
+    seconds: float
+    shrink_seconds: float = 4.0
+    at_most: int = 1_000_000
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("quick", examples=10, seconds=10.0, shrink_seconds=2.0, at_most=10),
+        Profile("default", examples=40, seconds=20.0),
+        Profile("thorough", examples=1000, seconds=1200.0, shrink_seconds=10.0),
+    )
+}
+
+
+@contextlib.contextmanager
+def hypothesis_profile(profile: Profile) -> Iterator[None]:
+    """While open, tests that say nothing else run under `profile`; Hypothesis keeps no database and sets no deadline.
+
+    Health checks are off: they warn the author of a test, and would here fail a student.
+    """
+    before, name = settings.get_current_profile_name(), f"gradekit-{profile.name}"
+    settings.register_profile(
+        name,
+        max_examples=profile.examples,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
+    )
+    settings.load_profile(name)
+    try:
+        yield
+    finally:
+        settings.load_profile(before)
+
+
+class Example:
+    """One execution of a test: what Hypothesis drew for it, as arguments and through `data.draw`, in order."""
+
+    def __init__(self, arguments: dict[str, Any], fixtures: frozenset[str]) -> None:
+        self.arguments = arguments
+        self.given = {n: v for n, v in arguments.items() if n not in fixtures and not isinstance(v, DataObject)}
+        self.drawn: list[Any] = []
+
+    @property
+    def interactive(self) -> bool:
+        """Whether the test draws on its way, so that its arguments alone do not tell its examples apart."""
+        return any(isinstance(value, DataObject) for value in self.arguments.values())
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells this example from others: the arguments, then each value drawn so far."""
+        return (repr(sorted(self.given.items(), key=lambda item: item[0])), *map(repr, self.drawn))
+
+
+class Draws:
+    """Stands in for Hypothesis's `data` in a test, and shows each value to `shown` before the test gets it."""
+
+    def __init__(self, draw: Callable[..., Any], shown: Callable[[Any], None]) -> None:
+        self._draw, self._shown = draw, shown
+
+    def draw(self, strategy: SearchStrategy[Any], label: Any = None) -> Any:
+        """As `data.draw` of Hypothesis."""
+        value = self._draw(strategy, label)
+        self._shown(value)
+        return value
+
+
+class _Skip(Exception):
+    """The example need not run any further: it counts as passed."""
+
+
+@dataclass
+class Examples:
+    """Runs one check's examples: put in the place of the `test` function that Hypothesis calls.
+
+    `begin` is called before each example that really runs, `ended` after it with whether it passed. `deferred` are
+    exceptions that say nothing against the submission: the first is kept in `undecided`, the example counts as
+    passed, and the search goes on, for a failure found later is still a failure. After a `hopeless` error nothing is
+    shrunk, because each further try would take too long.
+    """
+
+    test: Callable[..., Any]
+    profile: Profile
+    fixtures: frozenset[str] = frozenset()
+    deferred: tuple[type[Exception], ...] = ()
+    hopeless: Callable[[BaseException], bool] = lambda error: False
+    begin: Callable[[], None] = lambda: None
+    ended: Callable[[bool], None] = lambda passed: None
+    ran: int = 0
+    stopped_early: bool = False
+    undecided: Exception | None = None
+    _failures: dict[tuple[str, ...], tuple[Example, BaseException]] = field(default_factory=dict)
+    _passed: set[tuple[str, ...]] = field(default_factory=set)
+    _started: float = field(default_factory=time.monotonic)
+    _deadline: float | None = None
+
+    def __call__(self, **arguments: Any) -> None:
+        example = Example(arguments, self.fixtures)
+        if not example.interactive and example.key in self._failures:
+            _raise_again(self._failures[example.key][1])
+        if example.key not in self._passed and not self._skips(example):
+            self._run(example)
+
+    def failure(self, error: BaseException) -> Example | None:
+        """The example that raised `error`, which Hypothesis reported as the smallest."""
+        return next((example for example, seen in self._failures.values() if seen is error), None)
+
+    def again(self, example: Example) -> BaseException | None:
+        """Run `example` once more, outside of Hypothesis; what it raises."""
+        values = iter(example.drawn)
+        arguments = {
+            name: Draws(lambda strategy, label: next(values), lambda value: None) if isinstance(a, DataObject) else a
+            for name, a in example.arguments.items()
+        }
+        self.begin()
+        try:
+            self.test(**arguments)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            return error
+        return None
+
+    def _run(self, example: Example) -> None:
+        self.ran += 1
+        self.begin()
+        try:
+            self.test(**self._watched(example))
+        except _Skip:
+            return
+        except HypothesisException:  # assume() refused the example: neither passed nor failed
+            raise
+        except self.deferred as error:
+            self.undecided = self.undecided or error
+        except (Exception, pytest.fail.Exception) as error:
+            self._remember(example, error)
+            raise
+        if not example.interactive:
+            self._passed.add(example.key)
+        self.ended(True)
+
+    def _watched(self, example: Example) -> dict[str, Any]:
+        def shown(value: Any) -> None:
+            example.drawn.append(value)
+            if self._skips(example):
+                raise _Skip
+
+        return {n: Draws(a.draw, shown) if isinstance(a, DataObject) else a for n, a in example.arguments.items()}
+
+    def _remember(self, example: Example, error: BaseException) -> None:
+        traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors
+        self._failures[example.key] = (example, error)
+        self.ended(False)
+        if self._deadline is None or self.hopeless(error):
+            patience = 0.0 if self.hopeless(error) else self.profile.shrink_seconds
+            self._deadline = time.monotonic() + patience
+
+    def _skips(self, example: Example) -> bool:
+        """Whether time is up and `example` is none of those that failed (nor, while it draws, the beginning of one)."""
+        return self._spent() and not any(key[: len(example.key)] == example.key for key in self._failures)
+
+    def _spent(self) -> bool:
+        """Whether no further example may run: time for shrinking once one has failed, else time and number."""
+        if self._deadline is not None:
+            return time.monotonic() > self._deadline
+        over = time.monotonic() - self._started > self.profile.seconds
+        self.stopped_early |= over
+        return over or self.ran > self.profile.at_most
+
+
+def _raise_again(error: BaseException) -> None:
+    """Raise `error` with the innermost entry of its traceback, by which Hypothesis knows that it is the same failure.
+
+    Raising adds entries in front of it, which would otherwise pile up.
+    """
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    raise error.with_traceback(entry)
+
+
+@contextlib.contextmanager
+def controlled(test: Any, seed: int, examples: Callable[[Callable[..., Any]], Examples]) -> Iterator[Examples | None]:
+    """While open, the Hypothesis test function `test` draws from `seed` and runs through the `Examples` that is given.
+
+    Gives None, and changes nothing, where `test` does not use Hypothesis.
+    """
+    handle = getattr(test, "hypothesis", None)
+    if handle is None:
+        yield None
+        return
+    inner, control = handle.inner_test, examples(handle.inner_test)
+    hypothesis_seed(seed)(test)
+    handle.inner_test = functools.wraps(inner)(lambda **arguments: control(**arguments))
+    try:
+        yield control
+    finally:
+        handle.inner_test = inner

@@ -1,0 +1,160 @@
+"""One grading run: the assignment, the submission, and what is known of the checks so far.
+
+Made when pytest starts, so that the submission's own process imports torch and Triton while the grader imports torch
+and collects the tests. Nothing here imports torch before that process has been started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.assignment import Assignment
+from gradekit.findings import Cause, Check, SourceLine
+from gradekit.plugin.examples import Profile
+from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
+
+if TYPE_CHECKING:
+    from gradekit.sandbox import Loaded, Tracer
+    from gradekit.subject import Subject
+
+
+@dataclass(frozen=True)
+class Rejection(Exception):
+    """Why no check can say anything: the submission could not be read, executed, or called by the entry's name."""
+
+    cause: Cause
+    message: str
+    source: SourceLine | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Grading:
+    """One run of `assignment`'s tests on the submission at `path`; `seed` decides all examples.
+
+    `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
+    """
+
+    assignment: Assignment
+    path: Path
+    profile: Profile
+    seed: int
+    mutant: str | None = None
+    submission: Submission | None = None
+    subject: Subject | None = None
+    rejection: Rejection | None = None
+    possible: dict[str, float] = field(default_factory=dict)
+    items: list[pytest.Item] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    _started: Tracer | None = None
+
+    def read(self) -> None:
+        """Read the submission and set its process going, without waiting for it.
+
+        Raises:
+            NoSuchSubmission: there is nothing to grade.
+        """
+        try:
+            self.submission = read(self.path, entry=self.assignment.entry)
+        except NoSuchSubmission:
+            raise
+        except SubmissionError as error:
+            self.rejection = Rejection(error.cause, error.message, error.source)
+        else:
+            self.notes += self.submission.notes
+            self._started = self._tracer()
+        import_torch()
+
+    def load(self) -> None:
+        """Wait until the submission has been executed in its process, and see that it defines the entry."""
+        if self.submission is None or self.rejection is not None:
+            return
+        from gradekit.sandbox import TraceError
+        from gradekit.subject import Subject
+
+        self.subject = Subject(self.submission, self.assignment, self._take_tracer, mutate=self._mutation())
+        try:
+            loaded = self.subject.load()
+        except TraceError as error:
+            self.rejection = self._rejected(error)
+            return
+        self.notes += loaded.notes
+        self.rejection = _missing_entry(self.assignment.entry, self.submission, loaded)
+
+    def close(self) -> None:
+        """End the submission's process."""
+        for owner in (self.subject, self._started):
+            if owner is not None:
+                owner.close()
+        self._started = None
+
+    def _tracer(self) -> Tracer:
+        from gradekit.sandbox import Tracer
+
+        assert self.submission is not None
+        return Tracer(self.submission)
+
+    def _take_tracer(self) -> Tracer:
+        tracer, self._started = self._started, None
+        return tracer or self._tracer()
+
+    def _mutation(self) -> Callable[..., Any] | None:
+        if self.mutant is None:
+            return None
+        from gradekit.judge.mutants import MUTANTS
+
+        return MUTANTS[self.mutant]
+
+    def _rejected(self, error: Any) -> Rejection:
+        assert self.submission is not None
+        source = self.submission.line(error.line) if error.line else None
+        return Rejection(error.cause, error.message, source, {"detail": error.detail} if error.detail else {})
+
+
+def import_torch() -> None:
+    """Import torch here too, while the submission's process does; it may warn that numpy is not there, needlessly."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import torch  # noqa: F401  (for its time, not its name)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """While open, torch computes on one thread.
+
+    Examples are small, so that threads cost more than they give: on two busy cores, four times as much.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _missing_entry(entry: str, submission: Submission, loaded: Loaded) -> Rejection | None:
+    if entry in loaded.functions:
+        return None
+    name = Path(submission.path).name
+    near = difflib.get_close_matches(entry, loaded.functions, n=1, cutoff=0.5)
+    if near:
+        instead = f"It defines {near[0]}: is that the one? Then rename it."
+    elif loaded.functions:
+        instead = f"It defines {', '.join(sorted(loaded.functions)[:8])}."
+    else:
+        instead = "It defines no function at all."
+    return Rejection(Cause.MISSING_ENTRY, f"{name} defines no function {entry}. {instead}")

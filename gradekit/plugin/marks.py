@@ -1,0 +1,109 @@
+"""What an instructor writes on a test function: points, and partial credit.
+
+Imported by the assignments' test files and by the plugin's hooks. Knows pytest's marks and nothing of submissions.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import pytest
+
+from gradekit.findings import Kind
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a test function is worth: `possible` points over all its parametrizations, and how the report shows it."""
+
+    possible: float
+    kind: Kind = Kind.CORRECTNESS
+    title: str | None = None
+
+
+@dataclass
+class Award:
+    """Partial credit of the check that runs now: the smallest fraction awarded so far, and the reason given with it."""
+
+    fraction: float = 1.0
+    why: str = ""
+
+
+_award: ContextVar[Award | None] = ContextVar("gradekit award", default=None)
+
+
+def points(possible: float, *, kind: str = "correctness", title: str | None = None) -> pytest.MarkDecorator:
+    """Say what a test is worth: `@points(30, kind="memory")`.
+
+    A parametrized test splits `possible` evenly over its parameters. `kind` is correctness, memory, structure, speed
+    or quiz; `title` replaces the first line of the docstring as the line that the student reads.
+
+    Raises:
+        ValueError: negative points, or a kind that the report does not have.
+    """
+    if possible < 0:
+        raise ValueError(f"points cannot be negative, got {possible}")
+    return pytest.mark.points(Worth(float(possible), Kind(kind), title))
+
+
+def award(fraction: float, why: str) -> None:
+    """Give partial credit: the check earns `fraction` (0 to 1) of its points, and the report says `why`.
+
+    The test goes on. Of several awards, also in different Hypothesis examples, the smallest counts, because an
+    example that deserves less is not healed by one that deserves more; an assertion that fails afterwards still
+    fails the whole check.
+
+    Raises:
+        ValueError: the fraction is not between 0 and 1.
+        RuntimeError: no check is running.
+    """
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"award takes a fraction between 0 and 1, got {fraction}")
+    current = _award.get()
+    if current is None:
+        raise RuntimeError("award() was called outside of a graded check")
+    if fraction < current.fraction:
+        current.fraction, current.why = fraction, why
+
+
+class awarding:
+    """While this context is open, `award` writes to the Award that it gives: one for each check."""
+
+    def __enter__(self) -> Award:
+        award = Award()
+        self._token = _award.set(award)
+        return award
+
+    def __exit__(self, *_: object) -> None:
+        _award.reset(self._token)
+
+
+def worth(item: pytest.Item) -> Worth:
+    """What `item` is worth before its points are split; nothing where it has no `points`."""
+    mark = item.get_closest_marker("points")
+    return mark.args[0] if mark else Worth(0.0)
+
+
+def title(item: pytest.Item) -> str:
+    """The line that the student reads: the title given, or the docstring's first line, with the parameter's name."""
+    lines = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip().splitlines()
+    text = worth(item).title or (lines[0] if lines else item.name)
+    callspec = getattr(item, "callspec", None)
+    return f"{text} [{callspec.id}]" if callspec and callspec.id else text
+
+
+def possible_points(items: list[pytest.Item]) -> dict[str, float]:
+    """The points of every item by node id, each test's own split evenly over its parametrizations.
+
+    The split counts all the `items`, so call this before any are deselected.
+    """
+    siblings: dict[str, int] = {}
+    for item in items:
+        siblings[_function(item)] = siblings.get(_function(item), 0) + 1
+    return {item.nodeid: worth(item).possible / siblings[_function(item)] for item in items}
+
+
+def _function(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    return item.nodeid.removesuffix(f"[{callspec.id}]") if callspec else item.nodeid

@@ -1,0 +1,68 @@
+"""The plugin's command line, and the grading run that it describes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import Assignment, AssignmentError, load
+from gradekit.plugin.examples import PROFILES
+from gradekit.plugin.grading import Grading
+
+MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
+
+
+def add(parser: pytest.Parser) -> None:
+    """Declare the options; every one begins with --gradekit but the one that everybody types."""
+    group = parser.getgroup("gradekit", "grading of Triton kernels")
+    group.addoption("--submission", metavar="PATH", help="grade this .py file, notebook or folder")
+    group.addoption("--gradekit-json", metavar="FILE", help="write the report record to FILE")
+    group.addoption("--gradekit-profile", choices=list(PROFILES), default="default", help="how many examples to try")
+    group.addoption("--gradekit-quick", action="store_true", help="short for --gradekit-profile quick")
+    group.addoption("--gradekit-seed", type=int, metavar="N", help="draw other examples than the release's")
+    group.addoption(
+        "--gradekit-mutant",
+        choices=MUTANTS,
+        help="grade a trivial wrong result in place of the submission's: no correctness check may pass",
+    )
+    group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
+
+
+def grading(config: pytest.Config) -> Grading | None:
+    """The run that the command line asks for; None where it names no submission.
+
+    Raises:
+        pytest.UsageError: the assignment cannot be told, or is described wrongly.
+    """
+    path = config.getoption("submission") or os.environ.get("GRADEKIT_SUBMISSION")
+    if not path:
+        return None
+    assignment = _assignment(config)
+    seed = config.getoption("gradekit_seed")
+    return Grading(
+        assignment=assignment,
+        path=Path(path),
+        profile=PROFILES["quick" if config.getoption("gradekit_quick") else config.getoption("gradekit_profile")],
+        seed=assignment.seed if seed is None else seed,
+        mutant=config.getoption("gradekit_mutant"),
+    )
+
+
+def _assignment(config: pytest.Config) -> Assignment:
+    named = config.getoption("gradekit_assignment")
+    candidates = [Path(named)] if named else [_folder(argument, config) for argument in config.args]
+    folders = list(dict.fromkeys(folder for folder in candidates if (folder / "assignment.toml").is_file()))
+    if len(folders) != 1:
+        found = f"got {', '.join(folder.name for folder in folders)}" if folders else "found none in the arguments"
+        raise pytest.UsageError(f"--submission grades one assignment at a time ({found}): pytest assignments/ID ...")
+    try:
+        return load(folders[0].resolve())
+    except AssignmentError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _folder(argument: str, config: pytest.Config) -> Path:
+    path = Path(config.invocation_params.dir, argument.split("::", 1)[0])
+    return path if path.is_dir() else path.parent

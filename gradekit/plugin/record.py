@@ -1,0 +1,237 @@
+"""From what happened in pytest to the report record: the outcome of a check, its message, its counterexample.
+
+Decides nothing about right and wrong: exceptions are told apart by their type. A Failure or a failed assertion is the
+student's; what the engine cannot know is pending; an exception that nobody foresaw is the grader's own fault.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shlex
+import time
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
+from gradekit.plugin import marks
+from gradekit.plugin.grading import Grading, Rejection
+
+if TYPE_CHECKING:
+    from gradekit.judge.evidence import Example
+    from gradekit.subject import Call
+
+@dataclass
+class Evidence:
+    """What stands behind a check's outcome.
+
+    `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
+    raised when it was run once more for this evidence. `history` has all examples that were run.
+    """
+
+    award: marks.Award = field(default_factory=marks.Award)
+    drawn: dict[str, Any] = field(default_factory=dict)
+    call: Call | None = None
+    repeated: BaseException | None = None
+    history: list[Example] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The part of a check that an exception decides."""
+
+    outcome: Outcome
+    message: str = ""
+    cause: Cause | None = None
+    line: int | None = None
+    source: SourceLine | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def check_of(item: pytest.Item, grading: Grading, error: BaseException | None, evidence: Evidence) -> Check:
+    """The check of `item`, which ended with `error` (None: it passed)."""
+    error = evidence.repeated or error
+    verdict = _passed(evidence) if error is None else verdict_of(error)
+    if verdict.outcome is Outcome.FAILED:
+        verdict = _diagnosed(verdict, error, evidence)
+    possible = grading.possible.get(item.nodeid, 0.0)
+    return Check(
+        id=item.name,
+        title=marks.title(item),
+        kind=marks.worth(item).kind,
+        outcome=verdict.outcome,
+        earned=_earned(verdict, error, evidence, possible),
+        possible=possible,
+        message=verdict.message,
+        cause=verdict.cause,
+        source=verdict.source or _source(grading, verdict.line),
+        counterexample=_counterexample(item, grading, verdict, evidence),
+        details=evidence.details | verdict.details,
+    )
+
+
+def unrun(item: pytest.Item, grading: Grading) -> Check:
+    """The check of an `item` that a run which broke off did not come to: nobody's zero."""
+    message = "This check was not run, because the grading run broke off."
+    possible = grading.possible.get(item.nodeid, 0.0)
+    return Check(item.name, marks.title(item), marks.worth(item).kind, Outcome.FAULT, 0.0, possible, message)
+
+
+def report_of(grading: Grading) -> Report:
+    """The record of the whole run."""
+    status = Status.FAULT if grading.faults else Status.REJECTED if grading.rejection else Status.GRADED
+    rejection = grading.rejection if status is Status.REJECTED else None
+    return Report(
+        assignment=grading.assignment.id,
+        status=status,
+        submission=_facts(grading),
+        checks=tuple(grading.checks),
+        environment=environment(),
+        seconds=round(time.monotonic() - grading.began, 3),
+        message=rejection.message if rejection else " ".join(grading.faults),
+        cause=rejection.cause if rejection else None,
+        source=rejection.source if rejection else None,
+        notes=tuple(grading.notes),
+        seed=grading.seed,
+    )
+
+
+def environment() -> dict[str, Any]:
+    """The versions that a result depends on; read from package metadata, for the grader does not import Triton."""
+    names = ("gradekit", "torch", "triton", "hypothesis")
+    return {name: _version(name) for name in names} | {"python": platform.python_version(), "gpu": None}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _facts(grading: Grading) -> dict[str, Any]:
+    if grading.submission is None:
+        return {"path": str(grading.path), "sha256": ""}
+    return grading.submission.facts()
+
+
+# --- exceptions ------------------------------------------------------------------------------------------------------
+
+
+def verdict_of(error: BaseException) -> Verdict:
+    """What `error`, raised by a check, says: by its type alone."""
+    from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
+    from gradekit.judge.failure import Failure
+    from gradekit.sandbox import TraceError
+
+    if isinstance(error, Rejection):
+        return Verdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=error.details)
+    if isinstance(error, Failure):
+        return Verdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
+    if isinstance(error, TraceError):
+        details = {"detail": error.detail} if error.detail else {}
+        return Verdict(Outcome.FAILED, error.message, error.cause, error.line, details=details)
+    if isinstance(error, ForbiddenOp):
+        message = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
+        return Verdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)
+    if isinstance(error, OverBudget):
+        return Verdict(Outcome.FAILED, str(error), Cause.BUDGET_EXCEEDED, getattr(error, "line", None))
+    if isinstance(error, Unsupported):
+        message = f"This machine cannot check it: gradekit's engine does not know {error.op}."
+        return Verdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
+    return _ordinary(error)
+
+
+def _ordinary(error: BaseException) -> Verdict:
+    if isinstance(error, pytest.skip.Exception):
+        return Verdict(Outcome.PENDING, str(error))
+    if isinstance(error, (AssertionError, pytest.fail.Exception)):
+        return Verdict(Outcome.FAILED, _sentence(error))
+    message = f"The grader failed here, not the submission: {type(error).__name__}: {error}"
+    text = "".join(traceback.format_exception(error))
+    return Verdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
+
+
+def _sentence(error: BaseException) -> str:
+    """An assertion's own message, without the comparison that pytest appends to it."""
+    text = str(error).strip()
+    return text.split("\nassert ", 1)[0] or "The assertion failed."
+
+
+def _passed(evidence: Evidence) -> Verdict:
+    if evidence.award.fraction == 1:
+        return Verdict(Outcome.PASSED)
+    return Verdict(Outcome.FAILED, evidence.award.why)
+
+
+def _earned(verdict: Verdict, error: BaseException | None, evidence: Evidence, possible: float) -> float:
+    if error is not None:
+        return 0.0
+    return possible * evidence.award.fraction if verdict.outcome is Outcome.FAILED else possible
+
+
+# --- what the student reads ------------------------------------------------------------------------------------------
+
+
+def _diagnosed(verdict: Verdict, error: BaseException | None, evidence: Evidence) -> Verdict:
+    """The verdict with the diagnosis's sentence and cause, where the evidence is clear."""
+    from gradekit.judge.diagnose import diagnose
+    from gradekit.judge.failure import Failure
+
+    call = evidence.call
+    if not isinstance(error, Failure) or call is None or call.observation is None:
+        return verdict
+    diagnosis = diagnose(error, call.observation, call.args, evidence.history)
+    if diagnosis is None:
+        return verdict
+    message = f"{verdict.message} {diagnosis.sentence}".strip()
+    details = verdict.details | {"observed_cause": verdict.cause}
+    line = diagnosis.line or verdict.line
+    return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
+
+
+def _source(grading: Grading, line: int | None) -> SourceLine | None:
+    return grading.submission.line(line) if grading.submission and line else None
+
+
+def _counterexample(
+    item: pytest.Item, grading: Grading, verdict: Verdict, evidence: Evidence
+) -> dict[str, Any] | None:
+    if verdict.outcome is not Outcome.FAILED or grading.rejection or not (evidence.call or evidence.drawn):
+        return None
+    return {"inputs": list(_inputs(grading, evidence)), "replay": replay(item, grading)}
+
+
+def replay(item: pytest.Item, grading: Grading) -> str:
+    """The command that shows the same failure again."""
+    words = ["gradekit", "check", str(grading.path), "-a", grading.assignment.id, "-k", item.name]
+    words += ["--seed", str(grading.seed)]
+    words += ["--quick"] if grading.profile.name == "quick" else []
+    return shlex.join(words)
+
+
+def _inputs(grading: Grading, evidence: Evidence) -> Iterable[dict[str, Any]]:
+    from gradekit.rules import argument_names
+
+    if evidence.call is None:
+        return [_input(value, name) for name, value in evidence.drawn.items()]
+    call = evidence.call
+    drawn = {id(value): name for name, value in evidence.drawn.items()}
+    names = argument_names(call.args, call.entry, grading.submission) if grading.submission else ()
+    return [_input(arg, drawn.get(id(arg), name)) for arg, name in zip(call.args, names, strict=True)]
+
+
+def _input(value: Any, name: str) -> dict[str, Any]:
+    """One argument as JSON data: a spec field by field, a tensor by its form, anything else by its value."""
+    if hasattr(value, "to_json"):
+        return value.to_json() | {"name": name}
+    if hasattr(value, "stride"):
+        dtype = str(value.dtype).removeprefix("torch.")
+        return {"name": name, "shape": list(value.shape), "stride": list(value.stride()), "dtype": dtype}
+    plain = value is None or isinstance(value, (bool, int, float, str))
+    return {"name": name, "value": value if plain else repr(value)}

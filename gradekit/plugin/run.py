@@ -1,0 +1,127 @@
+"""A grading run inside pytest: what happens at each of its steps, from collection to the written report."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.findings import Report
+from gradekit.plugin import marks, record
+from gradekit.plugin.checking import EVIDENCE, checking
+from gradekit.plugin.grading import Grading
+
+GRADING = pytest.StashKey[Grading]()
+
+_Collected = Generator[None, pytest.CollectReport, pytest.CollectReport]
+_Reported = Generator[None, pytest.TestReport, pytest.TestReport]
+
+
+class Run:
+    """Registered with pytest as a plugin where a submission is to be graded; `report` is there when it has finished."""
+
+    def __init__(self, config: pytest.Config, grading: Grading) -> None:
+        self.config = config
+        self.grading = grading
+        self.report: Report | None = None
+
+    # --- collection --------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self) -> _Collected:
+        """Tests that cannot be collected are the grader's fault, for they are the grader's."""
+        report = yield
+        if report.failed:
+            last = (str(report.longrepr).strip().splitlines() or ["?"])[-1]
+            self.grading.faults.append(f"The assignment's tests could not be collected: {last.strip()}")
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Split the points while all tests are there, before -k leaves some out."""
+        self.grading.possible = marks.possible_points(items)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """All checks are known: now the submission must have been executed."""
+        self.grading.items = list(session.items)
+        if session.items:
+            self.grading.load()
+
+    # --- each check --------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Tell those who watch that a check begins."""
+        self.config.hook.pytest_gradekit_begin(title=marks.title(item), **self._progress())
+        return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """A submission that was rejected is not run."""
+        if self.grading.rejection is not None:
+            raise self.grading.rejection
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Run a check under the seed and the profile, and keep the evidence."""
+        with checking(item, self.grading):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:
+        """A check has ended, or could not begin: record it."""
+        report = yield
+        if call.when == "call" or (call.when == "setup" and call.excinfo):
+            evidence = item.stash.get(EVIDENCE, None) or record.Evidence()
+            error = call.excinfo.value if call.excinfo else None
+            check = record.check_of(item, self.grading, error, evidence)
+            self.grading.checks.append(check)
+            self.config.hook.pytest_gradekit_check(check=check, **self._progress())
+        return report
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """pytest or gradekit itself broke: the report must say so, and give nobody a zero."""
+        self.grading.faults.append(f"The grader broke down: {excinfo.exconly()}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Sum up: a run that broke off is a fault, and checks that it did not come to are nobody's zero."""
+        grading = self.grading
+        missing = [item for item in grading.items if item.name not in {check.id for check in grading.checks}]
+        if missing and not grading.faults:
+            grading.faults.append("The run was interrupted.")
+        grading.checks += [record.unrun(item, grading) for item in missing]
+        grading.notes += self._about_the_run()
+        self.report = record.report_of(grading)
+        self.config.hook.pytest_gradekit_report(report=self.report)
+        self._write(self.report)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The report, as `gradekit check` would show it."""
+        if self.report is not None:
+            from gradekit.report import terminal
+            from gradekit.report.record import to_dict
+
+            terminalreporter.section("gradekit")
+            terminalreporter.write(terminal.render(to_dict(self.report)))
+
+    def _progress(self) -> dict[str, int]:
+        return {"done": len(self.grading.checks), "total": len(self.grading.items)}
+
+    def _about_the_run(self) -> list[str]:
+        keyword, profile = self.config.option.keyword, self.grading.profile
+        notes = [f'Only the checks that match "{keyword}" were run.'] if keyword else []
+        if profile.name == "quick":
+            notes.append(f"A quick look: at most {profile.examples} examples for each check.")
+        return notes
+
+    def _write(self, report: Report) -> None:
+        path = self.config.getoption("gradekit_json")
+        if path:
+            from gradekit.report.record import dumps, to_dict, write
+
+            write(dumps(to_dict(report)), Path(path))

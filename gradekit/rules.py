@@ -1,0 +1,155 @@
+"""The rules that a call's program must keep, whatever its result: who computed it, and from what.
+
+Runs in the grader's process on data alone. The tracer reports what the host did; here stands what of it is allowed.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradekit.engine.run import OverBudget
+from gradekit.findings import Cause
+from gradekit.judge.failure import Failure
+from gradekit.program import Allocate, Aten, Choice, Launch, Program, Step, View
+
+if TYPE_CHECKING:
+    from gradekit.submission import Submission
+
+DEADLY = frozenset({Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY})
+"""Causes after which the student's process cannot be used again, and which cost seconds each time."""
+
+
+def check_program(program: Program, entry: str, allow: Collection[str], submission: Submission) -> None:
+    """Hold `program` against the rules for every entry; `allow` names the ATen operations that may compute.
+
+    Raises:
+        Failure: torch computed, no kernel of the submission ran, or the result is not a new tensor.
+    """
+    _only_allowed_operations(program, entry, allow)
+    _returns_tensors(program, entry, submission)
+    _launches_a_kernel(program, entry)
+    _returns_what_it_made(program, entry)
+
+
+@contextlib.contextmanager
+def within_budget(entry: str, label: str = "") -> Iterator[None]:
+    """Open while `entry` runs (in the configuration `label`): a run that is cut off has no result to judge.
+
+    Raises:
+        Failure: the run exceeded its budget.
+    """
+    try:
+        yield
+    except OverBudget as error:
+        where = f", in the configuration {label}," if label else ""
+        message = f"{entry} was stopped{where} because it took {error}. Does a loop in a kernel never end?"
+        if error.resource == "bytes":
+            message = f"{entry} was stopped{where} because it allocates {error}."
+        raise Failure(Cause.BUDGET_EXCEEDED, message, line=error.line) from None
+
+
+def options(program: Program) -> list[tuple[int, str]]:
+    """The options that differ in what they compute, each with its label: (0, "") where nothing is autotuned.
+
+    Configurations that differ in warps or stages alone have the same TTIR and the same grid: one run serves them all.
+    """
+    choices = [step for step in program.steps if isinstance(step, Choice)]
+    distinct: dict[str, tuple[int, str]] = {}
+    for option in range(max((len(choice.options) for choice in choices), default=1)):
+        chosen = [choice.options[option % len(choice.options)] for choice in choices]
+        labels = dict.fromkeys(choice.labels[option % len(choice.options)] for choice in choices)
+        distinct.setdefault(repr(list(map(_computation(program), chosen))), (option, "; ".join(labels)))
+    return list(distinct.values())
+
+
+def _computation(program: Program) -> Any:
+    """A function that shows of steps what they compute: launches with their TTIR in place of the kernel's key."""
+
+    def show(steps: tuple[Step, ...]) -> list[Any]:
+        return [
+            (program.kernels[step.kernel].ttir, step.grid, step.args) if isinstance(step, Launch) else step
+            for step in steps
+        ]
+
+    return show
+
+
+def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps with those of every option of every choice, in order."""
+    for step in steps:
+        yield step
+        if isinstance(step, Choice):
+            for option in step.options:
+                yield from all_steps(option)
+
+
+def _only_allowed_operations(program: Program, entry: str, allow: Collection[str]) -> None:
+    for step in all_steps(program.steps):
+        if isinstance(step, Aten) and step.op not in allow:
+            raise Failure(
+                Cause.FORBIDDEN_OP,
+                f"{entry} computes with torch ({step.op}) where the assignment asks for a Triton kernel.",
+                line=step.source.line if step.source else None,
+                facts={"op": step.op},
+            )
+
+
+def _returns_tensors(program: Program, entry: str, submission: Submission) -> None:
+    if program.results and all(isinstance(result, View) for result in program.results):
+        return
+    definition = _definition(submission, entry)
+    message = f"{entry} returns {program.returned}; it must return a torch tensor."
+    if program.returned in ("none", "None", "NoneType"):
+        message = f"{entry} returns nothing; it must return a torch tensor. Is its `return` missing?"
+    raise Failure(Cause.WRONG_TYPE, message, line=definition.lineno if definition else None)
+
+
+def _launches_a_kernel(program: Program, entry: str) -> None:
+    """An empty result needs no kernel; any other must have been able to come from one that the submission defines."""
+    if not _elements(program) or any(_is_own(program, launch) for launch in program.launches()):
+        return
+    message = f"{entry} launches no Triton kernel"
+    if next(program.launches(), None):
+        message += " of its own: the kernels that it launches are not defined in the submission"
+    raise Failure(Cause.NO_KERNEL, message + ".")
+
+
+def _is_own(program: Program, launch: Launch) -> bool:
+    return not program.path or program.path in program.kernels[launch.kernel].ttir
+
+
+def _returns_what_it_made(program: Program, entry: str) -> None:
+    made = {step.storage for step in all_steps(program.steps) if isinstance(step, Allocate)}
+    for result in program.results:
+        if not isinstance(result, View) or result.numel == 0 or result.storage in made:
+            continue
+        if result.storage in program.storages:
+            message = f"{entry} returns an input, or a view of one; the result must be a new tensor."
+            raise Failure(Cause.UNCHANGED_INPUT, message)
+        message = f"{entry} returns a tensor that this call did not make: no step that was recorded produces it."
+        raise Failure(Cause.NO_KERNEL, message)
+
+
+def _elements(program: Program) -> int:
+    return sum(result.numel for result in program.results if isinstance(result, View))
+
+
+def argument_names(args: Sequence[Any], entry: str, submission: Submission) -> tuple[str, ...]:
+    """What the student calls each of `args`: by the test's name for it, else as the entry's parameter."""
+    parameters = dict(enumerate(_parameters(submission, entry)))
+    return tuple(getattr(arg, "name", "") or parameters.get(i, f"argument {i + 1}") for i, arg in enumerate(args))
+
+
+@functools.lru_cache(maxsize=64)
+def _parameters(submission: Submission, entry: str) -> tuple[str, ...]:
+    found = _definition(submission, entry)
+    return tuple(a.arg for a in (*found.args.posonlyargs, *found.args.args)) if found else ()
+
+
+def _definition(submission: Submission, entry: str) -> ast.FunctionDef | None:
+    nodes = [n for n in ast.walk(ast.parse(submission.text)) if isinstance(n, ast.FunctionDef) and n.name == entry]
+    return nodes[-1] if nodes else None
