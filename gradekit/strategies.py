@@ -79,9 +79,7 @@ class Input:
     def is_contiguous(self) -> bool:
         """Whether the strides are row-major where they matter, that is where a size is not 1."""
         plain = row_major(self.shape)
-        return self.numel == 0 or all(
-            s == p for n, s, p in zip(self.shape, self.stride, plain, strict=True) if n != 1
-        )
+        return self.numel == 0 or all(s == p for n, s, p in zip(self.shape, self.stride, plain, strict=True) if n != 1)
 
     @property
     def storage_size(self) -> int:
@@ -216,7 +214,7 @@ def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
 
 
 def _mixed(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return torch.ldexp(_normal(shape, dtype, generator), _ints(-10, 10, shape, generator))
+    return _normal(shape, dtype, generator) * (1 << _ints(0, 20, shape, generator)) / 1024
 
 
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -331,12 +329,13 @@ def sizes(low: int = 1, high: int = 1024) -> st.SearchStrategy[int]:
 
 
 def _in_octave(piece: tuple[int, int]) -> st.SearchStrategy[int]:
-    # One integer decides all: 0..span is the size itself, and what is above falls on an end. So every size can be
-    # reached by making that integer smaller, which is how Hypothesis shrinks.
+    # One integer decides all: up to `high` it is the size itself, and what is above falls on an end (on `high` first,
+    # so that it keeps its meaning in the octave below). So every size can be reached by making that integer smaller,
+    # which is how Hypothesis shrinks.
     low, high = piece
     span = high - low
-    ends = (low, min(low + 1, high), high)
-    return st.integers(0, 4 * span).map(lambda n: low + n if n <= span else ends[n % 3])
+    ends = (high, low, low + 1)
+    return st.integers(low, high + 3 * span).map(lambda n: n if n <= high else ends[(n - high - 1) // span])
 
 
 def tensors(
@@ -376,9 +375,7 @@ def matrices(
     max_numel: int = 1 << 18,
 ) -> st.SearchStrategy[Input]:
     """Tensors of two dimensions; fewer columns where `rows` x `cols` would pass `max_numel`."""
-    return tensors(
-        2, dtypes=dtypes, size=[rows, cols], layouts=layouts, profiles=profiles, max_numel=max_numel
-    )
+    return tensors(2, dtypes=dtypes, size=[rows, cols], layouts=layouts, profiles=profiles, max_numel=max_numel)
 
 
 def shaped(

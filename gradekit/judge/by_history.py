@@ -125,5 +125,3 @@ def one_dtype(evidence: Evidence) -> Diagnosis | None:
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-

@@ -49,8 +49,10 @@ def round_lower(value: torch.Tensor) -> torch.Tensor:
         return value.clone()
     if value.element_size() > 2:
         return value.to(torch.float32 if value.dtype == torch.float64 else torch.bfloat16).to(value.dtype)
-    mantissa, exponent = torch.frexp(value.double())  # mantissa in [0.5, 1)
-    return torch.ldexp((mantissa * 32).round() / 32, exponent).to(value.dtype)
+    exact = value.double()
+    mantissa, _ = torch.frexp(exact)  # in [0.5, 1), or 0
+    rounded = exact / mantissa * ((mantissa * 32).round() / 32)
+    return torch.where(exact.isfinite() & (exact != 0), rounded, exact).to(value.dtype)
 
 
 def _mean(value: torch.Tensor) -> float | int:

@@ -50,9 +50,10 @@ def reference(
         function: torch code for any floating dtype; it must not name one. It runs on float64 copies and on copies of
             the inputs as they are.
         args: `Input` specs, tensors, numbers.
-        scale: a function of the same arguments (in float64) that gives the size of the values that are rounded on the
-            way, in the shape of the result. For a sum it is the sum of absolute values, for a matmul
-            `lambda a, b: a.abs() @ b.abs()`. Say it wherever terms can cancel or errors are amplified.
+        scale: a function of the same arguments that gives the size of the values that are rounded on the way, in the
+            shape of the result. It is called in float64 with the absolute values of the inputs, so that for sums of
+            products it is `function` itself. Say it wherever terms can cancel or errors are amplified. A scale that
+            needs the signs has the attribute `signed = True`.
         steps: the dtype of those values: "float32" where a right kernel accumulates in float32, "native" where it may
             round every step to the inputs' dtype, as eager torch does.
         terms: how many values are added up for one element; by default the largest dimension of any input.
@@ -81,6 +82,12 @@ def _double(value: Any) -> Any:
     return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else _copy(value)
 
 
+def _magnitude(value: Any) -> Any:
+    """Absolute values in float64; whole numbers, such as indices, stay as they are."""
+    value = _double(value)
+    return value.abs() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
 def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
@@ -99,11 +106,12 @@ def _scaled(
     terms: int | None,
     input_precision: Precision,
 ) -> list[torch.Tensor]:
-    scales = _call(scale, [_double(t) for t in tensors])
+    prepare = _double if getattr(scale, "signed", False) else _magnitude
+    scales = _call(scale, [prepare(t) for t in tensors])
     count = terms or max([1, *(n for t in tensors if isinstance(t, torch.Tensor) for n in t.shape)])
     extra = [tolerance.running_error(s, _step_dtype(n, steps), count) for s, n in zip(scales, native, strict=True)]
     if input_precision == "tf32":
-        larger = _call(scale, [tolerance.larger_by_tf32(t) for t in tensors])
+        larger = _call(scale, [prepare(tolerance.larger_by_tf32(t)) for t in tensors])
         extra = [x + tolerance.widening(more, s) for x, more, s in zip(extra, larger, scales, strict=True)]
     return extra
 

@@ -36,8 +36,8 @@ def ulp(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The distance between neighbours of `dtype` at each element of `exact` (float64; NaN and inf count as 0)."""
     info = torch.finfo(dtype)
     size = exact.abs().nan_to_num(0.0, 0.0, 0.0).clamp(info.tiny, info.max)
-    _, exponent = torch.frexp(size)
-    return torch.ldexp(torch.tensor(info.eps, dtype=torch.float64), exponent - 1)
+    mantissa, _ = torch.frexp(size)  # in [0.5, 1)
+    return info.eps * size / (2 * mantissa)
 
 
 def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -1,0 +1,188 @@
+"""Claims about what counts as right, and about what is said of a wrong result."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.findings import Cause, Finding
+from gradekit.judge import Failure, Reference, assert_close, reference
+from gradekit.strategies import Input
+
+X = Input("float32", (3, 33), (33, 1))
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def failure(actual: Any, expected: Any) -> Failure:
+    with pytest.raises(Failure) as caught:
+        assert_close(actual, expected)
+    json.dumps(caught.value.facts, allow_nan=False)
+    return caught.value
+
+
+def exactly(*values: float, dtype: torch.dtype = torch.float32) -> Reference:
+    """A reference of these values."""
+    return reference(lambda x: x, torch.tensor(values, dtype=dtype))
+
+
+# --- the reference ---------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_is_exact_in_float64_and_has_the_form_of_the_inputs() -> None:
+    x = Input("float16", (3, 5), (10, 2))
+    expected = reference(softmax, x)
+    assert torch.equal(expected.exact, torch.softmax(x.tensor().double(), -1))
+    assert (expected.native.dtype, expected.allowance.dtype) == (torch.float16, torch.float64)
+    assert expected.allowance.shape == expected.native.shape == (3, 5)
+
+
+def test_the_function_cannot_change_the_inputs() -> None:
+    before = X.tensor().clone()
+    reference(lambda x: x.mul_(2), X)
+    assert torch.equal(X.tensor(), before)
+
+
+def test_numbers_and_integer_tensors_are_passed_on_as_they_are() -> None:
+    rows = Input("int64", (3,), (1,), profile="ones")
+    expected = reference(lambda x, rows, scale: x[rows] * scale, X, rows, 2.0)
+    assert torch.equal(expected.exact, X.tensor().double()[[1, 1, 1]] * 2)
+
+
+def test_a_function_with_several_results_gives_several_references() -> None:
+    expected = reference(lambda x: (x.amax(-1), x.argmax(-1)), X)
+    assert_close([X.tensor().amax(-1), X.tensor().argmax(-1)], expected)
+    assert "result 1" in failure([X.tensor().amax(-1), X.tensor().argmin(-1)], expected).message
+
+
+# --- right results ---------------------------------------------------------------------------------------------------
+
+
+def test_the_native_result_is_right_as_a_tensor_and_as_an_observation() -> None:
+    expected = reference(softmax, X)
+    assert_close(expected.native, expected)
+    assert_close(SimpleNamespace(results=[expected.native], findings=[]), expected)
+
+
+def test_an_empty_result_is_right() -> None:
+    assert_close(torch.empty(0, 4), reference(lambda x: x, torch.empty(0, 4)))
+
+
+def test_a_scalar_result_is_compared_like_any_other() -> None:
+    expected = reference(lambda x: x.sum(), X)
+    assert_close(expected.native, expected)
+    assert failure(expected.native + 1, expected).facts["total"] == 1
+
+
+def test_integers_must_be_equal_and_wrap_around_like_torch() -> None:
+    x = torch.tensor([2**31 - 1, 5], dtype=torch.int32)
+    expected = reference(lambda x: x + x, x)
+    assert_close(torch.tensor([-2, 10], dtype=torch.int32), expected)
+    wrong = failure(torch.tensor([-2, 11], dtype=torch.int32), expected)
+    assert wrong.cause is Cause.WRONG_VALUES and wrong.facts["first"]["expected"] == "10"
+
+
+def test_booleans_are_compared() -> None:
+    expected = reference(lambda x: x > 0, X)
+    assert_close(expected.native, expected)
+    assert failure(~expected.native, expected).facts["wrong"] == 99
+
+
+def test_an_overflow_that_torch_has_too_is_right_either_way() -> None:
+    x = torch.tensor([60000.0, 1.0], dtype=torch.float16)
+    expected = reference(lambda x: x * x / x, x)  # native: inf; exact: 60000
+    assert_close(torch.tensor([math.inf, 1.0], dtype=torch.float16), expected)
+    assert_close(x, expected)
+    assert failure(torch.tensor([-math.inf, 1.0], dtype=torch.float16), expected).facts["inf"] == 1
+
+
+def test_a_result_beyond_the_dtype_may_be_infinite_or_within_rounding_of_the_maximum() -> None:
+    x = torch.tensor([65504.0], dtype=torch.float16)
+    just_over = reference(lambda x: x + 10, x)
+    for right in (math.inf, 65504.0):
+        assert_close(torch.tensor([right], dtype=torch.float16), just_over)
+    far_over = reference(lambda x: x * 2, x)
+    assert_close(torch.tensor([math.inf], dtype=torch.float16), far_over)
+    assert failure(x, far_over).facts["wrong"] == 1
+
+
+def test_nan_and_infinity_are_right_where_the_reference_has_them() -> None:
+    expected = exactly(math.nan, math.inf, -math.inf, 1.0)
+    assert_close(torch.tensor([math.nan, math.inf, -math.inf, 1.0]), expected)
+    assert failure(torch.tensor([0.0, math.inf, -math.inf, 1.0]), expected).facts["first"]["index"] == [0]
+    assert failure(torch.tensor([math.nan, -math.inf, -math.inf, 1.0]), expected).facts["first"]["index"] == [1]
+    assert failure(torch.tensor([math.nan, math.inf, -3.4e38, 1.0]), expected).facts["first"]["index"] == [2]
+
+
+def test_a_flushed_subnormal_is_right() -> None:
+    assert_close(torch.tensor([0.0]), exactly(1e-39))
+
+
+# --- wrong results ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("actual", "cause", "said"),
+    [
+        (None, Cause.WRONG_TYPE, "The result must be a tensor, and is None. Is there a return at the end?"),
+        (3.5, Cause.WRONG_TYPE, "The result must be a tensor, and is of Python's type float."),
+        ([], Cause.WRONG_TYPE, "0 results came back where 1 must."),
+        (torch.zeros(3, 32), Cause.WRONG_SHAPE, "The result has shape [3, 32], and must have [3, 33]."),
+        (torch.zeros(3, 33).half(), Cause.WRONG_DTYPE, "The result is float16, and must be float32."),
+    ],
+)
+def test_a_result_of_the_wrong_form_is_told_apart(actual: Any, cause: Cause, said: str) -> None:
+    wrong = failure(actual, reference(softmax, X))
+    assert (wrong.cause, wrong.message, wrong.comparison) == (cause, said, None)
+
+
+def test_wrong_values_are_counted_and_placed() -> None:
+    expected = reference(softmax, X)
+    actual = expected.native.clone()
+    actual[1:, 32] += 0.5
+    wrong = failure(actual, expected)
+    assert wrong.cause is Cause.WRONG_VALUES
+    assert wrong.message.startswith("At shape [3, 33], float32: 2 of 99 elements are wrong, first at [1, 32]: got 0.5")
+    assert wrong.message.endswith("All wrong elements are in the last 2 rows and the last column.")
+    assert wrong.facts["along"] == [
+        {"indices": 2, "of": 3, "first": 1, "last": 2},
+        {"indices": 1, "of": 33, "first": 32, "last": 32},
+    ]
+    assert wrong.comparison is not None and wrong.comparison.wrong_count == 2
+
+
+def test_the_worst_element_is_named_beside_the_first() -> None:
+    wrong = failure(torch.tensor([1.0, 2.001, 5.0]), exactly(1.0, 2.0, 3.0))
+    assert wrong.facts["first"]["index"] == [1] and wrong.facts["worst"]["index"] == [2]
+    assert "The worst is at [2]: got 5, expected 3" in wrong.message
+
+
+def test_nan_comes_before_wrong_values_and_infinity_is_said() -> None:
+    wrong = failure(torch.tensor([9.0, math.nan, 3.0]), exactly(1.0, 2.0, 3.0))
+    assert wrong.cause is Cause.NAN and "2 of 3 elements are wrong, 1 of them NaN" in wrong.message
+    all_nan = failure(torch.tensor([1.0, math.nan, 3.0]), exactly(1.0, 2.0, 3.0))
+    assert "1 of 3 elements is NaN and must not be" in all_nan.message
+    infinite = failure(torch.tensor([1.0, math.inf, 3.0]), exactly(1.0, 2.0, 3.0))
+    assert infinite.cause is Cause.WRONG_VALUES and "is infinite and must not be" in infinite.message
+
+
+@pytest.mark.parametrize("cause", [Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT])
+def test_a_run_that_was_stopped_says_why_instead_of_comparing(cause: Cause) -> None:
+    stopped = SimpleNamespace(results=[None], findings=[Finding(cause, "stopped", line=9)])
+    wrong = failure(stopped, reference(softmax, X))
+    assert (wrong.cause, wrong.message, wrong.line) == (cause, "stopped", 9)
+
+
+def test_a_mutant_is_judged_in_place_of_the_results() -> None:
+    expected = reference(softmax, X)
+    right = SimpleNamespace(results=[], findings=[], mutate=lambda results: results)
+    assert_close(right, expected)
+    zero = SimpleNamespace(results=[], findings=[], mutate=lambda results: [r * 0 for r in results])
+    assert failure(zero, expected).facts["wrong"] == 99

@@ -1,0 +1,107 @@
+"""Claims about memory checks: what passes, what fails, and at which line."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.findings import Cause, Finding
+from gradekit.judge import (
+    Failure,
+    assert_allocates,
+    assert_bytes_moved,
+    assert_launches,
+    assert_memory_clean,
+    least_bytes,
+)
+from gradekit.program import Allocate, Choice, Kernel, Launch, Program, Source, View
+from gradekit.strategies import Input
+
+X = Input("float32", (8, 16), (16, 1))
+RESULT = View(1, "float32", (8, 16), (16, 1))
+
+
+def launch(line: int) -> Launch:
+    return Launch("k", (1, 1, 1), (), Source(line))
+
+
+def program(*steps: Any) -> Program:
+    return Program((X.view(0),), {0: 512}, steps, (RESULT,), "tensor", {"k": Kernel("k", "")})
+
+
+def observed(*findings: Finding, steps: tuple = (), **counters: int) -> Any:
+    """A run over X with a result like it; counters not named are 0."""
+    counts = dict.fromkeys(("bytes_loaded", "bytes_stored", "bytes_allocated", "launches"), 0) | counters
+    return SimpleNamespace(
+        inputs=[X, 3],
+        results=[torch.zeros(8, 16)],
+        findings=findings,
+        counters=SimpleNamespace(**counts),
+        program=program(*steps) if steps else None,
+    )
+
+
+def failure(check: Any, *args: Any, **options: Any) -> Failure:
+    with pytest.raises(Failure) as caught:
+        check(*args, **options)
+    return caught.value
+
+
+def test_a_run_without_findings_is_clean() -> None:
+    assert_memory_clean(observed())
+
+
+def test_findings_about_cost_are_no_memory_errors() -> None:
+    assert_memory_clean(observed(Finding(Cause.TOO_MANY_LAUNCHES, "two launches")))
+
+
+def test_the_gravest_finding_is_shown_and_all_are_facts() -> None:
+    late = Finding(Cause.UNWRITTEN_OUTPUT, "elements unwritten", tensor="the result", count=3)
+    early = Finding(
+        Cause.OUT_OF_BOUNDS_STORE, "stores past the end", line=12, elements=((128,),), programs=((1, 0, 0),)
+    )
+    wrong = failure(assert_memory_clean, observed(late, early))
+    assert (wrong.cause, wrong.message, wrong.line) == (Cause.OUT_OF_BOUNDS_STORE, "stores past the end", 12)
+    assert [f["cause"] for f in wrong.facts["findings"]] == ["out-of-bounds-store", "unwritten-output"]
+    assert wrong.facts["findings"][0]["elements"] == [[128]]
+
+
+def test_one_launch_is_allowed_and_the_second_is_named() -> None:
+    steps = (launch(20), Choice(((launch(21),), (launch(22),)), ("a", "b"), Source(30)))
+    assert_launches(observed(steps=steps, launches=1))
+    assert_launches(observed(steps=steps, launches=2), at_most=2)
+    wrong = failure(assert_launches, observed(steps=steps, launches=2))
+    assert (wrong.cause, wrong.line) == (Cause.TOO_MANY_LAUNCHES, 21)
+    assert wrong.message == "The call launches 2 kernels, and may launch 1 kernel at most."
+
+
+def test_the_result_may_be_allocated_and_nothing_else() -> None:
+    steps = (Allocate(1, 512, Source(4)), Choice(((Allocate(2, 64, Source(5)),),), ("a",)))
+    assert_allocates(observed(steps=steps[:1], bytes_allocated=512))
+    wrong = failure(assert_allocates, observed(steps=steps, bytes_allocated=576))
+    assert (wrong.cause, wrong.line) == (Cause.TOO_MUCH_MEMORY, 5)
+    assert wrong.message == "The call allocates 576 bytes, and may allocate 512 bytes: the result and nothing else."
+
+
+def test_a_number_of_bytes_may_be_allowed_instead() -> None:
+    assert_allocates(observed(bytes_allocated=576), at_most_bytes=600)
+    wrong = failure(assert_allocates, observed(bytes_allocated=20 << 20), at_most_bytes=600)
+    assert wrong.message == "The call allocates 20.0 MiB, and may allocate 600 bytes at most."
+    with pytest.raises(ValueError, match="at_most_bytes"):
+        assert_allocates(observed(), only_the_result=False)
+
+
+def test_the_least_traffic_reads_each_input_and_writes_each_result_once() -> None:
+    assert least_bytes(observed()) == 2 * 8 * 16 * 4
+
+
+def test_bytes_moved_are_counted_against_a_number_or_a_multiple_of_the_least() -> None:
+    twice = observed(bytes_loaded=1024, bytes_stored=512)
+    assert_bytes_moved(twice, at_most=1536)
+    assert_bytes_moved(twice, times_least=1.5)
+    wrong = failure(assert_bytes_moved, twice, times_least=1.1)
+    assert wrong.cause is Cause.TOO_MANY_BYTES
+    assert wrong.facts["bytes_loaded"] == 1024 and "together they may move" in wrong.message

@@ -1,0 +1,43 @@
+"""Claims about the trivial results that no test may accept."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradekit.judge.mutants import MUTANTS, round_lower
+
+
+def test_there_are_four() -> None:
+    assert list(MUTANTS) == ["zeros", "constant", "first_input", "lower_precision"]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("inputs", [[], [torch.empty(0)], [torch.arange(5)], [torch.randn(2, 3)]])
+def test_a_mutant_has_the_form_of_the_expected_results(name: str, inputs: list[torch.Tensor]) -> None:
+    expected = [torch.randn(2, 3).half(), torch.arange(4), torch.tensor(1.5), torch.empty(0, 2)]
+    before = [e.clone() for e in expected]
+    mutated = MUTANTS[name](expected, inputs)
+    assert [(m.shape, m.dtype) for m in mutated] == [(e.shape, e.dtype) for e in expected]
+    assert all(map(torch.equal, expected, before))
+
+
+def test_mutants_are_what_their_names_say() -> None:
+    expected, inputs = [torch.tensor([[1.0, 2.0], [3.0, 6.0]])], [torch.tensor([7.0, 8.0, 9.0])]
+    assert MUTANTS["zeros"](expected, inputs)[0].tolist() == [[0, 0], [0, 0]]
+    assert MUTANTS["constant"](expected, inputs)[0].tolist() == [[3, 3], [3, 3]]
+    assert MUTANTS["first_input"](expected, inputs)[0].tolist() == [[7, 8], [9, 7]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "eps"),
+    [(torch.float64, 2**-24), (torch.float32, 2**-8), (torch.float16, 2**-5), (torch.bfloat16, 2**-5)],
+)
+def test_lower_precision_keeps_fewer_digits(dtype: torch.dtype, eps: float) -> None:
+    value = (1 + torch.arange(2000, dtype=torch.float64) / 2000).to(dtype)
+    error = ((round_lower(value) - value).double() / value.double()).abs().max().item()
+    assert eps / 2 <= error <= eps
+    special = torch.tensor([0.0, -torch.inf, torch.inf, min(torch.finfo(dtype).max, 1e38) / 2], dtype=dtype)
+    assert round_lower(special)[:3].tolist() == special[:3].tolist()
+    assert abs(round_lower(special)[3].item() / special[3].item() - 1) <= eps
+    assert torch.equal(round_lower(torch.arange(5)), torch.arange(5))

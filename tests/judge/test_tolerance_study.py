@@ -1,0 +1,309 @@
+"""The measurements behind the multiples in tolerance.py.
+
+Right algorithms, in several orders and precisions and with the approximate exp and division of a GPU, stay inside the
+allowance by a factor of MARGIN or more; the trivial mutants and kernels of too little precision fall outside.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+
+import pytest
+import torch
+
+from gradekit.judge import MUTANTS, Reference, reference, tolerance
+from gradekit.judge.compare import Comparison
+from gradekit.strategies import FLOATS, Input, row_major
+
+MARGIN = 3.0
+F32 = torch.float32
+
+
+def plain(dtype: str, *shape: int, profile: str = "normal", seed: int = 0) -> Input:
+    return Input(dtype, shape, row_major(shape), profile=profile, seed=seed)
+
+
+def error(actual: torch.Tensor, expected: Reference) -> float:
+    """The largest error in units of the allowance."""
+    comparison = Comparison(actual.to(expected.native.dtype), expected)
+    return comparison.error.max().item()
+
+
+def approximately(value: torch.Tensor, ulps: float = 2.0) -> torch.Tensor:
+    """A float32 result of a GPU's approximate exp or division: off by up to `ulps`, differently for each element."""
+    noise = torch.rand(value.shape, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    return (value.double() * (1 + noise.double() * ulps * 2**-23)).float()
+
+
+def exp(x: torch.Tensor) -> torch.Tensor:
+    """How a GPU does it: multiply by log2(e) in float32, then ex2.approx (which is exact at 0)."""
+    value = torch.exp2(x * F32_LOG2E)
+    return torch.where(x == 0, value, approximately(value))
+
+
+F32_LOG2E = torch.tensor(math.log2(math.e), dtype=F32)
+
+
+def divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return approximately(a / b)
+
+
+def truncated_tf32(x: torch.Tensor) -> torch.Tensor:
+    return (x.contiguous().view(torch.int32) & ~0x1FFF).view(F32)
+
+
+def rounded_tf32(x: torch.Tensor) -> torch.Tensor:
+    return ((x.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(F32)
+
+
+# --- softmax: row reductions -----------------------------------------------------------------------------------------
+
+
+def softmax_scale(x: torch.Tensor) -> torch.Tensor:
+    """exp turns an error of its argument into a relative error of its result."""
+    return torch.softmax(x, -1) * (x.amax(-1, keepdim=True) - x + 1)
+
+
+softmax_scale.signed = True  # type: ignore[attr-defined]
+
+
+@functools.cache
+def softmax_reference(x: Input) -> Reference:
+    return reference(lambda x: torch.softmax(x, -1), x, scale=softmax_scale)
+
+
+def softmax_whole_row(x: torch.Tensor) -> torch.Tensor:
+    e = exp(x - x.amax(-1, keepdim=True))
+    return divide(e, e.sum(-1, keepdim=True))
+
+
+def softmax_exp2(x: torch.Tensor) -> torch.Tensor:
+    """Scales by log2(e) and takes the maximum after that, as flash attention does."""
+    e = approximately(torch.exp2((x - x.amax(-1, keepdim=True)) * F32_LOG2E))
+    return e * divide(torch.ones(()), e.sum(-1, keepdim=True))
+
+
+def softmax_online(x: torch.Tensor, block: int = 64) -> torch.Tensor:
+    """One pass over blocks with a running maximum and a sum that is rescaled, one accumulator for each row."""
+    top, total = torch.full(x.shape[:-1], -math.inf), torch.zeros(x.shape[:-1])
+    for part in x.split(block, -1):
+        new = torch.maximum(top, part.amax(-1))
+        safe = torch.where(new.isinf(), 0.0, new)
+        total = total * exp(top - safe) + exp(part - safe[..., None]).sum(-1)
+        top = new
+    return divide(exp(x - top[..., None]), total[..., None])
+
+
+def softmax_one_by_one(x: torch.Tensor) -> torch.Tensor:
+    e = exp(x - x.amax(-1, keepdim=True))
+    return divide(e, e.flip(-1).cumsum(-1)[..., -1:])
+
+
+SOFTMAXES = (softmax_whole_row, softmax_exp2, softmax_online, softmax_one_by_one)
+
+
+def softmax_inputs(dtype: str) -> Iterable[Input]:
+    for profile in ("ones", "integers", "grid", "normal", "mixed", "neg_inf", "tiny", "large"):
+        for rows, columns in ((4, 1), (5, 3), (7, 127), (3, 1025)):
+            yield plain(dtype, rows, columns, profile=profile, seed=rows)
+    yield plain(dtype, 2, 32768, profile="normal")
+    yield plain(dtype, 2, 32768, profile="mixed")
+
+
+@pytest.mark.parametrize("algorithm", SOFTMAXES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_right_softmaxes_stay_inside(dtype: str, algorithm: Callable) -> None:
+    for x in softmax_inputs(dtype):
+        assert error(algorithm(x.tensor().float()), softmax_reference(x)) <= 1 / MARGIN, x
+
+
+# --- matmul: sums of products, with cancellation -----------------------------------------------------------------------
+
+
+@functools.cache
+def matmul_reference(a: Input, b: Input) -> Reference:
+    return reference(torch.matmul, a, b, scale=torch.matmul, input_precision="tf32")
+
+
+def matmul_blocks(a: torch.Tensor, b: torch.Tensor, block: int = 32) -> torch.Tensor:
+    total = torch.zeros(a.shape[0], b.shape[1])
+    for left, right in zip(a.split(block, 1), b.split(block, 0), strict=True):
+        total = total + left @ right
+    return total
+
+
+def matmul_one_by_one(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return matmul_blocks(a, b, 1)
+
+
+def matmul_backwards(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return matmul_blocks(a.flip(1), b.flip(0), 16)
+
+
+def matmul_tensor_core(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Sums of 16 products, added to an accumulator that is cut off, not rounded, at 24 bits."""
+    total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.float64)
+    for left, right in zip(a.double().split(16, 1), b.double().split(16, 0), strict=True):
+        exact = total + left @ right
+        mantissa, _ = torch.frexp(exact)
+        power = torch.where(exact == 0, 1.0, exact / mantissa)
+        total = (exact / power * 2**24).trunc() / 2**24 * power
+    return total.float()
+
+
+def matmul_tf32_truncated(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return matmul_tensor_core(truncated_tf32(a), truncated_tf32(b))
+
+
+def matmul_tf32_rounded(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return matmul_blocks(rounded_tf32(a), rounded_tf32(b))
+
+
+MATMULS = (matmul_blocks, matmul_one_by_one, matmul_backwards, matmul_tensor_core)
+TF32_MATMULS = (matmul_tf32_truncated, matmul_tf32_rounded)
+
+
+def matmul_inputs(dtype: str) -> Iterable[tuple[Input, Input]]:
+    for profile in ("ones", "integers", "grid", "normal", "positive", "mixed"):
+        for m, k, n in ((1, 1, 1), (3, 33, 5), (33, 130, 17), (8, 1024, 8)):
+            yield plain(dtype, m, k, profile=profile), plain(dtype, k, n, profile=profile, seed=1)
+    yield plain(dtype, 4, 8192, profile="normal"), plain(dtype, 8192, 4, profile="positive")
+    yield plain(dtype, 4, 8192, profile="positive"), plain(dtype, 8192, 4, profile="positive", seed=1)
+
+
+@pytest.mark.parametrize("algorithm", MATMULS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_right_matmuls_stay_inside(dtype: str, algorithm: Callable) -> None:
+    for a, b in matmul_inputs(dtype):
+        actual = algorithm(a.tensor().float(), b.tensor().float())
+        assert error(actual, matmul_reference(a, b)) <= 1 / MARGIN, (a, b)
+
+
+@pytest.mark.parametrize("algorithm", TF32_MATMULS, ids=lambda f: f.__name__)
+def test_tf32_matmuls_stay_inside(algorithm: Callable) -> None:
+    """What truncation loses has a strict bound, which sums of positive terms reach; the factor in tolerance.py is 2."""
+    for a, b in matmul_inputs("float32"):
+        assert error(algorithm(a.tensor(), b.tensor()), matmul_reference(a, b)) <= 1 / tolerance.TF32, (a, b)
+
+
+# --- a chain of element-wise operations ----------------------------------------------------------------------------------
+
+
+def chain(x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    h = x + bias
+    return 0.5 * h * (1 + torch.tanh(0.7978845608 * (h + 0.044715 * h**3))) + residual
+
+
+@functools.cache
+def chain_reference(*inputs: Input) -> Reference:
+    return reference(chain, *inputs, scale=lambda x, b, r: x + b + r, steps="native")
+
+
+def chain_with(tanh: Callable) -> Callable:
+    def run(x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        h = x + bias
+        return 0.5 * h * (1 + tanh(0.7978845608 * (h + 0.044715 * h * h * h))) + residual
+
+    return run
+
+
+def chain_sigmoid(x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    h = x + bias
+    return h * divide(torch.ones(()), 1 + exp(-1.5957691216 * h * (1 + 0.044715 * h * h))) + residual
+
+
+CHAINS = {
+    "tanh": chain_with(lambda y: approximately(torch.tanh(y))),
+    "one quotient": chain_with(lambda y: 1 - divide(torch.tensor(2.0), 1 + exp(2 * y))),
+    "both exponentials": chain_with(lambda y: torch.sign(y) * divide(1 - exp(-2 * y.abs()), 1 + exp(-2 * y.abs()))),
+    "sigmoid": chain_sigmoid,
+}
+
+
+def chain_inputs(dtype: str) -> Iterable[tuple[Input, Input, Input]]:
+    for seed, profile in enumerate(("ones", "integers", "grid", "normal", "positive", "tiny", "mixed")):
+        for m, n in ((1, 1), (3, 33), (40, 129)):
+            shapes = ((m, n), (n,), (m, n))
+            x, bias, residual = (plain(dtype, *s, profile=profile, seed=seed + i) for i, s in enumerate(shapes))
+            yield x, bias, residual
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_right_chains_stay_inside(dtype: str, name: str) -> None:
+    for inputs in chain_inputs(dtype):
+        actual = CHAINS[name](*(i.tensor().float() for i in inputs))
+        assert error(actual, chain_reference(*inputs)) <= 1 / MARGIN, inputs
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_chain_that_rounds_every_step_to_the_inputs_dtype_is_right(dtype: str) -> None:
+    for inputs in chain_inputs(dtype):
+        x, bias, residual = (i.tensor() for i in inputs)
+        h = residual.new_tensor(0.5) * (x + bias)
+        gelu = h + h * torch.tanh(x.new_tensor(0.7978845608) * (2 * h) * (1 + 0.044715 * (2 * h) * (2 * h)))
+        assert error(residual + gelu, chain_reference(*inputs)) <= 1, inputs
+
+
+# --- sums, plain -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_an_addition_in_float32_or_in_the_own_dtype_stays_inside(dtype: str) -> None:
+    for profile in ("ones", "normal", "mixed", "tiny", "large"):
+        x, y = plain(dtype, 500, profile=profile), plain(dtype, 500, profile=profile, seed=1)
+        expected = reference(torch.add, x, y)
+        for right in (x.tensor() + y.tensor(), x.tensor().float() + y.tensor().float()):
+            assert error(right, expected) <= 1 / MARGIN
+
+
+# --- what must fall outside ----------------------------------------------------------------------------------------------
+
+CASES = {
+    "add": lambda d: [((x, y), reference(torch.add, x, y)) for x, y in [(plain(d, 300), plain(d, 300, seed=1))]],
+    "softmax": lambda d: [((x,), softmax_reference(x)) for x in softmax_inputs(d)],
+    "matmul": lambda d: [(pair, matmul_reference(*pair)) for pair in matmul_inputs(d)],
+    "chain": lambda d: [(inputs, chain_reference(*inputs)) for inputs in chain_inputs(d)],
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("case", CASES)
+def test_mutants_fall_outside(case: str, dtype: str, mutant: str) -> None:
+    """Not on every input (a row of one element gives 1 in any precision), but on a good part of them.
+
+    The exception: when each of a chain's ten steps may round to bfloat16, its result may be as far off as 4 bits are.
+    """
+    caught = [
+        error(MUTANTS[mutant]([expected.rounded], [i.tensor() for i in inputs])[0], expected) > 1
+        for inputs, expected in CASES[case](dtype)
+    ]
+    rounds_anyway = (case, dtype, mutant) == ("chain", "bfloat16", "lower_precision")
+    assert rounds_anyway or sum(caught) >= len(caught) / 4
+
+
+def test_a_float32_matmul_of_bfloat16_or_float16_inputs_falls_outside() -> None:
+    """Also where TF32 is allowed: there the profile "grid" tells them apart from bfloat16."""
+    pairs = [(plain("float32", 33, 130, profile="grid"), plain("float32", 130, 17, profile="grid", seed=1))]
+    for a, b in pairs:
+        rounded = [i.tensor().to(torch.bfloat16).float() for i in (a, b)]
+        assert error(rounded[0] @ rounded[1], matmul_reference(a, b)) > 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_accumulating_in_half_precision_falls_outside(dtype: str) -> None:
+    a, b = plain(dtype, 8, 1024), plain(dtype, 1024, 8, seed=1)
+    total = torch.zeros(8, 8, dtype=a.tensor().dtype)
+    for k in range(0, 1024, 32):
+        total = total + a.tensor()[:, k : k + 32] @ b.tensor()[k : k + 32]
+    assert error(total, matmul_reference(a, b)) > 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_softmax_that_sums_in_half_precision_falls_outside(dtype: str) -> None:
+    x = plain(dtype, 4, 4096)
+    e = (x.tensor() - x.tensor().amax(-1, keepdim=True)).float().exp().to(x.tensor().dtype)
+    assert error(e / e.sum(-1, keepdim=True, dtype=e.dtype).to(e.dtype), softmax_reference(x)) > 1
