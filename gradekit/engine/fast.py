@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -67,7 +67,7 @@ class FastMemory:
         region = Region(mask, shape)
         if region.empty:
             return _other(other, dtype, shape)
-        offset = _lanes(pointer.offset, shape)
+        offset = _cut_offset(_lanes(pointer.offset, shape), region)
         if region.whole is None:
             part = self._load_region(storage, dtype, offset, region.sizes, region.sizes)
             return part if not region.cut else _pad(part, region, _other(other, dtype, shape), shape)
@@ -113,7 +113,7 @@ class FastMemory:
         region = Region(mask, shape)
         if region.empty:
             return
-        offset, value = _lanes(pointer.offset, shape), value.expand(list(shape))
+        offset, value = _cut_offset(_lanes(pointer.offset, shape), region), value.expand(list(shape))
         if region.whole is None:
             self._store_region(storage, footprint, offset, _cut(value, region), region.sizes)
             return
@@ -284,6 +284,13 @@ def _cut(value: Tensor, region: Region) -> Tensor:
     for axis, size in region.cut.items():
         value = value.narrow(axis, 0, size) if value.shape[axis] > 1 else value
     return value
+
+
+def _cut_offset(offset: Affine, region: Region) -> Affine:
+    """The offsets of the lanes that `region` keeps: only a base that differs from lane to lane needs cutting."""
+    if isinstance(offset.base, int) or not region.cut:
+        return offset
+    return replace(offset, base=_cut(offset.base, region))
 
 
 def _pad(part: Tensor, region: Region, other: Tensor, shape: Shape) -> Tensor:
