@@ -1,0 +1,109 @@
+"""Checks of fused_chain: gelu(x + bias) + residual, in its tanh form, in one launch and without scratch memory."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradekit import (
+    FLOATS,
+    LAYOUTS,
+    assert_allocates,
+    assert_close,
+    assert_inputs_unmodified,
+    assert_launches,
+    assert_memory_clean,
+    like,
+    matrices,
+    points,
+    reference,
+    shaped,
+)
+
+PLAIN = ("contiguous",)
+PROFILES = ("ones", "integers", "grid", "normal", "positive", "tiny", "mixed")
+
+
+def chain(x, bias, residual):
+    h = x + bias
+    return 0.5 * h * (1 + torch.tanh(0.7978845608 * (h + 0.044715 * h**3))) + residual
+
+
+def size_on_the_way(x, bias, residual):
+    """How large the values are that a kernel rounds on its way to the result."""
+    return x.abs() + bias.abs() + residual.abs()
+
+
+def narrow_size_on_the_way(x, bias, residual):
+    """A quarter: `reference` allows four roundings to the narrow dtype, and a right kernel makes one, of x + bias."""
+    return size_on_the_way(x, bias, residual) / 4
+
+
+def expected(x, bias, residual):
+    scale = size_on_the_way if x.dtype == "float32" else narrow_size_on_the_way
+    return reference(chain, x, bias, residual, scale=scale, steps="native", terms=1)
+
+
+@st.composite
+def chains(draw, dtypes=FLOATS, rows=(1, 40), cols=(1, 600), layouts=PLAIN, profiles=PROFILES):
+    """x [M, N], bias [N] and residual [M, N] of one dtype."""
+    x = draw(matrices(dtypes=dtypes, rows=rows, cols=cols, layouts=layouts, profiles=profiles, max_numel=1 << 16))
+    bias = draw(shaped(x.shape[1:], dtypes=[x.dtype], layouts=layouts, profiles=PROFILES))
+    return x, bias, draw(like(x, layouts=layouts, profiles=PROFILES))
+
+
+@points(20)
+@given(inputs=chains(dtypes=["float32"]))
+def test_contiguous_float32(submission, inputs):
+    """Computes the chain for contiguous float32 inputs"""
+    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+
+
+@points(15)
+@pytest.mark.parametrize("cols", [(1, 3), (127, 129), (1023, 1025), (4999, 5001)], ids=str)
+@given(data=st.data())
+def test_boundary_sizes(submission, cols, data):
+    """Is right just below, at and just above the size of a block, in both dimensions"""
+    inputs = data.draw(chains(dtypes=["float32"], rows=(1, 130), cols=cols))
+    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+
+
+@points(15)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(data=st.data())
+def test_every_dtype(submission, dtype, data):
+    """Computes in float32, float16 and bfloat16, and returns what it was given"""
+    inputs = data.draw(chains(dtypes=[dtype]))
+    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+
+
+@points(15)
+@given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
+def test_any_stride_and_offset(submission, inputs):
+    """Reads transposed, sliced and expanded views as they are"""
+    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+
+
+@points(10)
+@given(inputs=chains(profiles=["large", "mixed", "tiny"], cols=(1, 200)))
+def test_extreme_values(submission, inputs):
+    """Stays right for x up to the dtype's maximum, where exp and h**3 overflow"""
+    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+
+
+@points(10, kind="memory")
+@given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 300)))
+def test_memory(submission, inputs):
+    """Stays inside its tensors, and writes every element of the result exactly once"""
+    assert_memory_clean(submission.fused_chain(*inputs))
+
+
+@points(15, kind="structure")
+@given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
+def test_one_launch_one_allocation(submission, inputs):
+    """Does it all in one launch, allocates nothing but the result, and leaves its inputs as they were"""
+    result = submission.fused_chain(*inputs)
+    assert_launches(result, at_most=1)
+    assert_allocates(result, only_the_result=True)
+    assert_inputs_unmodified(result)
+    assert_close(result, expected(*inputs))

@@ -1,0 +1,98 @@
+"""Checks of matmul: [M, K] @ [K, N] in three dtypes and any layout, accumulated in float32."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradekit import (
+    FLOATS,
+    assert_close,
+    assert_inputs_unmodified,
+    assert_memory_clean,
+    matmul_pairs,
+    matrices,
+    points,
+    reference,
+    shaped,
+)
+
+PLAIN = ("contiguous",)
+
+
+def size_of_the_products(a, b):
+    return a.abs() @ b.abs()
+
+
+def expected(a, b):
+    """The product, allowing for sums of K rounded products; float32 inputs may be rounded to TF32 on the way."""
+    return reference(torch.matmul, a, b, scale=size_of_the_products, terms=a.shape[1], input_precision="tf32")
+
+
+@points(20)
+@given(pair=matmul_pairs(dtypes=["float32"], layouts=PLAIN))
+def test_contiguous_float32(submission, pair):
+    """Multiplies contiguous float32 matrices"""
+    assert_close(submission.matmul(*pair), expected(*pair))
+
+
+@points(20)
+@pytest.mark.parametrize("size", [(1, 3), (15, 17), (31, 33), (63, 65), (127, 129)], ids=str)
+@given(data=st.data())
+def test_boundary_sizes(submission, size, data):
+    """Is right just below, at and just above the size of a tile, in M, K and N"""
+    pair = data.draw(matmul_pairs(dtypes=["float16"], rows=size, inner=(1, 130), cols=size, layouts=PLAIN))
+    assert_close(submission.matmul(*pair), expected(*pair))
+
+
+@points(15)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(data=st.data())
+def test_every_dtype(submission, dtype, data):
+    """Multiplies float32, float16 and bfloat16, and returns what it was given"""
+    pair = data.draw(matmul_pairs(dtypes=[dtype], layouts=PLAIN))
+    assert_close(submission.matmul(*pair), expected(*pair))
+
+
+@points(15)
+@given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70)))
+def test_any_stride_and_offset(submission, pair):
+    """Reads transposed, sliced and expanded views as they are"""
+    assert_close(submission.matmul(*pair), expected(*pair))
+
+
+@points(10)
+@given(pair=matmul_pairs(rows=(1, 20), inner=(1500, 2500), cols=(1, 20), layouts=PLAIN, profiles=["positive", "normal"]))
+def test_accumulates_in_float32(submission, pair):
+    """Adds up thousands of products without losing any: the sum is kept in float32"""
+    assert_close(submission.matmul(*pair), expected(*pair))
+
+
+@st.composite
+def far_apart(draw):
+    """Huge numbers times tiny ones: the products are ordinary numbers, in every dtype."""
+    a = draw(matrices(rows=(1, 40), cols=(1, 40), layouts=PLAIN, profiles=["large"]))
+    return a, draw(shaped((a.shape[1], draw(st.integers(1, 40))), dtypes=[a.dtype], layouts=PLAIN, profiles=["tiny"]))
+
+
+@points(5)
+@given(pair=far_apart())
+def test_extreme_values(submission, pair):
+    """Uses the whole range of the dtype: the largest numbers times the smallest"""
+    assert_close(submission.matmul(*pair), expected(*pair))
+
+
+@points(10, kind="memory")
+@given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70)))
+def test_memory(submission, pair):
+    """Stays inside its tensors, and writes every element of the result exactly once"""
+    assert_memory_clean(submission.matmul(*pair))
+
+
+@points(5, kind="structure")
+@given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70), layouts=PLAIN))
+def test_inputs_unmodified(submission, pair):
+    """Leaves its inputs as they were, and answers with a new tensor"""
+    result = submission.matmul(*pair)
+    assert_inputs_unmodified(result)
+    assert_close(result, expected(*pair))

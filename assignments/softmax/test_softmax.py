@@ -1,0 +1,88 @@
+"""Checks of softmax: over the last dimension of [M, N], in three dtypes, in any layout, stable for any magnitude."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradekit import FLOATS, assert_close, assert_inputs_unmodified, assert_memory_clean, matrices, points, reference
+
+PLAIN = ("contiguous",)
+
+
+def softmax(x):
+    return torch.softmax(x, dim=-1)
+
+
+def amplified(x):
+    """exp(d) is off by |d| times as much as d = x - max(x) itself, for every right kernel."""
+    distance = x.amax(dim=-1, keepdim=True) - x
+    return (softmax(x) * (1 + distance)).nan_to_num(0.0)  # where d is -inf, the result is exactly 0
+
+
+def expected(x):
+    return reference(softmax, x, scale=amplified)
+
+
+@points(20)
+@given(x=matrices(dtypes=["float32"], rows=(1, 60), layouts=PLAIN))
+def test_contiguous_float32(submission, x):
+    """Agrees with torch.softmax on contiguous float32 matrices"""
+    assert_close(submission.softmax(x), expected(x))
+
+
+@points(15)
+@pytest.mark.parametrize("cols", [(1, 3), (127, 129), (1023, 1025), (2047, 2049)], ids=str)
+@given(data=st.data())
+def test_boundary_sizes(submission, cols, data):
+    """Is right for rows just below, at and just above a power of two"""
+    x = data.draw(matrices(dtypes=["float32"], rows=(1, 130), cols=cols, layouts=PLAIN, max_numel=1 << 15))
+    assert_close(submission.softmax(x), expected(x))
+
+
+@points(10)
+@pytest.mark.parametrize("columns", [4097, 20000, 32768])
+@given(data=st.data())
+def test_wide_rows(submission, columns, data):
+    """Is right for rows of up to 32768 columns"""
+    x = data.draw(matrices(rows=(1, 3), cols=columns, layouts=PLAIN))
+    assert_close(submission.softmax(x), expected(x))
+
+
+@points(15)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(data=st.data())
+def test_every_dtype(submission, dtype, data):
+    """Computes in float32, float16 and bfloat16, and returns what it was given"""
+    x = data.draw(matrices(dtypes=[dtype], rows=(1, 30), layouts=PLAIN))
+    assert_close(submission.softmax(x), expected(x))
+
+
+@points(15)
+@given(x=matrices(rows=(1, 30), cols=(1, 300)))
+def test_any_stride_and_offset(submission, x):
+    """Reads transposed, sliced and expanded views as they are"""
+    assert_close(submission.softmax(x), expected(x))
+
+
+@points(10)
+@given(x=matrices(rows=(1, 20), cols=(1, 300), layouts=PLAIN, profiles=["neg_inf", "large", "mixed", "tiny"]))
+def test_extreme_values(submission, x):
+    """Stays right for magnitudes up to the dtype's maximum, and for entries of -inf"""
+    assert_close(submission.softmax(x), expected(x))
+
+
+@points(10, kind="memory")
+@given(x=matrices(rows=(1, 30), cols=(1, 300)))
+def test_memory(submission, x):
+    """Stays inside its tensors, and writes every element of the result exactly once"""
+    assert_memory_clean(submission.softmax(x))
+
+
+@points(5, kind="structure")
+@given(x=matrices(rows=(1, 30), cols=(1, 300), layouts=PLAIN))
+def test_inputs_unmodified(submission, x):
+    """Leaves its input as it was, and answers with a new tensor"""
+    result = submission.softmax(x)
+    assert_inputs_unmodified(result)
+    assert_close(result, expected(x))

@@ -1,0 +1,31 @@
+# expect: test_contiguous_float32 wrong-values
+"""Computes the erf form of GELU, which differs from the tanh form in the fourth digit."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def chain_kernel(
+    x_ptr, bias_ptr, residual_ptr, out_ptr, N, stride_xm, stride_xn, stride_b, stride_rm, stride_rn, BLOCK: tl.constexpr
+):
+    row = tl.program_id(0)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * stride_xm + cols * stride_xn, mask=mask).to(tl.float32)
+    bias = tl.load(bias_ptr + cols * stride_b, mask=mask).to(tl.float32)
+    residual = tl.load(residual_ptr + row * stride_rm + cols * stride_rn, mask=mask).to(tl.float32)
+    h = x + bias
+    y = 0.5 * h * (1 + tl.erf(h * 0.7071067812)) + residual
+    tl.store(out_ptr + row * N + cols, y, mask=mask)
+
+
+def fused_chain(x, bias, residual):
+    M, N = x.shape
+    out = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    grid = (M, triton.cdiv(N, 256))
+    chain_kernel[grid](
+        x, bias, residual, out, N, x.stride(0), x.stride(1), bias.stride(0), residual.stride(0), residual.stride(1), BLOCK=256
+    )
+    return out

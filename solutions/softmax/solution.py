@@ -1,0 +1,37 @@
+"""Row softmax: several short rows for each program, or one long row, read once and kept on chip."""
+
+import torch
+import triton
+import triton.language as tl
+
+TILE = 2048
+
+
+@triton.jit
+def softmax_kernel(
+    x_ptr, out_ptr, rows, columns, x_stride_m, x_stride_n, out_stride_m, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    """Program i normalizes rows i * BLOCK_M and on; BLOCK_N covers a whole row, so that nothing is read twice."""
+    m = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    n = tl.arange(0, BLOCK_N)[None, :].to(tl.int64)
+    mask = (m < rows) & (n < columns)
+    # -inf is the neutral element twice: it never wins the maximum, and exp makes it 0 in the sum.
+    x = tl.load(x_ptr + m * x_stride_m + n * x_stride_n, mask=mask, other=-float("inf")).to(tl.float32)
+    # Rows beyond the last one hold nothing but -inf; a finite maximum there keeps (-inf) - (-inf) = nan away.
+    peak = tl.where(m < rows, tl.max(x, axis=1)[:, None], 0.0)
+    numerator = tl.exp(x - peak)
+    denominator = tl.where(m < rows, tl.sum(numerator, axis=1)[:, None], 1.0)
+    tl.store(out_ptr + m * out_stride_m + n, numerator / denominator, mask=mask)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    """Return the softmax of x [M, N] over its last dimension as a new contiguous tensor of x's dtype; N <= 32768."""
+    rows, columns = x.shape
+    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    block_n = triton.next_power_of_2(columns)
+    block_m = max(1, TILE // block_n)
+    num_warps = 4 if block_n <= 2048 else 8 if block_n <= 8192 else 16
+    softmax_kernel[(triton.cdiv(rows, block_m),)](
+        x, out, rows, columns, *x.stride(), out.stride(0), BLOCK_M=block_m, BLOCK_N=block_n, num_warps=num_warps
+    )
+    return out

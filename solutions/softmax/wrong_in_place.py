@@ -1,0 +1,23 @@
+# expect: test_inputs_unmodified input-modified
+"""Writes the result over the input."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, N, stride_xm, stride_xn, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * stride_xm + cols * stride_xn, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    total = tl.sum(e, axis=0)
+    tl.store(x_ptr + row * stride_xm + cols * stride_xn, e / total, mask=mask)
+
+
+def softmax(x):
+    M, N = x.shape
+    softmax_kernel[(M,)](x, N, x.stride(0), x.stride(1), BLOCK=triton.next_power_of_2(N))
+    return x
