@@ -178,13 +178,13 @@ def verify(id: str | None, quick: bool) -> None:
 
     results = []
     for assignment in [get(id)] if id else discover().values():
+        claims = verifying.claims(assignment, grade, quick=quick)
+        width = max(len(claim.subject) for claim in claims)
         click.echo(assignment.id)
-        own = []
-        for result in verifying.verified(verifying.claims(assignment, grade, quick=quick)):
-            own.append(result)
-            click.echo(verifying.row(result))
-        click.echo(f"  {verifying.summary(own)}\n")
-        results += own
+        for result in verifying.verified(claims):
+            click.echo(verifying.row(result, width))
+            results.append(result)
+        click.echo(f"  {verifying.summary(results[-len(claims) :])}\n")
     raise click.exceptions.Exit(0 if results and all(result.held for result in results) else 1)
 
 

@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import io
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ class Submission:
         return {"path": self.path, "sha256": self.sha256, "cells": [list(cell) for cell in self.cells]}
 
 
-def place(facts: dict[str, Any], number: int) -> str:
+def place(facts: Mapping[str, Any], number: int) -> str:
     """Where the student finds line `number` of the submission that `facts` (path, cells) describe."""
     before = [(cell, first) for cell, first in facts.get("cells", ()) if first <= number]
     if not before:

@@ -151,14 +151,14 @@ def earns_no_correctness(report: Report) -> str:
 
 
 def fails_for(report: Report, test: str, cause: Cause) -> str:
-    """The check `test`, or one of its parametrizations, failed for `cause`."""
+    """The check `test`, or one of its parametrizations, failed for `cause`: as diagnosed, or as it was observed."""
     checks = [check for check in report.checks if check.id.partition("[")[0] == test]
     failed = [check for check in checks if check.outcome is Outcome.FAILED]
     if report.status is Status.FAULT:
         return f"fault: {report.message}"
     if not checks:
         return f"there is no check {test}"
-    if any(check.cause is cause for check in failed):
+    if any(cause in (check.cause, check.details.get("observed_cause")) for check in failed):
         return ""
     return "; ".join(_shown(check) for check in failed or checks[:1])
 
@@ -172,8 +172,8 @@ def _shown(check: Check) -> str:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def row(result: Result, *, width: int = 28) -> str:
-    """One line for a result, and below it what is wrong, where something is."""
+def row(result: Result, width: int) -> str:
+    """One line for a result, subjects in `width` columns, and below it what is wrong, where something is."""
     mark, claim = "ok  " if result.held else "FAIL", result.claim
     text = f"  {mark}  {seconds(result.seconds):>7}  {claim.subject:<{width}}  {claim.says}"
     return text if result.held else text + "\n" + " " * 8 + result.problem

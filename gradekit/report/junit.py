@@ -69,7 +69,7 @@ def _add(case: ElementTree.Element, outcome: str, owner: Mapping[str, Any], subm
 def _evidence(owner: Mapping[str, Any], submission: Mapping[str, Any]) -> list[str]:
     lines = []
     if owner["source"]:
-        lines.append(f"{place(dict(submission), owner['source']['line'])}: {owner['source']['text'].strip()}")
+        lines.append(f"{place(submission, owner['source']['line'])}: {owner['source']['text'].strip()}")
     counterexample = owner.get("counterexample") or {}
     lines += [described(given) for given in counterexample.get("inputs", ())]
     lines += [counterexample["replay"]] if counterexample.get("replay") else []

@@ -108,11 +108,11 @@ def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
     if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
         return []
     lines: list[str] = []
-    hinted: set[str] = set()
+    seen: set[Any] = set()
     for check in _grouped(record["checks"]):
         lines += _line(check, look)
         if check["outcome"] != "passed":
-            lines += _evidence(check, record["submission"], look, hinted)
+            lines += _evidence(check, record["submission"], look, seen)
     return lines
 
 
@@ -147,27 +147,51 @@ def _worth(check: Mapping[str, Any]) -> str:
     return f"{points(check['earned'])} / {points(check['possible'])}"
 
 
-def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look, hinted: set[str]) -> list[str]:
-    lines = _wrapped(check["message"], look, _INDENT)
-    lines += _source(check, submission, look, _INDENT)
-    lines += _calls(check, submission, look)
-    lines += _counterexample(check["counterexample"] or {}, look)
-    if check["outcome"] == "failed" and _advice(check) not in hinted:
+def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
+    """What a student needs to mend the check; what stands above already (it is in `seen`) is not told again."""
+    counterexample = check["counterexample"] or {}
+    lines = _again(check, submission, look) if _blame(check) in seen else _story(check, submission, look)
+    lines += _counterexample(counterexample, look)
+    if check["outcome"] == "failed" and _advice(check) not in seen:
         lines += _hint(check, look, _INDENT)
-        hinted.add(_advice(check))
-    if replay := (check["counterexample"] or {}).get("replay"):
-        lines.append(_labelled("replay", look.paint(one_line(replay), "cyan"), look, _INDENT))
+    if counterexample.get("replay"):
+        lines.append(_labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
+    seen.update({_advice(check), _blame(check)} - {None})
     return [*lines, ""] if check["outcome"] == "failed" else lines
 
 
+def _blame(check: Mapping[str, Any]) -> tuple[str, int] | None:
+    """What the student has to mend: two checks of one blame fail for one mistake."""
+    return (check["cause"], check["source"]["line"]) if check["cause"] and check["source"] else None
+
+
+def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
+    where = _where(submission, check["source"]["line"])
+    return [" " * _INDENT + look.paint(f"{where} again, as above", dim=True)]
+
+
+def _story(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
+    message = _wrapped(check["message"], look, _INDENT)
+    return [*message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]
+
+
 def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look, indent: int) -> list[str]:
-    """The line of the submission that is to blame, under the name of its place."""
+    """The line of the submission that is to blame, beside the name of its place."""
     if not owner["source"]:
         return []
-    number, text = owner["source"]["line"], clean(owner["source"]["text"]).strip("\n").replace("\n", " ")
-    where = f"{one_line(place(dict(submission), number))} {look.bar} "
-    shown = shortened(text.strip(), max(20, look.width - indent - columns(where)))
-    return [" " * indent + look.paint(where, dim=True) + shown]
+    where = _where(submission, owner["source"]["line"])
+    room = max(30, look.width - indent - len(where) - 3)
+    texts = textwrap.wrap(one_line(owner["source"]["text"]), room, max_lines=4, placeholder=" ...") or [""]
+    names = [where, *[" " * len(where)] * (len(texts) - 1)]
+    return [
+        " " * indent + look.paint(f"{name} {look.bar} ", dim=True) + text
+        for name, text in zip(names, texts, strict=True)
+    ]
+
+
+def _where(submission: Mapping[str, Any], line: int) -> str:
+    """ "line 14" of the file that the heading names, or "cell 3, line 4"."""
+    return place(submission, line) if submission.get("cells") else f"line {line}"
 
 
 _CALL = re.compile(r"line (\d+), in (.+)")
@@ -176,7 +200,7 @@ _CALL = re.compile(r"line (\d+), in (.+)")
 def _calls(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
     """The student's own lines that led to an exception, where there is more than the one that is shown already."""
     calls = _CALL.findall(str(check["details"].get("detail", "")))[-_MOST_CALLS - 1 : -1]
-    texts = [f"{one_line(place(dict(submission), int(number)))}, in {one_line(call)}" for number, call in calls]
+    texts = [f"{_where(submission, int(number))}, in {one_line(call)}" for number, call in calls]
     shown = [shortened(text, max(20, look.width - _INDENT - 8)) for text in texts]
     return [_labelled("from" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(shown)]
 

@@ -1,0 +1,218 @@
+"""The terminal report, letter by letter, and safe whatever a submission puts into it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+import pytest
+
+from gradekit.findings import Outcome, SourceLine, Status
+from gradekit.report.terminal import Look, render
+
+from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
+
+
+def test_a_graded_report_is_this_text() -> None:
+    assert (
+        render(record(PASSED, FAILED, PENDING, FAULT, notes=("Left out cell 2: no definitions there.",)))
+        == """\
+softmax  submission.py
+40 of 110 points, 40 pending  (4 checks: 1 passed, 1 failed, 1 pending, 1 not graded)
+
+  ✓ Agrees with torch.softmax on small matrices                          40 / 40
+  ✗ Agrees with torch.softmax on any shape, dtype and stride              0 / 30
+      At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].
+      line 14 │ x = tl.load(x_ptr + offs)
+      input   x: float32 [1, 33], strides (66, 2)
+              scale = 0.5
+      hint    compute mask = offsets < n, and pass it to tl.load and tl.store
+      replay  gradekit check submission.py -a softmax -k test_matches_torch --seed 7
+
+  ◌ Is at least as fast as torch.compile                              pending 30
+      Speed is measured on a GPU, and this machine has none.
+  ! Something odd                                                  not graded 10
+      The grader failed here, not the submission: ValueError: oh
+
+Left out cell 2: no definitions there.
+Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
+3.9.0, seed 7.
+"""
+    )
+
+
+def test_full_marks_are_quick_to_read() -> None:
+    assert (
+        render(record(PASSED))
+        == """\
+softmax  submission.py
+40 of 40 points  (1 check passed)
+
+  ✓ Agrees with torch.softmax on small matrices                          40 / 40
+
+Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
+3.9.0, seed 7.
+"""
+    )
+
+
+def test_a_rejected_submission_is_told_why_once() -> None:
+    assert (
+        render(record(replace(FAILED, earned=0), **REJECTED))
+        == """\
+softmax  submission.py
+Rejected: 0 of 30 points
+
+  Python cannot read line 2 of submission.py: expected ':'
+  line 2 │ def f(x)
+
+Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
+3.9.0, seed 7.
+"""
+    )
+
+
+def test_a_fault_takes_nothing_from_the_student() -> None:
+    assert (
+        render(record(status=Status.FAULT, message="ValueError: oh\nThe details are in oh.txt."))
+        == """\
+softmax  submission.py
+Not graded: the grader itself failed, and nothing counts against you
+
+  ValueError: oh
+  The details are in oh.txt.
+
+Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
+3.9.0, seed 7.
+"""
+    )
+
+
+def test_one_mistake_that_fails_two_checks_is_explained_once() -> None:
+    other = replace(FAILED, id="test_other", title="Another one")
+    lines = render(record(FAILED, other)).split("\n")
+    again = lines[lines.index(next(line for line in lines if "Another one" in line)) :]
+    assert again[1:5] == [
+        "      line 14 again, as above",
+        "      input   x: float32 [1, 33], strides (66, 2)",
+        "              scale = 0.5",
+        "      replay  gradekit check submission.py -a softmax -k test_matches_torch --seed 7",
+    ]
+
+
+def test_parametrizations_that_passed_share_a_line() -> None:
+    cases = [replace(PASSED, id=f"test_rows[{n}]", title=f"Wide rows [{n}]", earned=5, possible=5) for n in (1, 2, 3)]
+    text = render(record(*cases))
+    assert "  ✓ Wide rows [1, 2, 3]                                                  15 / 15\n" in text
+    assert "3 checks passed" in text
+
+
+def test_partial_credit_shows_what_was_earned() -> None:
+    text = render(record(replace(FAILED, earned=7.5)))
+    assert "7.5 / 30\n" in text
+
+
+def test_what_is_pending_beside_an_award_is_not_lost() -> None:
+    assert "pending 10 + 20\n" in render(record(replace(PENDING, earned=10)))
+
+
+def test_the_hint_of_a_check_goes_before_that_of_its_cause() -> None:
+    text = render(record(replace(FAILED, details={"hint": "look at line 14"})))
+    assert "      hint    look at line 14\n" in text
+    assert "compute mask" not in text
+
+
+def test_the_calls_that_led_to_an_exception_are_named() -> None:
+    detail = "line 13, in g: return h(x)\nline 15, in h: raise ValueError()\nValueError: oh"
+    text = render(record(replace(FAILED, details={"detail": detail})))
+    assert "      from    line 13, in g: return h(x)\n" in text
+    assert "line 15, in h" not in text
+
+
+def test_a_line_of_a_notebook_is_named_by_its_cell() -> None:
+    data = record(FAILED, submission={"path": "lab.ipynb", "sha256": "", "cells": [[1, 2], [2, 11]]})
+    assert "      cell 2, line 4 │ x = tl.load(x_ptr + offs)\n" in render(data)
+
+
+def test_a_long_source_line_is_wrapped_beside_its_bar() -> None:
+    source = SourceLine(
+        7, "x = tl.load(x_ptr + row * stride_row + columns * stride_column, mask=columns < n, other=0.0)"
+    )
+    text = render(record(replace(FAILED, source=source)))
+    assert (
+        "      line 7 │ x = tl.load(x_ptr + row * stride_row + columns * stride_column,\n"
+        "             │ mask=columns < n, other=0.0)\n"
+    ) in text
+
+
+# --- looks ------------------------------------------------------------------------------------------------------------
+
+
+def test_colour_changes_nothing_but_colour() -> None:
+    data = record(PASSED, FAILED, PENDING, FAULT)
+    coloured = render(data, Look(colour=True))
+    assert "\x1b[31m" in coloured and "\x1b[32m" in coloured
+    assert click.unstyle(coloured) == render(data)
+
+
+def test_a_terminal_without_unicode_gets_ascii_alone() -> None:
+    data = record(PASSED, replace(FAILED, message="erwartet: ≤ 3"), PENDING)
+    text = render(data, Look(unicode=False))
+    assert text.isascii()
+    assert "  + Agrees" in text and "  x Agrees" in text and "  . Is at least" in text
+    assert "      line 14 | x = tl.load(x_ptr + offs)\n" in text
+    assert "erwartet: \\u2264 3" in text
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100])
+def test_no_line_but_the_command_is_wider_than_the_terminal(width: int) -> None:
+    lines = render(record(PASSED, FAILED, PENDING, FAULT), Look(width)).split("\n")
+    wide = [line for line in lines[2:] if len(line) > width]
+    assert all("replay" in line for line in wide)
+
+
+# --- safety -----------------------------------------------------------------------------------------------------------
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\rpassed\u202e\x9b31m"
+
+
+def hostile() -> dict[str, Any]:
+    check = replace(
+        FAILED,
+        id=HOSTILE,
+        title=HOSTILE,
+        message=HOSTILE,
+        source=SourceLine(1, HOSTILE),
+        counterexample={
+            "inputs": [
+                {"name": HOSTILE, "value": HOSTILE},
+                {"name": HOSTILE, "dtype": HOSTILE, "shape": [1], "stride": [1], "profile": HOSTILE},
+            ],
+            "replay": HOSTILE,
+        },
+        details={"hint": HOSTILE, "detail": f"line 1, in {HOSTILE}\nline 2, in g: x"},
+    )
+    environment = {"gradekit": HOSTILE, "torch": HOSTILE, "triton": HOSTILE, "gpu": HOSTILE}
+    return record(
+        check,
+        replace(check, outcome=Outcome.PENDING),
+        assignment=HOSTILE,
+        submission={"path": HOSTILE, "sha256": "", "cells": []},
+        message=HOSTILE,
+        source=SourceLine(1, HOSTILE),
+        notes=(HOSTILE,),
+        environment=environment,
+    )
+
+
+def test_nothing_that_a_submission_writes_commands_the_terminal() -> None:
+    text = render(hostile())
+    assert not [c for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202e\u2066")]
+    assert "\\x1b[2J" in text
+
+
+def test_a_huge_message_is_cut() -> None:
+    text = render(record(replace(FAILED, message="\n".join(["spam"] * 10_000) + "x" * 10_000_000)))
+    assert "... and 9970 more lines" in text
+    assert len(text) < 10_000

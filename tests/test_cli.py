@@ -1,0 +1,255 @@
+"""The command line: what is printed, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gradekit import doctor, verify
+from gradekit.check import UsageError
+from gradekit.cli import main
+from gradekit.findings import Check, Kind, Outcome, Report, Status
+from gradekit.report.record import validate
+
+REPORT = Report(
+    assignment="softmax",
+    status=Status.GRADED,
+    submission={"path": "a.py", "sha256": "", "cells": []},
+    checks=(Check("test_a", "Agrees with torch", Kind.CORRECTNESS, Outcome.PASSED, 10, 10),),
+    environment={"gradekit": "0.1.0", "torch": "2.13.0", "triton": "3.9.0", "gpu": None},
+    seconds=3.2,
+    seed=7,
+)
+TEXT = """\
+softmax  a.py
+10 of 10 points  (1 check passed)
+
+  ✓ Agrees with torch                                                    10 / 10
+
+Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
+3.9.0, seed 7.
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for id, entry in (("softmax", "softmax"), ("vector_add", "add")):
+        folder = tmp_path / "assignments" / id
+        folder.mkdir(parents=True)
+        (folder / "assignment.toml").write_text(f'title = "T"\nentry = "{entry}"\nsummary = "About {id}"\n')
+        for name in ("README.md", "starter.py", f"test_{id}.py"):
+            (folder / name).write_text("text")
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(tmp_path / "assignments"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What `gradekit check` asks for, while the report is always the same."""
+    calls: list[tuple[Any, ...]] = []
+
+    def check(path: Path, given_id: str | None, **options: Any) -> Report:
+        calls.append((path, given_id, {name: options[name] for name in sorted(options) if name != "on_progress"}))
+        return REPORT
+
+    monkeypatch.setattr("gradekit.check.check", check)
+    return calls
+
+
+# --- list and start ---------------------------------------------------------------------------------------------------
+
+
+def test_list_has_one_line_for_each_assignment(course: Path) -> None:
+    result = run("list")
+    assert (result.exit_code, result.output) == (0, "softmax     About softmax\nvector_add  About vector_add\n")
+
+
+def test_list_without_assignments_says_how_to_name_their_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradekit.assignment.discover", dict)
+    result = run("list")
+    assert result.exit_code == 2
+    assert "set GRADEKIT_ASSIGNMENTS to their folder" in result.output
+
+
+def test_start_copies_and_says_what_comes_next(course: Path) -> None:
+    result = run("start", "softmax")
+    assert result.exit_code == 0
+    assert (
+        result.output
+        == """\
+softmax/README.md
+softmax/submission.py
+softmax/test_softmax.py
+softmax/assignment.toml
+
+Read softmax/README.md, write softmax/submission.py, then: gradekit check softmax
+"""
+    )
+
+
+def test_start_never_overwrites_unless_forced(course: Path) -> None:
+    run("start", "softmax", "mine")
+    result = run("start", "softmax", "mine")
+    assert result.exit_code == 2
+    assert "mine/README.md" in result.output and "use --force" in result.output
+    assert run("start", "softmax", "mine", "--force").exit_code == 0
+
+
+def test_a_misspelt_assignment_names_the_near_miss(course: Path) -> None:
+    result = run("start", "sofmax")
+    assert (result.exit_code, result.output) == (
+        2,
+        "Error: there is no assignment 'sofmax'; did you mean softmax?\n",
+    )
+
+
+# --- check ------------------------------------------------------------------------------------------------------------
+
+
+def test_check_shows_the_report_and_hands_its_options_on(checked: list[Any]) -> None:
+    result = run("check", "a.py", "-a", "softmax", "-k", "test_a", "--seed", "3", "--quick")
+    assert (result.exit_code, result.output) == (0, TEXT)
+    assert checked == [(Path("a.py"), "softmax", {"keyword": "test_a", "quick": True, "seed": 3})]
+
+
+def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> None:
+    run("check")
+    assert checked == [(Path("."), None, {"keyword": None, "quick": False, "seed": None})]
+
+
+def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: Path) -> None:
+    result = run("check", "a.py", "--json", str(tmp_path / "r.json"), "--junit", str(tmp_path / "r.xml"))
+    assert (result.exit_code, result.output) == (0, TEXT)
+    validate(json.loads((tmp_path / "r.json").read_text()))
+    assert (tmp_path / "r.xml").read_text().startswith('<?xml version="1.0" encoding="utf-8"?>\n<testsuites>')
+
+
+def test_json_on_standard_output_is_json_alone(checked: list[Any]) -> None:
+    result = run("check", "a.py", "--json", "-")
+    assert json.loads(result.output)["score"] == {"earned": 10, "possible": 10, "pending": 0}
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_grading(checked: list[Any], tmp_path: Path) -> None:
+    result = run("check", "a.py", "--json", str(tmp_path / "nowhere" / "r.json"))
+    assert result.exit_code == 2
+    assert "cannot write to" in result.output
+    assert checked == []
+
+
+def test_wrong_usage_is_one_sentence_and_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(*_: Any, **__: Any) -> Report:
+        raise UsageError("there is no file a.py; did you mean b.py?")
+
+    monkeypatch.setattr("gradekit.check.check", check)
+    result = run("check", "a.py")
+    assert (result.exit_code, result.output) == (2, "Error: there is no file a.py; did you mean b.py?\n")
+
+
+def test_no_error_of_gradekits_own_shows_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> dict[str, Any]:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("gradekit.assignment.discover", broken)
+    monkeypatch.setattr("gradekit.check.kept", lambda error: "The details are in oh.txt.")
+    result = run("list")
+    assert result.exit_code == 3
+    assert result.output == "gradekit itself failed: ZeroDivisionError: oh\nThe details are in oh.txt.\n"
+
+
+@pytest.mark.parametrize("arguments", [["check", "--sed", "3"], ["chek"], ["start"]])
+def test_an_unknown_option_or_command_is_wrong_usage(arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+# --- colour -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "coloured"),
+    [
+        (True, {}, True),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (False, {}, False),
+    ],
+)
+def test_colour_is_for_terminals_that_want_it(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, environment: dict[str, str], coloured: bool
+) -> None:
+    from gradekit import cli
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    assert bool(cli._look().colour) is coloured
+
+
+@pytest.mark.parametrize(("encoding", "able"), [("utf-8", True), ("ascii", False), ("latin-1", False), (None, False)])
+def test_marks_beyond_ascii_are_for_streams_that_can_carry_them(encoding: str | None, able: bool) -> None:
+    from gradekit import cli
+
+    assert cli._can_encode("✓✗◌│", encoding) is able
+
+
+# --- verify and doctor ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("problem", "code", "mark"), [("", 0, "ok  "), ("it passed", 1, "FAIL")])
+def test_verify_shows_each_claim_and_fails_where_one_does_not_hold(
+    course: Path, monkeypatch: pytest.MonkeyPatch, problem: str, code: int, mark: str
+) -> None:
+    claim = verify.Claim("starter.py", "earns nothing", lambda: problem)
+    monkeypatch.setattr("gradekit.verify.claims", lambda *_, **__: [claim])
+    result = run("verify", "softmax")
+    assert result.exit_code == code
+    lines = result.output.split("\n")
+    assert lines[0] == "softmax"
+    assert lines[1] == f"  {mark}   0.00 s  starter.py  earns nothing"
+    assert f"{1 - code} of 1 claims hold" in result.output
+
+
+@pytest.mark.parametrize(("state", "code"), [(doctor.State.NOTE, 0), (doctor.State.BAD, 1)])
+def test_doctors_exit_code_says_whether_check_can_work(
+    monkeypatch: pytest.MonkeyPatch, state: doctor.State, code: int
+) -> None:
+    monkeypatch.setattr("gradekit.doctor.examined", lambda: [doctor.Item("torch", state, "2.0", "mend it")])
+    result = run("doctor")
+    assert result.exit_code == code
+    assert "torch  2.0" in result.output and "-> mend it" in result.output
+
+
+# --- start-up ---------------------------------------------------------------------------------------------------------
+
+HEAVY = ("torch", "triton", "pytest", "hypothesis", "nbformat", "jsonschema")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["list"], ["--version"]])
+def test_light_commands_import_nothing_heavy_and_answer_at_once(course: Path, arguments: list[str]) -> None:
+    code = (
+        "import sys; from gradekit.cli import main; main(sys.argv[1:], standalone_mode=False); "
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    command, began = [sys.executable, "-c", code, *arguments], time.monotonic()
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, env=_environment(course))
+    assert done.stderr.strip() == "[]"
+    assert time.monotonic() - began < 5
+
+
+def _environment(course: Path) -> dict[str, str]:
+    root = str(Path(verify.__file__).parent.parent)
+    return os.environ | {"PYTHONPATH": root, "GRADEKIT_ASSIGNMENTS": str(course / "assignments")}

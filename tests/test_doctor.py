@@ -1,0 +1,97 @@
+"""The doctor says what is there, what is missing, and how to mend it; it never faints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit import doctor
+from gradekit.doctor import Item, State, dependency, examined, interpreter, render, scratch, system, works
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        ("2.13.0+cpu", State.GOOD),
+        ("2.11.0", State.GOOD),
+        ("2.10.1", State.BAD),
+        ("3.0.0", State.NOTE),
+        (None, State.BAD),
+    ],
+)
+def test_a_version_is_judged_against_the_range(
+    monkeypatch: pytest.MonkeyPatch, found: str | None, state: State
+) -> None:
+    monkeypatch.setattr("gradekit.doctor.version", lambda name: found)
+    item = dependency("torch")
+    assert item.state is state
+    assert ('-m pip install "torch>=2.11,<3.0"' in item.mend) is (state is not State.GOOD)
+
+
+@pytest.mark.parametrize(("name", "word"), [("Darwin", "Linux container"), ("Windows", "WSL 2"), ("Plan9", "Linux")])
+def test_a_system_without_triton_is_told_where_to_go(monkeypatch: pytest.MonkeyPatch, name: str, word: str) -> None:
+    monkeypatch.setattr("platform.system", lambda: name)
+    item = system()
+    assert item.state is State.BAD
+    assert word in item.mend
+
+
+def test_the_interpreters_switch_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert interpreter().state is State.NOTE
+    monkeypatch.delenv("TRITON_INTERPRET")
+    assert interpreter().state is State.GOOD
+
+
+def test_a_scratch_folder_that_cannot_be_written_is_bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "gone"))
+    item = scratch()
+    assert (item.state, item.mend) == (State.BAD, "set TMPDIR to a folder that you may write to")
+
+
+def test_a_part_that_breaks_is_an_item_and_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Item:
+        raise RuntimeError("oh\x1b[2J")
+
+    monkeypatch.setattr(doctor, "system", broken)
+    items = examined()
+    assert items[0] == Item("broken", State.BAD, "could not be examined: RuntimeError: oh\\x1b[2J")
+    assert [item.name for item in items[1:3]] == ["python", "torch"]
+    assert not works(items)
+
+
+def test_on_this_machine_check_works() -> None:
+    items = examined()
+    assert works(items), render(items)
+    (tracing,) = [item for item in items if item.name == "tracing"]
+    assert tracing.state is State.GOOD and tracing.found.startswith("a kernel with 1 launch")
+
+
+def test_the_report_is_this_text() -> None:
+    items = [Item("python", State.GOOD, "3.12.1"), Item("gpu", State.NOTE, "none", "nothing to mend")]
+    assert (
+        render(items)
+        == """\
+  ok    python  3.12.1
+  note  gpu     none
+                -> nothing to mend
+
+Measured here:      correctness, memory, structure
+Not measured here:  speed (it is measured on a GPU): such points stay pending here, and are never a zero
+"""
+    )
+    assert render([Item("torch", State.BAD, "not installed", "install it")]).endswith(
+        "gradekit check does not work here until this is mended: torch\n"
+    )
+
+
+def test_the_ranges_are_those_of_the_package() -> None:
+    import tomllib
+
+    root = Path(doctor.__file__).parent.parent / "pyproject.toml"
+    if not root.is_file():
+        pytest.skip("installed without its sources")
+    declared = " ".join(tomllib.loads(root.read_text())["project"]["dependencies"])
+    for name, (low, _) in doctor.SUPPORTED.items():
+        assert f"{name}>={'.'.join(map(str, low))}" in declared
