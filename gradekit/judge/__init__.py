@@ -12,6 +12,7 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.memory import (
     assert_allocates,
     assert_bytes_moved,
+    assert_inputs_unmodified,
     assert_launches,
     assert_memory_clean,
     least_bytes,
@@ -32,6 +33,7 @@ __all__ = [
     "assert_allocates",
     "assert_bytes_moved",
     "assert_close",
+    "assert_inputs_unmodified",
     "assert_launches",
     "assert_memory_clean",
     "diagnose",

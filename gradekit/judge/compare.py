@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, told
 from gradekit.judge.reference import Reference
 
 _STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
@@ -21,10 +21,21 @@ _STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
 def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None:
     """Raise unless `actual` (an observation, a tensor or several) is `expected` within its allowance.
 
+    An observation of an autotuned kernel has `variants`, one for each other configuration: all must be right.
+
     Raises:
         Failure: wrong type, shape, dtype, NaN or values, or a run that was stopped; with the evidence.
     """
     wanted = [expected] if isinstance(expected, Reference) else list(expected)
+    _assert_one(actual, wanted)
+    for variant in getattr(actual, "variants", ()):
+        try:
+            _assert_one(variant, wanted)
+        except Failure as failure:
+            raise failure.naming(f"With the configuration {variant.label}: ") from None
+
+
+def _assert_one(actual: Any, wanted: list[Reference]) -> None:
     _assert_finished(getattr(actual, "findings", ()))
     for number, (result, reference) in enumerate(zip(_results(actual, wanted), wanted, strict=True)):
         what = "the result" if len(wanted) == 1 else f"result {number}"
@@ -37,7 +48,7 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
 def _assert_finished(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.cause in _STOPPED:
-            raise Failure(finding.cause, finding.message, line=finding.line, facts=dict(finding.facts))
+            raise Failure(finding.cause, told(finding), line=finding.line, facts=dict(finding.facts))
 
 
 def _results(actual: Any, wanted: list[Reference]) -> list[Any]:

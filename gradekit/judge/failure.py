@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradekit.findings import Cause
+from gradekit.findings import Cause, Finding
 
 if TYPE_CHECKING:
     from gradekit.judge.compare import Comparison
@@ -36,3 +36,16 @@ class Failure(AssertionError):
         self.line = line
         self.facts = facts or {}
         self.comparison = comparison
+
+    def naming(self, circumstance: str) -> Failure:
+        """The same failure, with the `circumstance` under which it was seen in front of its message."""
+        message = circumstance + self.message[:1].lower() + self.message[1:]
+        return Failure(self.cause, message, line=self.line, facts=self.facts, comparison=self.comparison)
+
+
+def told(finding: Finding) -> str:
+    """What the engine found, as a sentence with its line."""
+    text = (
+        f"Line {finding.line}: {finding.message}" if finding.line else finding.message[:1].upper() + finding.message[1:]
+    )
+    return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, told
 from gradekit.judge.observation import Observed
 from gradekit.program import Allocate, Choice, Launch, Program, Step, View
 
@@ -36,18 +36,7 @@ def assert_memory_clean(observation: Observed) -> None:
     found = sorted((f for f in observation.findings if f.cause in _MEMORY), key=lambda f: _MEMORY.index(f.cause))
     if found:
         worst = found[0]
-        raise Failure(worst.cause, worst.message, line=worst.line, facts={"findings": [_facts(f) for f in found]})
-
-
-def assert_inputs_unmodified(observation: Observed) -> None:
-    """Raise if the run wrote to one of its inputs.
-
-    Raises:
-        Failure: input-modified, at the line that wrote.
-    """
-    for finding in observation.findings:
-        if finding.cause is Cause.INPUT_MODIFIED:
-            raise Failure(finding.cause, finding.message, line=finding.line, facts={"findings": [_facts(finding)]})
+        raise Failure(worst.cause, told(worst), line=worst.line, facts={"findings": [_facts(f) for f in found]})
 
 
 def assert_inputs_unmodified(observation: Observed) -> None:
@@ -58,7 +47,7 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     """
     for finding in observation.findings:
         if finding.cause is Cause.INPUT_MODIFIED:
-            raise Failure(finding.cause, finding.message, line=finding.line, facts={"findings": [_facts(finding)]})
+            raise Failure(finding.cause, told(finding), line=finding.line, facts={"findings": [_facts(finding)]})
     program = observation.program
     inputs = {view.storage for view in program.inputs} if program else set()
     if program and any(isinstance(r, View) and r.storage in inputs for r in program.results):

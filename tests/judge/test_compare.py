@@ -177,7 +177,17 @@ def test_nan_comes_before_wrong_values_and_infinity_is_said() -> None:
 def test_a_run_that_was_stopped_says_why_instead_of_comparing(cause: Cause) -> None:
     stopped = SimpleNamespace(results=[None], findings=[Finding(cause, "stopped", line=9)])
     wrong = failure(stopped, reference(softmax, X))
-    assert (wrong.cause, wrong.message, wrong.line) == (cause, "stopped", 9)
+    assert (wrong.cause, wrong.message, wrong.line) == (cause, "Line 9: stopped.", 9)
+
+
+def test_every_configuration_of_an_autotuned_kernel_must_be_right() -> None:
+    expected = reference(softmax, X)
+    right = SimpleNamespace(results=[expected.native], label="BLOCK=64")
+    wrong = SimpleNamespace(results=[expected.native + 1], label="BLOCK=128")
+    assert_close(SimpleNamespace(results=[expected.native], findings=[], variants=[right]), expected)
+    told = failure(SimpleNamespace(results=[expected.native], findings=[], variants=[right, wrong]), expected)
+    assert told.message.startswith("With the configuration BLOCK=128: at shape [3, 33], float32: 99 of 99 elements")
+    assert told.comparison is not None and told.facts["wrong"] == 99
 
 
 def test_a_mutant_is_judged_in_place_of_the_results() -> None:

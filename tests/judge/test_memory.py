@@ -13,6 +13,7 @@ from gradekit.judge import (
     Failure,
     assert_allocates,
     assert_bytes_moved,
+    assert_inputs_unmodified,
     assert_launches,
     assert_memory_clean,
     least_bytes,
@@ -64,9 +65,19 @@ def test_the_gravest_finding_is_shown_and_all_are_facts() -> None:
         Cause.OUT_OF_BOUNDS_STORE, "stores past the end", line=12, elements=((128,),), programs=((1, 0, 0),)
     )
     wrong = failure(assert_memory_clean, observed(late, early))
-    assert (wrong.cause, wrong.message, wrong.line) == (Cause.OUT_OF_BOUNDS_STORE, "stores past the end", 12)
+    assert (wrong.cause, wrong.message, wrong.line) == (Cause.OUT_OF_BOUNDS_STORE, "Line 12: stores past the end.", 12)
     assert [f["cause"] for f in wrong.facts["findings"]] == ["out-of-bounds-store", "unwritten-output"]
     assert wrong.facts["findings"][0]["elements"] == [[128]]
+
+
+def test_inputs_stay_as_they_are_and_the_result_is_a_new_tensor() -> None:
+    assert_inputs_unmodified(observed(Finding(Cause.RACE, "a race"), steps=(launch(1),)))
+    written = Finding(Cause.INPUT_MODIFIED, "changes 2 elements of the input x", line=7)
+    wrong = failure(assert_inputs_unmodified, observed(written))
+    assert (wrong.cause, wrong.line) == (Cause.INPUT_MODIFIED, 7)
+    returned = observed(steps=(launch(1),))
+    returned.program = Program((X.view(0),), {0: 512}, (), (X.view(0),), "tensor", {})
+    assert failure(assert_inputs_unmodified, returned).cause is Cause.UNCHANGED_INPUT
 
 
 def test_one_launch_is_allowed_and_the_second_is_named() -> None:

@@ -1,0 +1,448 @@
+"""Claims about diagnoses: each speaks where the evidence is clear, and is silent at a near miss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.findings import Cause, Finding
+from gradekit.judge import Diagnosis, Example, Failure, assert_close, diagnose, reference
+from gradekit.judge.ttir_text import accesses, uses
+from gradekit.program import Kernel, Launch, Program, Source
+from gradekit.strategies import Input, row_major
+
+TTIR = """#loc = loc("/s/submission.py":9:1)
+module {
+    %x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc17)
+    %y = tt.load %p, %m, %o cacheModifier = ca : tensor<64x!tt.ptr<f32>> loc(#loc2)
+    tt.store %q, %4 : tensor<64x!tt.ptr<f32>> loc(#loc9)
+    tt.store %q, %4, %m : tensor<64x!tt.ptr<f32>> loc("/s/submission.py":17:5)
+    %z = tt.load %b {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<4x4xf32>> loc(#loc5)
+    %w = tt.load %b : !tt.ptr<tensor<4x4xf32>> loc(#loc6)
+    %2 = math.exp %x : tensor<64xf32> loc(#loc2)
+}
+#loc1 = loc("/s/submission.py":14:9)
+#loc2 = loc("/s/submission.py":15:9)
+#loc3 = loc("/lib/standard.py":16:9)
+#loc5 = loc(callsite(#loc3 at #loc1))
+#loc6 = loc("/s/submission.py":18:5)
+#loc9 = loc("/s/submission.py":16:5)
+#loc17 = loc("x"(#loc1))
+"""
+
+
+def program(ttir: str = TTIR, grid: tuple[int, int, int] = (1, 1, 1)) -> Program:
+    launch = Launch("k", grid, (), Source(30))
+    return Program((), {}, (launch,), (), "tensor", {"k": Kernel("k", ttir)}, path="/s/submission.py")
+
+
+def plain(*shape: int, dtype: str = "float32", profile: str = "normal", seed: int = 0, name: str = "") -> Input:
+    return Input(dtype, shape, row_major(shape), profile=profile, seed=seed, name=name)
+
+
+class Run:
+    """An observation made by hand."""
+
+    def __init__(self, inputs: Sequence[Any], result: Any, findings: Sequence[Finding] = (), ttir: str = TTIR,
+                 grid: tuple[int, int, int] = (1, 1, 1)) -> None:  # fmt: skip
+        self.inputs, self.results, self.findings = list(inputs), [result], list(findings)
+        self.program = program(ttir, grid)
+
+
+def judged(
+    function: Callable[..., torch.Tensor],
+    inputs: Sequence[Input],
+    wrong: torch.Tensor | Callable[..., torch.Tensor],
+    *findings: Finding,
+    history: Sequence[tuple[Sequence[Input], bool]] = (),
+    **run: Any,
+) -> Diagnosis | None:
+    """The diagnosis of a submission that gives `wrong` (a tensor, or a function of the inputs) for `function`."""
+    result = wrong if isinstance(wrong, torch.Tensor) else wrong(*(i.tensor() for i in inputs))
+    observation = Run(inputs, result, findings, **run)
+    with pytest.raises(Failure) as caught:
+        assert_close(observation, reference(function, *inputs))
+    examples = [Example(tuple(seen), passed) for seen, passed in history]
+    return diagnose(caught.value, observation, inputs, examples)
+
+
+def found(finding: Finding, inputs: Sequence[Input], result: torch.Tensor, **run: Any) -> Diagnosis | None:
+    """The diagnosis of a memory check that failed by `finding`."""
+    failure = Failure(finding.cause, finding.message, line=finding.line)
+    return diagnose(failure, Run(inputs, result, [finding], **run), inputs)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+def said(diagnosis: Diagnosis | None) -> tuple[Cause, str]:
+    assert diagnosis is not None, "silent"
+    return diagnosis.cause, diagnosis.sentence
+
+
+# --- what the TTIR tells ---------------------------------------------------------------------------------------------
+
+
+def test_loads_and_stores_are_told_apart_by_their_masks_and_lines() -> None:
+    seen = [(a.kind, a.masked, sorted(a.lines)) for a in accesses(program())]
+    assert seen == [
+        ("load", False, [14]),
+        ("load", True, [15]),
+        ("store", False, [16]),
+        ("store", True, [17]),
+        ("load", True, [14]),
+        ("load", False, [18]),
+    ]
+
+
+def test_a_text_that_is_no_ttir_tells_nothing() -> None:
+    assert accesses(program("")) == [] and accesses(program("tt.load\n#loc1 = loc(#loc1)")) == []
+    assert uses(program(), "math.exp") and not uses(program(), "math.ex") and not uses(program(""), "math.exp")
+
+
+# --- missing mask ----------------------------------------------------------------------------------------------------
+
+
+def out_of_bounds(first: int, line: int = 18, cause: Cause = Cause.OUT_OF_BOUNDS_LOAD) -> Finding:
+    return Finding(cause, "loads outside of x", line, "k", tensor="x", elements=((first,), (first + 1,)), count=2)
+
+
+def wrong_at_the_end(x: torch.Tensor) -> torch.Tensor:
+    result = softmax(x)
+    result[:, -1] = 7
+    return result
+
+
+def test_an_unmasked_load_that_runs_off_the_end_is_a_missing_mask() -> None:
+    diagnosis = judged(softmax, [plain(1, 33, name="x")], wrong_at_the_end, out_of_bounds(33))
+    assert diagnosis == Diagnosis(
+        Cause.MISSING_MASK,
+        "The last, partial block is not masked: 1 of 33 columns is wrong, always the last; line 18 loads without a mask.",
+        18,
+    )
+
+
+def test_a_missing_mask_is_named_also_where_the_result_happens_to_be_right() -> None:
+    cause, sentence = said(found(out_of_bounds(33), [plain(33)], torch.zeros(33)))
+    assert (cause, sentence) == (
+        Cause.MISSING_MASK,
+        "The last, partial block is not masked: line 18 loads without a mask.",
+    )
+
+
+def test_an_unmasked_store_that_runs_off_the_end_of_the_result_is_a_missing_mask() -> None:
+    finding = out_of_bounds(40, 16, Cause.OUT_OF_BOUNDS_STORE)
+    assert said(found(finding, [plain(33)], torch.zeros(5, 8)))[0] is Cause.MISSING_MASK
+
+
+@pytest.mark.parametrize(
+    ("finding", "x"),
+    [
+        (out_of_bounds(33, line=15), plain(33)),  # that line has a mask, if a wrong one
+        (out_of_bounds(40), plain(33)),  # begins elsewhere: wrong offsets
+        (out_of_bounds(-3), plain(33)),
+        (out_of_bounds(33, line=99), plain(33)),  # nothing is known of that line
+        (out_of_bounds(33), Input("float32", (33,), (2,))),  # strided: its end is elsewhere
+        (Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x", None, elements=((33,),)), plain(33)),
+        (Finding(Cause.RACE, "a race", 18, elements=((33,),)), plain(33)),
+    ],
+)
+def test_other_accesses_out_of_bounds_are_no_missing_mask(finding: Finding, x: Input) -> None:
+    assert found(finding, [x], torch.zeros(33)) is None
+
+
+# --- unwritten -------------------------------------------------------------------------------------------------------
+
+
+def unwritten(first: tuple[int, ...], count: int) -> Finding:
+    return Finding(Cause.UNWRITTEN_OUTPUT, "never written", tensor="the result", elements=(first,), count=count)
+
+
+@pytest.mark.parametrize(
+    ("finding", "shape", "grid", "sentence"),
+    [
+        (unwritten((128, 0), 72 * 5), (200, 5), (4, 1, 1),
+         "Rows 128 to 199 of the result are never written, only the first 128 of 200 are."),
+        (unwritten((192,), 8), (200,), (3, 1, 1),
+         ("Only the first 192 of 200 elements of the result are ever written. The grid's 3 programs cover just that: "
+         "round their number up, with triton.cdiv.")),
+        (unwritten((64,), 136), (200,), (4, 1, 1),
+         ("Only the first 64 of 200 elements of the result are ever written. The grid has 4 programs: does each of them "
+         "use tl.program_id?")),
+        (unwritten((64,), 136), (200,), (1, 1, 1),
+         "Only the first 64 of 200 elements of the result are ever written. The grid has one program."),
+        (unwritten((0,), 200), (200,), (1, 1, 1), "No element of the result is ever written."),
+    ],
+)  # fmt: skip
+def test_a_result_unwritten_from_some_place_on_is_named(
+    finding: Finding, shape: tuple[int, ...], grid: tuple[int, int, int], sentence: str
+) -> None:
+    assert said(found(finding, [plain(3)], torch.zeros(shape), grid=grid)) == (Cause.UNWRITTEN_OUTPUT, sentence)
+
+
+@pytest.mark.parametrize("finding", [unwritten((128, 0), 71 * 5), unwritten((128, 0, 0), 360), unwritten((), 0)])
+def test_holes_in_a_result_are_not_called_its_end(finding: Finding) -> None:
+    assert found(finding, [plain(3)], torch.zeros(200, 5)) is None
+
+
+# --- strides ---------------------------------------------------------------------------------------------------------
+
+
+def as_contiguous(x: torch.Tensor) -> torch.Tensor:
+    return x.as_strided(x.shape, row_major(x.shape), x.storage_offset())
+
+
+def test_a_transposed_input_read_as_if_contiguous_is_proved_by_computation() -> None:
+    x = Input("float32", (3, 5), (1, 3), name="x")
+    cause, sentence = said(judged(softmax, [x], lambda x: softmax(as_contiguous(x))))
+    assert cause is Cause.IGNORES_STRIDES
+    assert sentence.startswith("The kernel ignores the strides of x: ") and "(1, 3) for shape [3, 5]" in sentence
+
+
+def test_only_the_input_that_is_misread_is_named() -> None:
+    a, b = plain(4, 4).named("a"), Input("float32", (4, 4), (1, 4), seed=1).named("b")
+    sentence = said(judged(torch.matmul, [a, b], lambda a, b: a @ as_contiguous(b)))[1]
+    assert "strides of b:" in sentence
+    c = Input("float32", (4, 4), (1, 4), seed=2, name="a")
+    sentence = said(judged(torch.matmul, [c, b], lambda a, b: as_contiguous(a) @ as_contiguous(b)))[1]
+    assert "strides of a and b:" in sentence
+    sentence = said(judged(torch.matmul, [c, b], lambda a, b: a @ as_contiguous(b)))[1]
+    assert "strides of b:" in sentence
+
+
+def test_a_row_stride_that_is_kept_beside_a_column_stride_that_is_not_is_told_apart() -> None:
+    x = Input("float32", (3, 5), (10, 2))
+    cause, sentence = said(judged(double, [x], _double_with_column_stride_one))
+    assert cause is Cause.IGNORES_STRIDES and "ignores the last stride of the input" in sentence
+
+
+def _double_with_column_stride_one(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x.as_strided(x.shape, (x.stride(0), 1), x.storage_offset())
+
+
+def test_misread_poison_proves_nothing_alone_but_does_with_contiguous_examples_that_passed() -> None:
+    x = Input("float32", (1, 2), (4, 2))
+    nan = torch.full((1, 2), torch.nan)
+    assert judged(softmax, [x], nan) is None
+    passed = [([plain(1, n)], True) for n in (2, 3)]
+    assert said(judged(softmax, [x], nan, history=passed))[0] is Cause.IGNORES_STRIDES
+
+
+def test_a_strided_input_with_another_bug_is_no_stride_bug() -> None:
+    x = Input("float32", (3, 5), (1, 3))
+    assert judged(softmax, [x], lambda x: softmax(x) + torch.rand(3, 5)) is None
+    other_dimension = judged(softmax, [x], lambda x: torch.softmax(x, 0))
+    assert other_dimension is None or other_dimension.cause is not Cause.IGNORES_STRIDES
+
+
+STRIDED = [Input("float32", (n, 4), (1, n)) for n in (3, 5, 6)]
+CONTIGUOUS = [plain(n, 4) for n in (3, 5, 6)]
+
+
+def test_a_history_that_strides_separate_is_a_stride_bug_also_without_values() -> None:
+    finding = Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside", 14)
+    failure, run = Failure(finding.cause, "outside", line=14), Run(STRIDED[:1], torch.zeros(3, 4), [finding])
+    history = [Example((x,), False) for x in STRIDED] + [Example((x,), True) for x in CONTIGUOUS]
+    diagnosis = diagnose(failure, run, STRIDED[:1], history)
+    assert (
+        said(diagnosis)[0] is Cause.IGNORES_STRIDES and "right whenever the input is contiguous" in said(diagnosis)[1]
+    )
+    assert diagnose(failure, run, STRIDED[:1], history[:-1]) is None
+    assert diagnose(failure, run, STRIDED[:1], [*history, Example((plain(9, 9),), False)]) is None
+    assert diagnose(failure, run, STRIDED[:1], [*history, Example((Input("float32", (9, 4), (1, 9)),), True)]) is None
+
+
+# --- the whole result is something else ------------------------------------------------------------------------------
+
+
+def test_all_zeros_are_named_and_a_single_zero_is_not() -> None:
+    assert said(judged(softmax, [plain(3, 5)], torch.zeros(3, 5)))[0] is Cause.ALL_ZEROS
+    assert judged(softmax, [plain(1, 1)], torch.zeros(1, 1)) is None
+    almost = torch.zeros(3, 5)
+    almost[0, 0] = 9
+    assert judged(softmax, [plain(3, 5)], almost) is None
+
+
+def test_an_input_that_comes_back_is_named_and_a_copy_of_ones_is_not() -> None:
+    assert said(judged(double, [plain(9, name="x")], lambda x: x.clone())) == (
+        Cause.UNCHANGED_INPUT,
+        "The result equals x: it comes back as it was loaded.",
+    )
+    assert judged(double, [plain(2, profile="ones")], torch.ones(2)) is None
+    assert judged(double, [plain(9)], lambda x: x + 1) is None
+
+
+def test_a_transposed_result_is_named_and_a_symmetric_mistake_is_not() -> None:
+    assert "transposed" in said(judged(double, [plain(5, 5)], lambda x: 2 * x.T.contiguous()))[1]
+    assert judged(double, [plain(5, 5)], lambda x: 2 * x.T.contiguous() + 1) is None
+    assert judged(double, [plain(5, 4)], lambda x: (2 * x.T).reshape(5, 4)) is None
+
+
+def test_a_shifted_result_is_named_with_its_distance() -> None:
+    x = plain(64)
+    assert "one place before it" in said(judged(double, [x], lambda x: 2 * x.roll(1)))[1]
+    assert "16 places after it" in said(judged(double, [x], lambda x: 2 * x.roll(-16)))[1]
+    assert "33 places before it" in said(judged(double, [plain(4, 33)], lambda x: 2 * x.roll(1, 0)))[1]
+
+
+def test_a_shift_is_not_read_into_few_or_equal_elements() -> None:
+    assert judged(double, [plain(7)], lambda x: 2 * x.roll(1)) is None
+    assert judged(double, [plain(64, profile="ones")], torch.ones(64)) is None
+    assert judged(double, [plain(64)], lambda x: 2 * x.flip(0)) is None
+
+
+def test_one_factor_for_all_and_one_for_each_row_are_told_apart() -> None:
+    everywhere = said(judged(double, [plain(4, 33)], lambda x: 3 * x))[1]
+    assert everywhere == "Every element is 1.5 times what it must be."
+    each_row = said(judged(softmax, [plain(4, 33)], _divided_by_too_much))[1]
+    assert each_row.startswith("Within a row all elements are off by the same factor, another one for each row")
+
+
+def _divided_by_too_much(x: torch.Tensor) -> torch.Tensor:
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / (e.sum(-1, keepdim=True) + 31)
+
+
+def test_a_factor_is_not_read_into_few_or_unsteady_elements() -> None:
+    assert judged(double, [plain(4, 2)], lambda x: 3 * x) is None
+    assert judged(double, [plain(4, 33)], lambda x: 3 * x + 0.1) is None
+
+
+def test_only_the_first_rows_or_block_being_right_is_named() -> None:
+    def first(count: int) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda x: torch.where(torch.arange(x.numel()).view(x.shape) < count, 2 * x, torch.rand(x.shape) + 9)
+
+    assert "Only the first row is right" in said(judged(double, [plain(5, 8)], first(8)))[1]
+    assert "Only the first 3 of 5 rows are right" in said(judged(double, [plain(5, 8)], first(24)))[1]
+    assert "Only the first 64 of 200 elements are right" in said(judged(double, [plain(200)], first(64)))[1]
+    assert judged(double, [plain(200)], first(63)) is None
+    assert judged(double, [plain(200)], first(2)) is None
+
+
+def test_elements_wrong_here_and_there_are_not_diagnosed() -> None:
+    def scattered(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(torch.arange(x.numel()).view(x.shape) % 7 == 3, 9.0, 2 * x)
+
+    assert judged(double, [plain(9, 20)], scattered) is None
+
+
+# --- overflow and precision ------------------------------------------------------------------------------------------
+
+
+def naive_softmax(x: torch.Tensor) -> torch.Tensor:
+    return x.exp() / x.exp().sum(-1, keepdim=True)
+
+
+def test_nan_in_exactly_the_rows_that_exp_cannot_hold_is_an_overflow() -> None:
+    history = [([plain(3, n)], True) for n in (4, 5)]
+    x = plain(3, 6, profile="large", name="x")
+    cause, sentence = said(judged(softmax, [x], naive_softmax, history=history))
+    assert cause is Cause.OVERFLOW and sentence.startswith("Subtract the row's maximum before exp")
+
+
+def test_nan_is_no_overflow_without_exp_or_without_anything_right_or_in_small_rows() -> None:
+    x, nan = plain(3, 6, profile="large"), torch.full((3, 6), torch.nan)
+    assert judged(softmax, [x], nan) is None
+    assert judged(softmax, [x], nan, history=[([plain(3, 4)], True)], ttir="") is None
+    assert judged(softmax, [plain(3, 6)], nan, history=[([plain(3, 4)], True)]) is None
+
+
+def test_a_result_that_only_bfloat16_digits_are_left_of_is_of_low_precision() -> None:
+    cause, sentence = said(judged(softmax, [plain(3, 33)], lambda x: softmax(x).to(torch.bfloat16).float()))
+    assert cause is Cause.LOW_PRECISION and "rounded to bfloat16" in sentence
+    sentence = said(judged(softmax, [plain(3, 33)], lambda x: softmax(x).half().float()))[1]
+    assert "rounded to float16" in sentence
+
+
+def test_a_coarse_result_that_is_far_off_is_not_called_rounded() -> None:
+    assert judged(softmax, [plain(3, 33)], lambda x: softmax(x).to(torch.bfloat16).float() + 1) is None
+
+
+def test_inputs_that_were_rounded_first_are_proved_by_computation() -> None:
+    a, b = plain(6, 40), plain(40, 6, seed=1)
+    cause, sentence = said(judged(torch.matmul, [a, b], _multiplied_in_bfloat16))
+    assert cause is Cause.LOW_PRECISION and "rounding the float32 inputs to bfloat16" in sentence
+    assert judged(torch.matmul, [a, b], lambda a, b: _multiplied_in_bfloat16(a, b) * 1.001) is None
+
+
+def _multiplied_in_bfloat16(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.to(torch.bfloat16).float() @ b.to(torch.bfloat16).float()
+
+
+def half(rows: int, columns: int, dtype: str = "float16") -> list[Input]:
+    return [plain(rows, columns, dtype=dtype)]
+
+
+def row_sum(x: torch.Tensor) -> torch.Tensor:
+    return (x + 3).sum(-1)
+
+
+def summed_in_half(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(x.shape[0], dtype=x.dtype)
+    for column in (x + 3).unbind(-1):
+        total = total + column
+    return total
+
+
+def test_small_errors_in_long_half_precision_rows_are_an_accumulator_of_low_precision() -> None:
+    history = [(half(4, n), True) for n in (2, 3, 4)] + [(half(4, n), False) for n in (700, 800)]
+    history += [(half(4, 900, "float32"), True)]
+    cause, sentence = said(judged(row_sum, half(4, 600), summed_in_half, history=history))
+    assert cause is Cause.LOW_PRECISION and "from 600 terms on" in sentence
+    assert judged(row_sum, half(4, 600), summed_in_half, history=history[:-1]) is None
+    assert judged(row_sum, half(4, 600), summed_in_half, history=[*history, (half(4, 900), True)]) is None
+
+
+# --- history ---------------------------------------------------------------------------------------------------------
+
+
+def normalized_with_padding(x: torch.Tensor) -> torch.Tensor:
+    return softmax(x) * 0.75
+
+
+def test_rows_that_are_wrong_unless_a_power_of_two_have_lanes_that_take_part() -> None:
+    history = [([plain(2, n)], True) for n in (1, 2, 4, 8)] + [([plain(2, n)], False) for n in (5, 6)]
+    cause, sentence = said(judged(softmax, [plain(2, 3)], normalized_with_padding, history=history))
+    assert cause is Cause.MISSING_MASK and "(here 3)" in sentence
+    mixed = judged(softmax, [plain(2, 3)], normalized_with_padding, history=[*history, ([plain(2, 7)], True)])
+    assert mixed is not None and mixed.cause is Cause.WRONG_VALUES
+    few = judged(softmax, [plain(2, 3)], normalized_with_padding, history=history[:2])
+    assert few is not None and few.cause is Cause.WRONG_VALUES
+
+
+def test_a_dtype_that_all_failures_share_is_named() -> None:
+    inputs = [half(3, n, "bfloat16") for n in (4, 5, 6)]
+    history = [(i, False) for i in inputs] + [(half(3, n), True) for n in (4, 5)] + [(half(3, 6, "float32"), True)]
+    garbage = torch.full((3, 4), 1.0e3, dtype=torch.bfloat16) * torch.arange(4)
+    cause, sentence = said(judged(softmax, inputs[0], garbage, history=history))
+    assert cause is Cause.WRONG_VALUES
+    assert sentence == "Right for float16 and float32, and wrong for bfloat16 whatever the shape."
+    assert judged(softmax, inputs[0], garbage, history=[*history, (half(3, 7), False)]) is None
+
+
+# --- silence ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cause", [Cause.WRONG_SHAPE, Cause.WRONG_DTYPE, Cause.WRONG_TYPE, Cause.TOO_MANY_LAUNCHES])
+def test_failures_that_say_all_themselves_are_not_diagnosed(cause: Cause) -> None:
+    finding = out_of_bounds(33)
+    assert diagnose(Failure(cause, "as it says"), Run([plain(33)], torch.zeros(33), [finding]), [plain(33)]) is None
+
+
+def test_a_failure_without_any_evidence_is_not_diagnosed() -> None:
+    assert diagnose(Failure(Cause.WRONG_VALUES, "the student's own assertion")) is None
+
+
+def test_plain_tensors_as_inputs_are_no_obstacle() -> None:
+    x = torch.randn(3, 4)
+    with pytest.raises(Failure) as caught:
+        assert_close(torch.zeros(3, 4), reference(softmax, x))
+    assert said(diagnose(caught.value, None, [x], [Example((x,), True)]))[0] is Cause.ALL_ZEROS
