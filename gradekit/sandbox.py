@@ -22,10 +22,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from gradekit.findings import Cause
-from gradekit.program import Argument, Kernel, Program, ProgramError, decode, encode
+from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode, encode
 from gradekit.tracer import wire
 
 START_SECONDS = 120.0
@@ -76,7 +76,7 @@ class HasText(Protocol):
 class Tracer:
     """One submission in a process of its own. Use it as a context manager, or `close` it."""
 
-    def __init__(self, submission: HasText, *, limits: Limits = Limits()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, submission: HasText, *, limits: Limits = Limits()) -> None:
         self.output = ""
         self._submission = submission
         self._limits = limits
@@ -107,16 +107,20 @@ class Tracer:
         request = {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args]}
         return self._program(self._ask(request, self._limits.call_seconds))
 
-    def trace_gradient(self, entry: str, args: Sequence[Argument], wanted: Sequence[int]) -> Program:
-        """The program of `entry(*args)` and its backward pass; the last input is the gradient of the result, and the
-        results are the gradients of the tensor arguments at the positions `wanted`.
+    def trace_gradient(
+        self, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None = None
+    ) -> Program:
+        """The program of `entry(*args)` and its backward pass; the last input is the gradient of the result (laid out
+        as `upstream` says, contiguous by default), and the results are the gradients of the tensor arguments at the
+        positions `wanted`, None where there is none.
 
         Raises:
             TraceError: the call or its backward pass fails, or is not one that can be traced.
         """
         self.load()
         request = {"do": "gradient", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
-        return self._program(self._ask(request, self._limits.call_seconds))
+        layout = None if upstream is None else encode(upstream)
+        return self._program(self._ask(request | {"upstream": layout}, self._limits.call_seconds))
 
     def close(self) -> None:
         """Ends the process."""
@@ -125,7 +129,7 @@ class Tracer:
             self._sock = None
             _server().end(self._pid)
 
-    def __enter__(self) -> Tracer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -243,7 +247,9 @@ class _Server:
                 wire.send(self.control, request, deadline)
                 return wire.receive(self.control, 1 << 16, deadline)
         except (wire.WireError, OSError) as error:
-            raise TraceError(Cause.CRASH, f"The tracer could not be started ({error}): see `gradekit doctor`.") from None
+            raise TraceError(
+                Cause.CRASH, f"The tracer could not be started ({error}): see `gradekit doctor`."
+            ) from None
 
 
 _current: _Server | None = None
@@ -299,13 +305,17 @@ def _loaded(answer: dict[str, Any]) -> Loaded:
 def _trace_error(data: Any) -> TraceError:
     try:
         line = data["line"]
-        return TraceError(Cause(data["cause"]), str(data["message"]), None if line is None else int(line), str(data["detail"]))
+        return TraceError(
+            Cause(data["cause"]), str(data["message"]), None if line is None else int(line), str(data["detail"])
+        )
     except (KeyError, TypeError, ValueError):
         return _nonsense()
 
 
 def _nonsense(why: str = "") -> TraceError:
-    return TraceError(Cause.CRASH, "The submission's process sent an answer that makes no sense." + (f" ({why})" if why else ""))
+    return TraceError(
+        Cause.CRASH, "The submission's process sent an answer that makes no sense." + (f" ({why})" if why else "")
+    )
 
 
 def _ending(status: int) -> str:

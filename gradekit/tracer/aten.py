@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
+from gradekit.tracer import versions
 from gradekit.tracer.errors import ReadsValues
 from gradekit.tracer.recorder import Recorder, dtype_name
 
@@ -46,9 +47,10 @@ READS = {"_local_scalar_dense": "item()", "equal": "torch.equal", "is_nonzero": 
 class Steps(TorchDispatchMode):
     """Runs every operation and records what it does to storages on the GPU."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, around: Any) -> None:
         super().__init__()
         self.recorder = recorder
+        self.around = around  # the mask, which is off where torch calls back into an operator's own code
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -56,6 +58,10 @@ class Steps(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        custom = versions.custom_operator(func)
+        if custom is not None:
+            with self.around, self:
+                return custom(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             return self._dispatch(func, args, kwargs)
 
@@ -100,7 +106,9 @@ class Steps(TorchDispatchMode):
             values = origin.expand(target.shape).to(getattr(torch, target.dtype)).flatten().tolist()
             self.recorder.add(Literal(target, tuple(values), source))
         else:
-            raise RuntimeError(f"copies {target.numel} numbers from the host to the GPU; at most {LITERAL_LIMIT} can be")
+            raise RuntimeError(
+                f"copies {target.numel} numbers from the host to the GPU; at most {LITERAL_LIMIT} can be"
+            )
 
     def _compute(self, func: Any, args: Any, kwargs: Any, targets: Sequence[View]) -> None:
         named = {key: self._argument(value) for key, value in kwargs.items() if _matters(value)}
@@ -137,7 +145,9 @@ def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[tor
 
 
 def _matters(value: Any) -> bool:
-    return value is not None and not isinstance(value, (torch.device, torch.layout, torch.memory_format, torch.Generator))
+    return value is not None and not isinstance(
+        value, (torch.device, torch.layout, torch.memory_format, torch.Generator)
+    )
 
 
 def _host_tensor(value: torch.Tensor) -> Any:
@@ -163,4 +173,6 @@ def _same_device(name: str, tensors: Sequence[torch.Tensor]) -> None:
             raise ReadsValues("Copying a tensor to the CPU")
         return
     if any(not tensor.is_meta and math.prod(tensor.shape) != 1 for tensor in tensors):
-        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!")
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+        )

@@ -10,10 +10,11 @@ import dataclasses
 import signal
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gradekit.program import decode, encode
+from gradekit.program import Program, View, decode, encode
 from gradekit.tracer import cuda, loading, wire
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
@@ -37,8 +38,8 @@ class Child:
         Raises:
             Refusal: why the submission cannot be loaded or traced.
         """
-        action = {"load": self.load, "trace": self.trace}[request.pop("do")]
-        return action(**request)
+        actions: dict[str, Callable[..., Any]] = {"load": self.load, "trace": self.trace, "gradient": self.gradient}
+        return actions[request.pop("do")](**request)
 
     def load(self, text: str) -> Any:
         """Runs the submission's statements."""
@@ -48,9 +49,20 @@ class Child:
 
     def trace(self, entry: str, args: list[Any]) -> Any:
         """The program of one call; kernels that were sent before are left out of it."""
+        return self._program(self.tracer.call(self._loaded(), entry, [decode(arg, object) for arg in args]))
+
+    def gradient(self, entry: str, args: list[Any], wanted: list[int], upstream: Any) -> Any:
+        """The program of one call and its backward pass."""
+        views = [decode(arg, object) for arg in args]
+        layout = None if upstream is None else decode(upstream, View)
+        return self._program(self.tracer.gradient(self._loaded(), entry, views, wanted, layout))
+
+    def _loaded(self) -> loading.Loaded:
         if self.loaded is None:
             raise Refusal("exception", "Nothing is loaded.")
-        program = self.tracer.call(self.loaded, entry, [decode(arg, object) for arg in args])
+        return self.loaded
+
+    def _program(self, program: Program) -> Any:
         fresh = {key: kernel for key, kernel in program.kernels.items() if key not in self.sent}
         known = [key for key in program.kernels if key in self.sent]
         self.sent.update(fresh)
@@ -82,7 +94,7 @@ def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, 
                 _alarm(0)
     except Refusal as error:
         answer = {"error": error.as_data()}
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
         answer = {"error": refusal(error, str(child.directory / "submission.py")).as_data()}
     return answer | {"output": output.take()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
 import triton
@@ -46,6 +46,10 @@ TRITON_PROPERTIES = {
     "mem_bus_width": PROPERTIES.memory_bus_width,
 }
 
+STREAMS = ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", "device", "device_of", "current_stream",
+           "default_stream", "StreamContext")  # fmt: skip
+"""What torch.cuda has for ordering and timing work: nothing runs here, so each is `Quiet`."""
+
 
 class Quiet:
     """A stream, event, graph or guard: whatever is asked of it happens at once and costs nothing."""
@@ -56,10 +60,10 @@ class Quiet:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def __enter__(self) -> Quiet:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         pass
 
     def elapsed_time(self, other: Any) -> float:
@@ -139,7 +143,7 @@ def bench(call: Callable[[], Any], *args: Any, quantiles: Any = None, return_mod
 
 def install() -> None:
     """Shows this process a machine with one GPU."""
-    driver.set_active(Driver())  # type: ignore[arg-type]
+    driver.set_active(Driver())
     for name, value in _torch_cuda().items():
         setattr(torch.cuda, name, value)
     triton.testing.do_bench = bench
@@ -165,17 +169,12 @@ def _torch_cuda() -> dict[str, Any]:
         "mem_get_info": (PROPERTIES.total_memory, PROPERTIES.total_memory),
         "is_current_stream_capturing": False,
         **dict.fromkeys(
-            ("synchronize", "empty_cache", "init", "set_device", "reset_peak_memory_stats", "ipc_collect", "_lazy_init",
+            ("synchronize", "set_stream", "empty_cache", "init", "set_device", "reset_peak_memory_stats", "ipc_collect", "_lazy_init",
              "manual_seed", "manual_seed_all", "seed", "seed_all"),
         ),
     }  # fmt: skip
     functions = {name: _always(value) for name, value in answers.items()}
-    streams = {name: Quiet for name in ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", "device")}
-    return functions | streams | {
-        "device_of": Quiet,
-        "current_stream": Quiet,
-        "default_stream": Quiet,
-    }
+    return functions | dict.fromkeys(STREAMS, Quiet)
 
 
 def _always(value: Any) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ class ReadsValues(RuntimeError):
     """Host code asked for the value of a tensor on the GPU."""
 
     def __init__(self, what: str) -> None:
+        self.short = f"{what} needs the values of a tensor"
         super().__init__(
             f"{what} needs the values of a tensor. While a submission is graded, its host code sees shapes, strides "
             "and dtypes, but no values: compute with them inside a kernel."
@@ -114,7 +115,7 @@ def _failed_assertion(error: CompilationError) -> str:
 
 
 def _unwrapped(said: str) -> str:
-    """"NameError: x" for "NameError('x')": Triton shows the repr of errors that are not its own."""
+    """NameError: x for NameError('x'), because shows the repr of errors that are not its own."""
     match = re.fullmatch(r"""(\w+)\((["'])(.*)\2\)""", said, re.DOTALL)
     return f"{match[1]}: {match[3]}" if match and match[3] else said
 

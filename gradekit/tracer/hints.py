@@ -26,11 +26,11 @@ HINTS = (
      "A kernel takes tensors, numbers and None. Give it a tensor, or several numbers, in place of this."),
     # names
     (r"Cannot access global variable",
-     "Kernels see only what is passed to them. Pass a number as an argument, write a constant as "
-     "`NAME = tl.constexpr(...)`, and put @triton.jit above a function that a kernel calls."),
+     ("Kernels see only what is passed to them. Pass a number as an argument, write a constant as "
+      "`NAME = tl.constexpr(...)`, and put @triton.jit above a function that a kernel calls.")),
     (r"NameError: \w+ is not defined",
-     "The name is not defined at this point of the kernel. Is it misspelt, or given a value in one branch of an `if` "
-     "only? Give it a value before both."),
+     ("The name is not defined at this point of the kernel. Is it misspelt, or given a value in one branch of an `if` "
+      "only? Give it a value before both.")),
     (r"module 'triton\.language' has no attribute",
      "There is no such function in triton.language (tl): see its reference, and tl.extra.libdevice for more of them."),
     (r"'tensor' object has no attribute",
@@ -49,8 +49,8 @@ HINTS = (
     (r"exceeds triton maximum tensor numel",
      "A block has at most 1048576 elements: take smaller blocks, and loop or use more programs."),
     (r"Cannot make_shape_compatible|Cannot broadcast",
-     "The shapes of the two sides do not fit (a mask must fit its pointers too): print none, compare their sizes, and "
-     "use [:, None] and [None, :] to line them up."),
+     ("The shapes of the two sides do not fit (a mask must fit its pointers too): print none, compare their sizes, and "
+      "use [:, None] and [None, :] to line them up.")),
     # dot
     (r"input and other must have equal ranks|Both inputs must be either 2D or 3D|must be 2D or 3D",
      "tl.dot multiplies two-dimensional blocks: give both two dimensions, with [:, None] and [None, :] if need be."),
@@ -61,8 +61,8 @@ HINTS = (
      "tl.dot wants one dtype on both sides: convert one with .to(...), and accumulate in float32."),
     # control flow
     (r"Loop-carried variable .* initial type .* re-assigned",
-     "Before a loop and in it, a variable must have the same dtype and the same shape: start with "
-     "tl.zeros([...], dtype=tl.float32), or 0.0 where it is a float."),
+     ("Before a loop and in it, a variable must have the same dtype and the same shape: start with "
+      "tl.zeros([...], dtype=tl.float32), or 0.0 where it is a float.")),
     (r"Mismatched type for .* between then block|initial value for .* has type|does not have the same type",
      "Both branches of an `if` must give a variable the same dtype and the same shape."),
     (r"Boolean value of Tensor with more than one value is ambiguous",
@@ -79,8 +79,8 @@ HINTS = (
     (r"static_assert", "A tl.static_assert in the kernel does not hold for these arguments."),
     # memory
     (r"unsupported tensor index|Did you forget to add @triton\.jit",
-     "Elements cannot be picked out of a block by index: load what you need with tl.load(pointer + offsets). "
-     "Brackets take only `:` and `None`."),
+     ("Elements cannot be picked out of a block by index: load what you need with tl.load(pointer + offsets). "
+      "Brackets take only `:` and `None`.")),
     (r"__setitem__ is not supported|only support .*assign",
      "Elements of a block cannot be assigned: build the block with tl.where, and write memory with tl.store."),
     (r"Unsupported ptr type", "The first argument must be a pointer, or a block of them: a tensor argument plus offsets."),

@@ -10,20 +10,30 @@ import hashlib
 import json
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 import triton.compiler
+from triton.runtime.errors import OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.program import Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import versions
+from gradekit.tracer import cuda, figures, versions
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.output import spoken
 from gradekit.tracer.recorder import NAME, Recorder
 
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "launch_pdl")
+OPTIONS = (
+    "num_warps",
+    "num_stages",
+    "num_ctas",
+    "maxnreg",
+    "enable_fp_fusion",
+    "launch_cooperative_grid",
+    "launch_pdl",
+)
 """The compile options that a kernel carries, where the Triton release has them."""
 
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
@@ -52,13 +62,25 @@ class Compiler:
         return TracedKernel(self, src, kernel, argument_types, parsed)
 
 
+@dataclass(frozen=True)
+class MachineCode:
+    """The kernel that Triton's own compiler made, and ptxas's figures of it."""
+
+    compiled: Any
+    registers: int
+    spills: int
+
+
 class TracedKernel:
     """A kernel compiled as far as TTIR. Launching records; machine-code figures are computed when they are read."""
 
     function = None
     packed_metadata = None
+    module = None
 
-    def __init__(self, compiler: Compiler, src: Any, kernel: Kernel, argument_types: Sequence[str], options: Any) -> None:
+    def __init__(
+        self, compiler: Compiler, src: Any, kernel: Kernel, argument_types: Sequence[str], options: Any
+    ) -> None:
         self.compiler = compiler
         self.src = src
         self.kernel = kernel
@@ -68,8 +90,46 @@ class TracedKernel:
         self._types = tuple(src.signature.values())
         self._argument_types = argument_types
 
+    @cached_property
+    def machine_code(self) -> MachineCode:
+        """What the whole compiler makes of the kernel; takes about a tenth of a second, so only on request."""
+        compiled = self.compiler.compile_fully(self.src, target=versions.TARGET, options=vars(self.options))
+        return MachineCode(compiled, *figures.registers_and_spills(compiled.asm["cubin"]))
+
     def _init_handles(self) -> None:
-        """Loads the kernel onto the GPU, in Triton; there is nothing to load here."""
+        """Loads the kernel onto the GPU, in Triton; here, it fails where that would.
+
+        Raises:
+            OutOfResources: the kernel needs more shared memory than a block may have.
+        """
+        needs, most = self.machine_code.compiled.metadata.shared, cuda.PROPERTIES.shared_memory_per_block_optin
+        if needs > most:
+            raise OutOfResources(needs, most, "shared memory")
+
+    @property
+    def metadata(self) -> Any:
+        """Of the machine code: `shared` (bytes), `num_warps`, ..."""
+        return self.machine_code.compiled.metadata
+
+    @property
+    def asm(self) -> Any:
+        """The text of every stage."""
+        return self.machine_code.compiled.asm
+
+    @property
+    def n_regs(self) -> int:
+        """Registers of one thread."""
+        return self.machine_code.registers
+
+    @property
+    def n_spills(self) -> int:
+        """Registers that did not fit."""
+        return self.machine_code.spills
+
+    @property
+    def n_max_threads(self) -> int:
+        """The most threads that a block of this kernel may have."""
+        return cuda.PROPERTIES.max_threads_per_block
 
     def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
         """Profilers ask for this; none runs here."""
@@ -78,12 +138,18 @@ class TracedKernel:
             *args: Any) -> None:  # fmt: skip
         """Records a launch over (x, y, z) programs with all the arguments that the jit function has."""
         grid = checked_grid(x, y, z)
+        self._check_threads()
         arguments = tuple(self._arguments(args))
         if 0 in grid:
             return  # Triton's launcher does nothing then
         recorder = self.compiler.recorder
         self.compiler.kernels[self.hash] = self.kernel
         recorder.add(Launch(self.hash, grid, arguments, recorder.source()))
+
+    def _check_threads(self) -> None:
+        threads = self.options.num_warps * cuda.PROPERTIES.warp_size
+        if threads > self.n_max_threads:
+            raise OutOfResources(threads, self.n_max_threads, "threads")
 
     def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
         sizes = (*grid, 1, 1)[:3]

@@ -1,49 +1,57 @@
 """Runs a submission's top-level statements one by one, in a module of their own.
 
-Definitions must work. An experiment (anything else) that cannot run here, because it reads a value or fails, is left
-out with a note: a student's `print(torch.max(...))` below the kernel is no reason to reject the kernel.
+Definitions must work, but for those that need a package which is not installed here. An experiment (anything else)
+that cannot run here, because it reads a value or fails, is left out with a note: a student's
+`print(torch.max(...))` below the kernel is no reason to reject the kernel.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
 import inspect
 import linecache
+import re
 import sys
 import types
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gradekit.tracer.errors import Refusal, TimeUp, line_of, refusal
+from triton.runtime.jit import KernelInterface
+
+from gradekit.tracer.errors import ReadsValues, Refusal, TimeUp, line_of, refusal
 
 MODULE = "submission"
-NEEDED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+NEEDED = (*SCOPES, ast.Import, ast.ImportFrom)
 
 
 @dataclass
 class Loaded:
     """A submission whose statements have run: its `module`, the `path` of its text, and `notes` on what was left out.
 
-    `missing` tells, for a name that a left-out statement would have assigned, which note says so.
+    `missing` tells, for a name that a left-out statement would have defined, which note says so; `names` are all that
+    the submission defines itself.
     """
 
     module: types.ModuleType
     path: str
     notes: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
 
     def functions(self) -> dict[str, tuple[int, int]]:
         """Public callables that the submission itself makes, with the number of required and of all parameters."""
-        names = [name for name, value in vars(self.module).items() if self._is_own(name, value)]
-        return {name: parameter_counts(getattr(self.module, name)) for name in names}
+        values = {name: vars(self.module).get(name) for name in self.names if not name.startswith("_")}
+        return {name: parameter_counts(value) for name, value in values.items() if _is_function(value)}
 
-    def _is_own(self, name: str, value: Any) -> bool:
-        if name.startswith("_") or not callable(value) or isinstance(value, type):
-            return False
-        return getattr(value, "__module__", MODULE) in (MODULE, None) and not hasattr(value, "arg_names")
+    def explain(self, found: Refusal) -> Refusal:
+        """Adds, to an error about a name that is not defined, that the statement which defines it was left out."""
+        match = re.search(r"NameError: (?:global )?(?:name )?'?(\w+)'? is not defined", found.message)
+        note = self.missing.get(match[1]) if match else None
+        return replace(found, message=f"{found.message}\n{note}") if note else found
 
 
 def load(text: str, directory: Path) -> Loaded:
@@ -59,7 +67,7 @@ def load(text: str, directory: Path) -> Loaded:
     module = types.ModuleType(MODULE)
     module.__file__ = path
     sys.modules[MODULE] = module
-    loaded = Loaded(module, path)
+    loaded = Loaded(module, path, names=[name for statement in tree.body for name in _defined(statement)])
     flags = _future_flags(tree)
     for statement in tree.body:
         _run(statement, loaded, flags)
@@ -99,13 +107,18 @@ def _future_flags(tree: ast.Module) -> int:
 def _run(statement: ast.stmt, loaded: Loaded, flags: int) -> None:
     try:
         code = compile(ast.Module([statement], []), loaded.path, "exec", flags=flags, dont_inherit=True)
-        exec(code, vars(loaded.module))
+        exec(code, vars(loaded.module))  # noqa: S102  (this process is for nothing else)
     except TimeUp as error:
         raise refusal(error, loaded.path, "while the file was loaded") from None
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        if isinstance(statement, NEEDED):
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (a submission may raise anything)
+        if isinstance(statement, NEEDED) and not _can_do_without(error, loaded):
             raise _load_error(statement, error, loaded) from None
         _leave_out(statement, error, loaded)
+
+
+def _can_do_without(error: BaseException, loaded: Loaded) -> bool:
+    """A package that is not installed here (for plots and tables, mostly), or a definition that needs one."""
+    return isinstance(error, ModuleNotFoundError) or (isinstance(error, NameError) and error.name in loaded.missing)
 
 
 def _load_error(statement: ast.stmt, error: BaseException, loaded: Loaded) -> Refusal:
@@ -115,11 +128,31 @@ def _load_error(statement: ast.stmt, error: BaseException, loaded: Loaded) -> Re
 
 def _leave_out(statement: ast.stmt, error: BaseException, loaded: Loaded) -> None:
     line = line_of(error, loaded.path) or statement.lineno
-    reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+    reason = error.short if isinstance(error, ReadsValues) else f"{type(error).__name__}: {error}".partition("\n")[0]
     note = f"line {statement.lineno} was left out ({reason})"
     if line != statement.lineno:
         note = f"line {statement.lineno} was left out (at line {line}, {reason})"
     loaded.notes.append(note)
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            loaded.missing[node.id] = note
+    loaded.missing.update(dict.fromkeys(_defined(statement), note))
+
+
+def _defined(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement defines, those inside its branches included, but not what is local to a function."""
+    for node in _without_bodies(statement):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+
+
+def _without_bodies(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    if not isinstance(node, (*SCOPES, ast.Lambda)):
+        for child in ast.iter_child_nodes(node):
+            yield from _without_bodies(child)
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, (type, types.ModuleType, KernelInterface))

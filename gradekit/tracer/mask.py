@@ -56,9 +56,9 @@ class CudaMask(TorchFunctionMode):
         super().__init__()
         self.recorder = recorder
         self.handlers: dict[Any, Handler] = {
-            torch.Tensor.device.__get__: _device,  # type: ignore[attr-defined]
-            torch.Tensor.is_cuda.__get__: lambda tensor: tensor.is_meta,  # type: ignore[attr-defined]
-            torch.Tensor.is_meta.__get__: lambda tensor: False,  # type: ignore[attr-defined]
+            torch.Tensor.device.__get__: _device,
+            torch.Tensor.is_cuda.__get__: lambda tensor: tensor.is_meta,
+            torch.Tensor.is_meta.__get__: lambda tensor: False,
             torch.Tensor.get_device: lambda tensor: 0 if tensor.is_meta else -1,
             torch.Tensor.data_ptr: lambda tensor: recorder.address(tensor) if tensor.is_meta else tensor.data_ptr(),
             torch.Tensor.cuda: _cuda,

@@ -7,7 +7,7 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 LIMIT = 1 << 16
 
@@ -36,13 +36,13 @@ class Output(io.TextIOBase):
         text, self._parts, self._room = "".join(self._parts), [], LIMIT
         return text
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> Self:
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(contextlib.redirect_stdout(self))
         self._stack.enter_context(contextlib.redirect_stderr(self))
         return self
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._stack is not None:
             self._stack.close()
 

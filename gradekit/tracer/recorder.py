@@ -83,7 +83,7 @@ class Recorder:
                 dtype_name(tensor.dtype),
                 tuple(tensor.shape),
                 tuple(tensor.stride()),
-                tensor.storage_offset(),
+                int(tensor.storage_offset()),
             )
 
     def address(self, tensor: torch.Tensor) -> int:
@@ -91,7 +91,7 @@ class Recorder:
         with torch._C.DisableTorchFunction():
             if tensor.numel() == 0:
                 return 0
-            return self.storage(tensor).address + tensor.storage_offset() * tensor.element_size()
+            return self.storage(tensor).address + int(tensor.storage_offset()) * tensor.element_size()
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
@@ -116,6 +116,13 @@ class Recorder:
             yield self.steps
         finally:
             self.steps = outer
+
+    def settle(self) -> None:
+        """From now on, every choice that was recorded takes its first option."""
+        settled: list[Step] = []
+        for step in self.steps:
+            settled.extend(step.options[0] if isinstance(step, Choice) else [step])
+        self.steps[:] = settled
 
     # --- one call ---------------------------------------------------------------------------------------------------
 

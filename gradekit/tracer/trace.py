@@ -11,11 +11,12 @@ import torch
 
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.tracer.aten import Steps
+from gradekit.tracer.autotune import Tuning
 from gradekit.tracer.errors import Refusal, refusal
 from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.loading import Loaded
 from gradekit.tracer.mask import CudaMask
-from gradekit.tracer.recorder import Recorder
+from gradekit.tracer.recorder import Recorder, dtype_name
 
 
 class Tracer:
@@ -25,8 +26,9 @@ class Tracer:
         self.recorder = Recorder(path)
         self.compiler = Compiler(self.recorder)
         self.compiler.install()
-        self.steps = Steps(self.recorder)
+        Tuning(self.recorder, self.compiler).install()
         self.mask = CudaMask(self.recorder)
+        self.steps = Steps(self.recorder, self.mask)
 
     def call(self, loaded: Loaded, entry: str, args: Sequence[Argument]) -> Program:
         """The program of `entry(*args)`.
@@ -40,10 +42,45 @@ class Tracer:
             with self.mask, self.steps:
                 result = function(*values)
             return self._program(inputs, result)
-        except BaseException as error:
-            raise refusal(error, loaded.path, f"in {entry}") from None
+        except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
+            raise loaded.explain(refusal(error, loaded.path, f"in {entry}")) from None
         finally:
             self.recorder.finish()
+
+    def gradient(
+        self, loaded: Loaded, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None
+    ) -> Program:
+        """The program of `entry(*args)` and its backward pass.
+
+        Its last input is the gradient of the result, laid out as `upstream` says (contiguous where it is None); its
+        results are the gradients of the arguments at the positions `wanted`, None where there is none.
+
+        Raises:
+            Refusal: as `call` does; or the result does not depend on a wanted argument differentiably.
+        """
+        function = find_entry(loaded, entry, len(args))
+        inputs, values = self._begin(args)
+        leaves = [values[position].requires_grad_() for position in wanted]
+        try:
+            with self.mask, self.steps:
+                result = _differentiable(function(*values), entry)
+            inputs.append(self._upstream(result, upstream, args))
+            with self.mask, self.steps:
+                gradients = torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
+            return self._program(inputs, gradients)
+        except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
+            raise loaded.explain(refusal(error, loaded.path, f"in the backward pass of {entry}")) from None
+        finally:
+            self.recorder.finish()
+
+    def _upstream(self, result: torch.Tensor, upstream: View | None, args: Sequence[Argument]) -> torch.Tensor:
+        if upstream is None:
+            number = 1 + max(arg.storage for arg in args if isinstance(arg, View))
+            shape = tuple(result.shape)
+            upstream = View(number, dtype_name(result.dtype), shape, contiguous(shape))
+        (tensor,) = make_arguments([upstream])
+        self.recorder.input(tensor, upstream.storage)
+        return tensor
 
     def _begin(self, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
         self.recorder.begin()
@@ -70,6 +107,35 @@ class Tracer:
             parts = [self._results(item) for item in result]
             return "tuple", [found[0] if found else Scalar(None) for _, found in parts]
         return type(result).__name__, []
+
+
+def _differentiable(result: Any, entry: str) -> torch.Tensor:
+    """The tensor to differentiate: the result, or the first of several.
+
+    Raises:
+        Refusal: nothing leads from it back to the inputs.
+    """
+    first = next((item for item in result if isinstance(item, torch.Tensor)), None) if _is_several(result) else result
+    if isinstance(first, torch.Tensor) and first.requires_grad:
+        return first
+    raise Refusal(
+        "exception",
+        f"`{entry}` is not differentiable: its result has no grad_fn. Launch the kernels in the `forward` of a "
+        "torch.autograd.Function, write its `backward`, and return what its `apply` gives.",
+    )
+
+
+def _is_several(result: Any) -> bool:
+    return isinstance(result, (tuple, list))
+
+
+def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor of that shape."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 def find_entry(loaded: Loaded, entry: str, count: int) -> Any:

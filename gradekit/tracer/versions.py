@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import inspect
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch._compile
 import triton
+from torch._library.custom_ops import OPDEFS
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource, make_backend
@@ -55,6 +57,15 @@ def definition_line(function: JITFunction) -> int:
     return function.starting_line_number
 
 
+def custom_operator(operator: Any) -> Callable[..., Any] | None:
+    """The Python code of an operator that was made with torch.library.custom_op or triton_op; None for torch's own."""
+    definition = OPDEFS.get(operator._schema.name)
+    if definition is None:
+        return None
+    functions = definition._backend_fns
+    return functions.get("cuda") or functions.get(None) or definition._init_fn
+
+
 def jit_functions() -> list[JITFunction]:
     """Every jit function that exists now."""
     return [thing for thing in gc.get_objects() if isinstance(thing, JITFunction)]
@@ -69,7 +80,7 @@ def keep_dynamo_out() -> None:
             helper = dict(zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)).get("fn")
             if helper is not None:
                 helper.cell_contents.__dynamo_disable = helper.cell_contents  # where torch keeps the uncompiled one
-    torch._disable_dynamo = _as_it_is  # what is wrapped from now on, by torch.library.custom_op
+    torch._disable_dynamo = _as_it_is  # type: ignore[assignment]  # what is wrapped from now on, by torch.library.custom_op
 
 
 def _as_it_is(function: Any = None, recursive: bool = True) -> Any:

@@ -44,7 +44,9 @@ class Broken:
     @property
     def text(self) -> str:
         """The whole submission."""
-        head = HEAD.replace("\n\n@triton.jit\n", f"\n\n{dedent(self.before)}\n\n@triton.jit\n", 1) if self.before else HEAD
+        head = (
+            HEAD.replace("\n\n@triton.jit\n", f"\n\n{dedent(self.before)}\n\n@triton.jit\n", 1) if self.before else HEAD
+        )
         return head + indent(dedent(self.body).strip("\n"), "    ") + "\n" + TAIL.format(launch=self.launch)
 
     @property

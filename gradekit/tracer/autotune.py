@@ -1,0 +1,117 @@
+"""An autotuned launch becomes a Choice: every configuration is recorded, none is timed.
+
+On a GPU, Triton launches every configuration a few times on the first call, then keeps the fastest; later calls launch
+that one alone. Each option of the Choice is such a later call. Where launching more than once can change the result
+(the kernel adds to memory, or hooks prepare it), the first call is an option too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.autotuner import Autotuner, Config
+from triton.runtime.errors import OutOfResources, PTXASError
+
+from gradekit.program import Choice, Launch, Step
+from gradekit.tracer.kernels import Compiler
+from gradekit.tracer.recorder import Recorder
+
+SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
+"""A configuration that fails so is left out by Triton too, as long as another works."""
+
+FIRST_CALL = "the first call, in which every configuration runs before the last"
+
+
+class Tuning:
+    """Stands in for the autotuner's `run` and `best_config`."""
+
+    def __init__(self, recorder: Recorder, compiler: Compiler) -> None:
+        self.recorder = recorder
+        self.compiler = compiler
+
+    def install(self) -> None:
+        """Makes every autotuner use it."""
+        Autotuner.run = lambda tuner, *args, **kwargs: self.run(tuner, args, kwargs)
+        Autotuner.best_config = property(self.best_config, lambda tuner, config: vars(tuner).update(_best=config))
+
+    def run(self, tuner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Records the launch in every configuration that Triton would try; gives the first one's kernel."""
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+        configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
+        _refuse_conflicts(configs, kwargs)
+        working, options, kernels = self._options(tuner, configs, args, kwargs)
+        tuner.best_config = working[0]
+        if len(options) == 1:
+            for step in options[0]:
+                self.recorder.add(step)
+        else:
+            labels = [_label(config) for config in working]
+            if self._accumulates(tuner, options):
+                labels.append(FIRST_CALL)
+                options.append(self._first_call(tuner, working, args, kwargs))
+            self.recorder.add(Choice(tuple(options), tuple(labels), self.recorder.source()))
+        tuner.nargs = None
+        return kernels[0]
+
+    def best_config(self, tuner: Any) -> Config:
+        """The configuration of the first option. A submission that asks which one is best builds on the answer, so
+        the others are dropped from what was recorded."""
+        self.recorder.settle()
+        return vars(tuner).get("_best")
+
+    def _options(self, tuner: Any, configs: Sequence[Config], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        working, options, kernels, failure = [], [], [], None
+        for config in configs:
+            try:
+                with self.recorder.branch() as steps:
+                    kernels.append(_launch(tuner, config, args, kwargs))
+            except SKIPPED as error:
+                failure = error
+                continue
+            working.append(config)
+            options.append(tuple(steps))
+        if failure is not None and not working:
+            raise failure
+        return working, options, kernels
+
+    def _accumulates(self, tuner: Any, options: Sequence[Sequence[Step]]) -> bool:
+        if tuner.reset_to_zero or tuner.restore_value or tuner.user_defined_pre_hook:
+            return True
+        launches = [step for steps in options for step in steps if isinstance(step, Launch)]
+        return any("tt.atomic" in self.compiler.kernels[launch.kernel].ttir for launch in launches)
+
+    def _first_call(self, tuner: Any, configs: Sequence[Config], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        with self.recorder.branch() as steps:
+            for config in configs:
+                named = {**tuner.nargs, **kwargs, **config.all_kwargs()}
+                if config.pre_hook:
+                    config.pre_hook(named)
+                tuner.pre_hook(named)
+                tuner.fn.run(*args, **kwargs, **config.all_kwargs())
+                tuner.post_hook(named, exception=None)
+            tuner.pre_hook({**tuner.nargs, **kwargs, **configs[0].all_kwargs()}, reset_only=True)
+            _launch(tuner, configs[0], args, kwargs)
+        return tuple(steps)
+
+
+def _launch(tuner: Any, config: Config, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if config.pre_hook is not None:
+        config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
+    return tuner.fn.run(*args, **kwargs, **config.all_kwargs())
+
+
+def _refuse_conflicts(configs: Sequence[Config], kwargs: dict[str, Any]) -> None:
+    for config in configs if len(configs) > 1 else ():
+        conflicts = kwargs.keys() & config.kwargs.keys()
+        if conflicts:
+            raise ValueError(
+                f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}."
+                " Make sure that you don't re-define auto-tuned symbols."
+            )
+
+
+def _label(config: Config) -> str:
+    """The configuration as its author wrote it: "BLOCK=128, num_warps=4, num_stages=3"."""
+    return ", ".join(f"{name}={value}" for name, value in config.all_kwargs().items())
