@@ -20,6 +20,16 @@ def exchange(old: Tensor, value: Tensor) -> Tensor:
     return value
 
 
+def keep(old: Tensor, value: Tensor) -> Tensor:
+    """An atomic load: writes nothing."""
+    return old
+
+
+def overwrite(old: Tensor, value: Tensor) -> Tensor:
+    """An atomic store: nobody sees the old value."""
+    return value
+
+
 def compare_and_swap(old: Tensor, expected: Tensor, value: Tensor) -> Tensor:
     """Bit for bit equal to `expected` becomes `value`."""
     return torch.where(old == expected, value, old)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gradekit.engine.atomics import Update, update
+from gradekit.engine.atomics import Update, keep, overwrite, update
 from gradekit.engine.fast import Traffic
 from gradekit.engine.memory import GUARD, Storage
 from gradekit.engine.values import Affine, Conjunction, Pointer, Value, dense, materialize
@@ -183,7 +183,7 @@ class CheckedMemory:
             good = self._in_bounds(Cause.OUT_OF_BOUNDS_STORE, storage, lanes, dtype.itemsize, site)
             if storage is None:
                 continue
-            self._examine_atomic(storage, good, dtype.itemsize, site)
+            self._examine_atomic(storage, good, change, dtype.itemsize, site)
             own(storage)
             active = torch.ones(good.index.numel(), dtype=torch.bool)
             values = tuple(flat[good.where] for flat in flats)
@@ -192,10 +192,11 @@ class CheckedMemory:
         self.synchronized[site.programs] = True
         return result.view(list(shape))
 
-    def _examine_atomic(self, storage: Storage, lanes: Lanes, itemsize: int, site: Site) -> None:
+    def _examine_atomic(self, storage: Storage, lanes: Lanes, change: Update, itemsize: int, site: Site) -> None:
         if storage.is_input:
-            self._report(Cause.INPUT_MODIFIED, storage, lanes, itemsize, site)
-        elif storage.written is not None:
+            if change is not keep:
+                self._report(Cause.INPUT_MODIFIED, storage, lanes, itemsize, site)
+        elif storage.written is not None and change is not overwrite:
             self._report(Cause.UNINITIALIZED_READ, storage, self._unwritten(storage, lanes, itemsize), itemsize, site)
 
     # --- lanes ---------------------------------------------------------------------------------------------------

@@ -58,6 +58,8 @@ def run_region(frame: Frame, region: Region, arguments: Sequence[Any] = ()) -> V
     """Evaluates a region of one block in `frame`; the values that it yields."""
     if len(region.blocks) != 1:
         return run_blocks(frame, region, arguments)
+    if not region.blocks[0].ops:  # a yield of nothing is left out of the text
+        return []
     return run_block(frame, region.blocks[0], arguments)[1]
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gradekit.engine.casts import float_to_signed
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
 from gradekit.engine.integers import multiply_high_unsigned, tensor
+from gradekit.engine.libdevice_integers import INTEGER_FUNCTIONS
 from gradekit.engine.registry import evaluates
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ def _round_half_away(x: Tensor) -> Tensor:
     return torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x))
 
 
-def _integer(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    return lambda x: float_to_signed(function(x), 32)
-
-
-FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+FUNCTIONS: dict[str, Callable[..., Tensor]] = INTEGER_FUNCTIONS | {
     "abs": torch.abs, "fabs": torch.abs, "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1,
     "exp10": lambda x: torch.pow(torch.full_like(x, 10.0), x), "fast_exp": torch.exp,
     "fast_exp10": lambda x: torch.pow(torch.full_like(x, 10.0), x),
@@ -56,8 +52,6 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc, "rint": torch.round, "nearbyint": torch.round,
     "round": _round_half_away, "llrint": lambda x: torch.round(x).to(torch.int64),
     "llround": lambda x: _round_half_away(x).to(torch.int64),
-    "float2int_rn": _integer(torch.round), "float2int_rz": _integer(torch.trunc),
-    "float2int_rd": _integer(torch.floor), "float2int_ru": _integer(torch.ceil),
     "fmin": torch.fmin, "fmax": torch.fmax, "min": torch.minimum, "max": torch.maximum,
     "copysign": torch.copysign, "hypot": torch.hypot, "rhypot": lambda x, y: 1 / torch.hypot(x, y),
     "fdim": lambda x, y: torch.clamp(x - y, min=0), "nextafter": torch.nextafter, "ldexp": torch.ldexp,
@@ -72,7 +66,6 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "finite": lambda x: x.isfinite().to(torch.int32), "isfinited": lambda x: x.isfinite().to(torch.int32),
     "finitef": lambda x: x.isfinite().to(torch.int32), "signbit": lambda x: x.signbit().to(torch.int32),
     "signbitd": lambda x: x.signbit().to(torch.int32),
-    "popc": lambda x: sum(((x >> k) & 1 for k in range(8 * x.dtype.itemsize)), torch.zeros_like(x)).to(torch.int32),
     "mulhi": lambda a, b: ((a.to(torch.int64) * b.to(torch.int64)) >> 32).to(torch.int32),
     "umulhi": lambda a, b: tensor(multiply_high_unsigned(a, b, 32, a.shape), 32, a.shape),
     "int2float_rn": lambda x: x.to(torch.float32), "ll2float_rn": lambda x: x.to(torch.float32),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.atomics import UPDATES, compare_and_swap
+from gradekit.engine.atomics import UPDATES, compare_and_swap, keep, overwrite
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
 from gradekit.engine.ops_tile import move, pointee_size
 from gradekit.engine.registry import evaluates
@@ -94,7 +94,35 @@ def evaluate_atomic_cas(frame: Frame, op: Op) -> Value:
     return _atomic(frame, op, compare_and_swap, operands, None, type)
 
 
-def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Value:
+@evaluates("tt.atomic_load")
+def evaluate_atomic_load(frame: Frame, op: Op) -> Value:
+    mask = frame.operand(op, 1) if len(op.operands) > 1 else None
+    return _atomic_load(frame, op, mask, op.result_types[0])
+
+
+def _atomic_load(frame: Frame, op: Op, mask: Value | None, type: Type) -> Tensor:
+    nothing = torch.zeros([1] * (1 + len(type.shape)), dtype=torch.int64).to(memory_dtype(type))
+    return _atomic(frame, op, keep, (nothing,), mask, type)
+
+
+@evaluates("tt.atomic_store")
+def evaluate_atomic_store(frame: Frame, op: Op) -> None:
+    type = op.operand_types[1]
+    mask = frame.operand(op, 2) if len(op.operands) > 2 else None
+    _atomic(frame, op, overwrite, (to_memory(frame, frame.operand(op, 1), type),), mask, type)
+
+
+@evaluates("tt.atomic_poll")
+def evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
+    """Programs run together here, so a value that is not there yet will not come while one waits for it."""
+    type = op.operand_types[1]
+    found = _atomic_load(frame, op, None, type) == to_memory(frame, frame.operand(op, 1), type)
+    if len(op.operands) < 3 and not bool(found.all()):
+        raise Unsupported("tt.atomic_poll that has to wait", frame.machine.line(op))
+    return found
+
+
+def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Tensor:
     shape, site = frame.shape(type), frame.site(op)
     return frame.machine.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, site)
 
@@ -286,6 +314,6 @@ def evaluate_assert(frame: Frame, op: Op) -> None:
         frame.report(Cause.DEVICE_ASSERT, op, failed, str(op.attributes.get("message", "")))
 
 
-@evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier")
-def evaluate_barrier(frame: Frame, op: Op) -> None:
-    """Operations of a program already happen in order."""
+@evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "llvm.intr.assume")
+def evaluate_nothing(frame: Frame, op: Op) -> None:
+    """Operations of a program already happen in order, and nothing is made of what the compiler may assume."""

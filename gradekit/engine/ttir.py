@@ -13,7 +13,7 @@ that the text gives them, and under these where the text gives none:
     arith.constant           value: a number (scalar or splat) or a flat row-major list
     arith.cmpi, arith.cmpf   predicate
     tt.get_program_id, tt.get_num_programs                 axis: 0, 1 or 2
-    tt.atomic_rmw            kind, sem, scope              tt.atomic_cas                  sem, scope
+    tt.atomic_rmw            kind, sem, scope              tt.atomic_cas, _load, _store, _poll     sem, scope
     tt.descriptor_reduce     kind                          tt.call                        callee
     tt.print                 prefix                        tt.assert, cf.assert           message
     tt.elementwise_inline_asm                              asm_string
@@ -21,6 +21,9 @@ that the text gives them, and under these where the text gives none:
                              a, b, c, then the scales that there are
     arith.*                  fastmath, overflow (raw text), exact, nneg (True)
     scf.for                  unsigned (True) where it counts so
+
+Operands stand in the order of Triton's definitions, which the text departs from twice: tt.dot_scaled above, and
+tt.descriptor_store and tt.descriptor_reduce, which have (descriptor, source, *indices).
 
 A word of its own in the text (allow_reorder, efficient_layout) is an attribute with the value True. `padding` is 1 for
 zero and 2 for NaN.
@@ -646,6 +649,18 @@ def _scaled(clause: _Clause) -> None:
     clause.operands = plain + [operands[number] for number in scales]
 
 
+def _source_second(clause: _Clause) -> None:
+    """`%descriptor[%indices], %source`: the source stands before the indices in Triton's own order of operands."""
+    if len(clause.operands) < 2:
+        raise Unexpected(clause.at, "a descriptor and a source")
+    clause.operands.insert(1, clause.operands.pop())
+
+
+def _reduced_into(clause: _Clause) -> None:
+    _named_words("kind")(clause)
+    _source_second(clause)
+
+
 _NORMALIZE: dict[str, Callable[[_Clause], None]] = {
     "arith.cmpi": _named_words("predicate"),
     "arith.cmpf": _named_words("predicate"),
@@ -653,8 +668,13 @@ _NORMALIZE: dict[str, Callable[[_Clause], None]] = {
     "tt.get_num_programs": _axis,
     "tt.atomic_rmw": _named_words("kind", "sem", "scope"),
     "tt.atomic_cas": _named_words("sem", "scope"),
-    "tt.descriptor_reduce": _named_words("kind"),
-    "tt.experimental_descriptor_reduce": _named_words("kind"),
+    "tt.atomic_load": _named_words("sem", "scope"),
+    "tt.atomic_store": _named_words("sem", "scope"),
+    "tt.atomic_poll": _named_words("sem", "scope"),
+    "tt.descriptor_store": _source_second,
+    "tt.experimental_descriptor_store": _source_second,
+    "tt.descriptor_reduce": _reduced_into,
+    "tt.experimental_descriptor_reduce": _reduced_into,
     "tt.print": _named_words("prefix"),
     "tt.assert": _named_words("message"),
     "tt.call": _named_words("callee"),

@@ -158,8 +158,8 @@ def test_an_operation_has_its_operands_types_and_attributes(text, operands, resu
     ("text", "operands", "attributes"),
     [
         ("tt.store %q, %t, %m cacheModifier = wt : tensor<16x!tt.ptr<f32>>", "q t m", {"cacheModifier": "wt"}),
-        ("tt.descriptor_store %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d i i u", {}),
-        ("tt.descriptor_reduce add, %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d i i u", {"kind": "add"}),
+        ("tt.descriptor_store %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d u i i", {}),
+        ("tt.descriptor_reduce add, %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d u i i", {"kind": "add"}),
         ('tt.print " x: " {hex = false, isSigned = array<i32: 1, 0>} : %i, %t : i32, tensor<16xf32>', "i t", {"prefix": " x: ", "hex": False, "isSigned": [1, 0]}),
         ('tt.print "none" {hex = true, isSigned = array<i32>}', "", {"prefix": "none", "hex": True, "isSigned": []}),
         ('tt.assert %m, "all of \\22m\\22" : tensor<16xi1>', "m", {"message": 'all of "m"'}),
