@@ -67,7 +67,7 @@ def read(data: str, *, entry: str | None = None) -> Notebook:
     statements = [statement for cell in cells for statement in _statements(cell)]
     kept = _kept(statements, entry)
     if not any(_defines_function(statement.node) for statement in kept):
-        raise NotebookError(f"none of its {len(cells)} code cells defines a function")
+        raise NotebookError("no code cell in it defines a function")
     return Notebook(_assemble(cells, kept), tuple(cells), tuple(_notes(cells, statements, kept)))
 
 

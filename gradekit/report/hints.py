@@ -11,7 +11,7 @@ HINTS = {
     "race": "programs of one launch run in any order: split the work into two launches, or use an atomic",
     "input-modified": "write to a new tensor (torch.empty_like), not to the one that was passed in",
     "misaligned-access": "do not promise an alignment (tl.multiple_of) that the pointers do not have",
-    "budget-exceeded": "look for a loop whose end is never reached, or a grid that is far too large",
+    "budget-exceeded": "look for a loop that never ends, or for a grid or a tensor that is far too large",
     "too-many-bytes": "keep values on chip: load each element once, and store only the result",
     "too-many-launches": "do the steps in one kernel, so that intermediate values never leave the chip",
     "too-much-memory": "allocate the result alone, and keep intermediate values inside the kernel",

@@ -117,13 +117,15 @@ def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _grouped(checks: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """The checks, with those parametrizations of one test that passed side by side as one."""
-    for (_, outcome), group in itertools.groupby(checks, key=lambda c: (c["id"].partition("[")[0], c["outcome"])):
-        members = list(group)
-        yield from [_together(members)] if outcome == "passed" and len(members) > 1 else members
+    """The checks, with those parametrizations of one test that ended alike, side by side, as one."""
+    for _, group in itertools.groupby(checks, key=lambda c: (c["id"].partition("[")[0], c["outcome"], _blame(c))):
+        yield _together(list(group))
 
 
 def _together(members: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """One line for all `members`, with the story of the first."""
+    if len(members) == 1:
+        return members[0]
     cases = [check["id"].partition("[")[2].removesuffix("]") for check in members]
     title = members[0]["title"].removesuffix(f"[{cases[0]}]").strip()
     points = {name: sum(check[name] for check in members) for name in ("earned", "possible")}
@@ -156,18 +158,19 @@ def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any], look: Loo
         lines += _hint(check, look, _INDENT)
     if counterexample.get("replay"):
         lines.append(_labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
-    seen.update({_advice(check), _blame(check)} - {None})
+    seen.update({_advice(check), _blame(check)})
     return [*lines, ""] if check["outcome"] == "failed" else lines
 
 
-def _blame(check: Mapping[str, Any]) -> tuple[str, int] | None:
-    """What the student has to mend: two checks of one blame fail for one mistake."""
-    return (check["cause"], check["source"]["line"]) if check["cause"] and check["source"] else None
+def _blame(check: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the student has to mend: two checks of one blame did not pass for one reason."""
+    where = check["source"]["line"] if check["cause"] and check["source"] else check["message"]
+    return (check["outcome"], check["cause"], where)
 
 
 def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
-    where = _where(submission, check["source"]["line"])
-    return [" " * _INDENT + look.paint(f"{where} again, as above", dim=True)]
+    where = f"{_where(submission, check['source']['line'])} again, as above" if check["source"] else "as above"
+    return [" " * _INDENT + look.paint(where, dim=True)]
 
 
 def _story(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:

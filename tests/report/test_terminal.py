@@ -108,6 +108,22 @@ def test_parametrizations_that_passed_share_a_line() -> None:
     assert "3 checks passed" in text
 
 
+def test_parametrizations_that_failed_for_one_reason_share_a_line_too() -> None:
+    cases = [replace(FAILED, id=f"test_rows[{n}]", title=f"Wide rows [{n}]", possible=5) for n in (1, 2)]
+    other = replace(cases[0], id="test_rows[3]", title="Wide rows [3]", source=SourceLine(20, "y"))
+    text = render(record(*cases, other))
+    assert "  ✗ Wide rows [1, 2]                                                      0 / 10\n" in text
+    assert "  ✗ Wide rows [3]                                                          0 / 5\n" in text
+    assert text.count("replay") == 2
+
+
+def test_a_reason_without_a_line_is_told_once_too() -> None:
+    first = replace(FAILED, source=None)
+    text = render(record(first, replace(first, id="test_other", title="Another one")))
+    assert text.count("1 of 33 elements is wrong") == 1
+    assert "      as above\n" in text
+
+
 def test_partial_credit_shows_what_was_earned() -> None:
     text = render(record(replace(FAILED, earned=7.5)))
     assert "7.5 / 30\n" in text
