@@ -26,28 +26,44 @@ def _toward_zero(value: Tensor, rounded: Tensor) -> Tensor:
     return (bits - over.to(bits.dtype)).view(rounded.dtype)
 
 
+def _instruction_width(bits: int) -> int:
+    """The conversion instructions make 16, 32 or 64 bits; a byte is what remains of 16."""
+    return max(bits, 16)
+
+
 def float_to_signed(value: Tensor, bits: int) -> Tensor:
-    """Toward zero, saturating at 32 or 64 bits, NaN to 0 (PTX cvt.rzi); narrower results keep the low bits."""
-    width = 64 if bits == 64 else 32
-    wide = torch.nan_to_num(value.double(), nan=0.0, posinf=float("inf"), neginf=float("-inf")).trunc()
-    limit = 2.0 ** (width - 1)
-    number = wide.clamp(-limit, limit - 1 if width == 32 else 2.0**63 - 1024).to(torch.int64)
-    if width == 64:
+    """Toward zero, saturating at the instruction's width, NaN to 0 (PTX cvt.rzi.s16, .s32, .s64)."""
+    if bits == 1:
+        return value.double().trunc() != 0
+    limit = 2.0 ** (_instruction_width(bits) - 1)
+    wide = _whole(value)
+    number = wide.clamp(-limit, _below(limit)).to(torch.int64)
+    if bits == 64:
         number = torch.where(wide >= limit, torch.iinfo(torch.int64).max, number)
-    return number.to(INTEGER[max(bits, 8)]) if bits > 1 else number.to(torch.bool)
+    return number.to(INTEGER[bits])
 
 
 def float_to_unsigned(value: Tensor, bits: int) -> Tensor:
-    """Toward zero, saturating at 0 and 2**32 - 1 or 2**64 - 1; narrower results keep the low bits."""
+    """Toward zero, saturating at 0 and at the instruction's width, NaN to 0 (PTX cvt.rzi.u16, .u32, .u64)."""
     if bits == 1:
         return value.double().trunc() != 0
-    wide = torch.nan_to_num(value.double(), nan=0.0, posinf=float("inf"), neginf=0.0).trunc().clamp(min=0.0)
+    limit = 2.0 ** _instruction_width(bits)
+    wide = _whole(value).clamp(min=0.0)
     if bits < 64:
-        return wide.clamp(max=2.0**32 - 1).to(torch.int64).to(INTEGER[bits])
-    high = (wide >= 2.0**63).to(torch.int64)
-    number = (wide - high * 2.0**63).clamp(max=2.0**63 - 1024).to(torch.int64)
-    result = number + high * torch.iinfo(torch.int64).min
-    return torch.where(wide >= 2.0**64, -1, result)
+        return wide.clamp(max=limit - 1).to(torch.int64).to(INTEGER[bits])
+    upper = (wide >= 2.0**63).to(torch.int64)  # int64 holds the lower half; the upper half is negative there
+    number = (wide - upper * 2.0**63).clamp(max=_below(2.0**63)).to(torch.int64)
+    return torch.where(wide >= limit, -1, number + upper * torch.iinfo(torch.int64).min)
+
+
+def _whole(value: Tensor) -> Tensor:
+    """The integer part as float64; NaN is 0, infinities stay."""
+    return torch.nan_to_num(value.double(), nan=0.0, posinf=float("inf"), neginf=float("-inf")).trunc()
+
+
+def _below(limit: float) -> float:
+    """The largest float64 integer under a power of two."""
+    return limit - 1 if limit < 2.0**53 else limit - limit / 2.0**53
 
 
 def round_to_tf32(value: Tensor) -> Tensor:

@@ -106,7 +106,7 @@ class CheckedMemory:
     ) -> Tensor:
         """The elements at `pointer` over `shape` (count, *tile); lanes outside `mask` give `other`, bad ones poison."""
         poison = torch.full([dtype.itemsize], 0xFF, dtype=torch.uint8).view(dtype)
-        base = poison.view([1] * len(shape)) if other is None else dense(other, dtype, shape)
+        base = dense(0 if other is None else other, dtype, shape)
         result = base.expand(list(shape)).clone().reshape(-1)
         for storage, lanes in self._by_storage(pointer, mask, shape, dtype.itemsize):
             self.traffic.loaded += lanes.index.numel() * dtype.itemsize

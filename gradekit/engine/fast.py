@@ -306,10 +306,8 @@ def _pad(part: Tensor, region: Region, other: Tensor, shape: Shape) -> Tensor:
 
 
 def _other(other: Value | None, dtype: torch.dtype, shape: Shape) -> Tensor:
-    """What masked lanes give: the kernel's `other`, or poison, for Triton leaves them undefined."""
-    if other is not None:
-        return dense(other, dtype, shape)
-    return torch.full([dtype.itemsize], 0xFF, dtype=torch.uint8).view(dtype).view([1] * len(shape))
+    """What masked lanes give: the kernel's `other`, or zero as on NVIDIA's cards, where Triton leaves it undefined."""
+    return dense(0 if other is None else other, dtype, shape)
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------

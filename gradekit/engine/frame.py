@@ -112,7 +112,6 @@ class Machine:
     path: str
     prints: list[str] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
-    undefined_lines: set[int] = field(default_factory=set)
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""

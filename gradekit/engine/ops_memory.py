@@ -37,8 +37,6 @@ def evaluate_load(frame: Frame, op: Op) -> Value:
         return load_block(frame, op, pointer, op.attributes.get("boundaryCheck", ()), op.attributes.get("padding"))
     mask = frame.operand(op, 1) if len(op.operands) > 1 else None
     other = frame.operand(op, 2) if len(op.operands) > 2 else None
-    if mask is not None and other is None:
-        frame.machine.undefined_lines.add(frame.machine.line(op) or 0)
     if isinstance(other, Pointer):
         other = absolute(other).offset
     return from_memory(frame, op, pointer, mask, other, type)

@@ -64,16 +64,12 @@ class Counters:
 
 @dataclass
 class Run:
-    """What came of it: `results` in the order of Program.results, and what was seen on the way.
-
-    `undefined_loads` are lines that load with a mask and without `other`: their masked lanes have no defined value.
-    """
+    """What came of it: `results` in the order of Program.results, and what was seen on the way."""
 
     results: list[Tensor | int | float | bool | str | None]
     findings: list[Finding]
     counters: Counters
     prints: list[str] = field(default_factory=list)
-    undefined_loads: tuple[int, ...] = ()
 
 
 def run(
@@ -124,7 +120,6 @@ class _Runner:
         self.memory, self.traffic, self.counters = Memory(), Traffic(), Counters()
         self.incidents: list[Incident] = []
         self.prints: list[str] = []
-        self.undefined: set[int] = set()
         self.grids: list[tuple[int, int, int]] = []
         self.namer = Namer(program, names)
         meter.flops = 0
@@ -139,7 +134,7 @@ class _Runner:
         counters = self.counters
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
-        return Run(results, findings, counters, self.prints, tuple(sorted(self.undefined)))
+        return Run(results, findings, counters, self.prints)
 
     def _place(self, inputs: Sequence[Tensor]) -> None:
         for id, tensors in _by_storage(self.program.inputs, inputs).items():
@@ -214,7 +209,7 @@ class _Runner:
         )
         machine = Machine(
             module, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
-            self.prints, self.incidents, self.undefined,
+            self.prints, self.incidents,
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self.memory)
         for first, count in chunks(step.grid, programs_at_once(kernel.ttir)):
