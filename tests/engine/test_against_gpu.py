@@ -4,7 +4,7 @@ import pytest
 import torch
 import triton
 from corpus import CASES
-from corpus.compile import program, ttir
+from corpus.compile import program
 
 from gradekit.engine.run import run
 
@@ -33,7 +33,7 @@ def test_the_engine_agrees_with_the_card(name):
     case = CASES[name]
     expected = on_gpu(case)
     tensors = [value for value in case.arguments().values() if isinstance(value, torch.Tensor)]
-    for (key, card), actual in zip(expected.items(), run(program(case, ttir(case)), tensors).results, strict=True):
+    for (key, card), actual in zip(expected.items(), run(program(case), tensors).results, strict=True):
         assert (actual.dtype, actual.shape) == (card.dtype, card.shape), key
         if not card.dtype.is_floating_point:
             assert torch.equal(actual, card), (key, actual[actual != card][:4], card[actual != card][:4])

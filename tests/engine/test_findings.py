@@ -5,7 +5,7 @@ import torch
 import triton
 import triton.language as tl
 from corpus.case import Case
-from corpus.compile import ttir
+from corpus.compile import compiled
 
 from gradekit.engine.run import Budget, ForbiddenOp, OverBudget, Unsupported, run
 from gradekit.findings import Cause
@@ -28,7 +28,7 @@ def program(kernel, grid, x=X, outputs=1, before=(), fill=None, dtype="float32",
     names = kernel.arg_names
     template = torch.empty(0, dtype=getattr(torch, dtype))
     values = dict(zip(names, [x, *[template] * outputs, x.numel()], strict=False)) | constants
-    text = ttir(Case(kernel.fn.__name__, kernel, (1,), values, options=options or {}))
+    text = compiled(Case(kernel.fn.__name__, kernel, (1,), values, options=options or {}))
     steps = [Allocate(out.storage, size * template.itemsize) for out in outs]
     steps += [Fill(out, fill) for out in outs if fill is not None]
     width, height, depth = (*grid, 1, 1)[:3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 
-from corpus.case import Case
+from corpus.case import CASES, Case
 from gradekit.program import ITEMSIZE, Allocate, Copy, Kernel, Launch, Program, Scalar, View
 
 TARGET = GPUTarget("cuda", 90, 32)
@@ -27,6 +28,16 @@ _POINTERS = {
 
 def ttir(case: Case, *, simplified: bool = True) -> str:
     """The kernel's TTIR with locations: after Triton's passes, as a submission has it, or as the front end wrote it."""
+    return _ttir(case.name, simplified)
+
+
+@functools.cache
+def _ttir(name: str, simplified: bool) -> str:
+    return compiled(CASES[name], simplified)
+
+
+def compiled(case: Case, simplified: bool = True) -> str:
+    """The TTIR of any case, registered or not; nothing is remembered."""
     arguments = case.arguments()
     constants = {p.name: arguments[p.name] for p in case.parameters if _is_constant(p, arguments[p.name])}
     signature = {name: "constexpr" if name in constants else _type(value) for name, value in arguments.items()}
@@ -42,8 +53,8 @@ def ttir(case: Case, *, simplified: bool = True) -> str:
     return str(backend.make_ttir(module, {}, options, 90) if simplified else module)
 
 
-def program(case: Case, text: str, *, copies: bool) -> Program:
-    """The launch of `case` with the TTIR `text`: every tensor argument is an input and, after the launch, a result.
+def program(case: Case, text: str = "", *, copies: bool = True) -> Program:
+    """The launch of `case`, of the TTIR `text` if given: every tensor argument is an input and, after the launch, a result.
 
     With `copies` the launch works on copies of the inputs, so that the engine has no reason to examine every access;
     without, it writes to its inputs, and every lane is examined.
@@ -60,7 +71,7 @@ def program(case: Case, text: str, *, copies: bool) -> Program:
         steps=(*(_copied(inputs, used) if copies else ()), launch),
         results=tuple(used.values()),
         returned="tuple",
-        kernels={"kernel": Kernel(case.name, text)},
+        kernels={"kernel": Kernel(case.name, text or ttir(case))},
     )
 
 
