@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -79,24 +79,30 @@ class Call:
     observation: Observation | None = None
 
 
-@dataclass(repr=False, eq=False)
 class Subject:
     """A submission that tests can call, by the name of any function that it defines.
 
-    `start` makes a tracer for the submission: it is called at the first use, and again after one has died. `calls` are
-    those made since `forget_calls`.
+    `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
+    `mutate`, the judge sees a trivial wrong result in place of the submission's. `calls` are those made since
+    `forget_calls`.
     """
 
-    submission: Submission
-    assignment: Assignment
-    start: Callable[[], Tracer]
-    mutate: Mutation | None = None
-    calls: list[Call] = field(default_factory=list)
-    _tracer: Tracer | None = None
-    _loaded: Loaded | None = None
-    _programs: dict[str, Program | TraceError] = field(default_factory=dict)
-    _runs: collections.OrderedDict[str, Observation] = field(default_factory=collections.OrderedDict)
-    _strikes: int = 0
+    def __init__(
+        self,
+        submission: Submission,
+        assignment: Assignment,
+        start: Callable[[], Tracer],
+        mutate: Mutation | None = None,
+    ) -> None:
+        self.submission = submission
+        self.assignment = assignment
+        self.mutate = mutate
+        self.calls: list[Call] = []
+        self._start = start
+        self._tracer: Tracer | None = None
+        self._programs: dict[str, Program | TraceError] = {}
+        self._runs: collections.OrderedDict[str, Observation] = collections.OrderedDict()
+        self._deaths: list[TraceError] = []
 
     def __getattr__(self, name: str) -> Callable[..., Observation]:
         if name.startswith("_"):
@@ -134,10 +140,8 @@ class Subject:
             TraceError: executing it failed.
         """
         if self._tracer is None:
-            self._tracer, self._loaded = self.start(), None
-        if self._loaded is None:
-            self._loaded = self._tracer.load()
-        return self._loaded
+            self._tracer = self._start()
+        return self._tracer.load()
 
     def close(self) -> None:
         """End the tracer's process; a later call would start a new one."""
@@ -157,25 +161,17 @@ class Subject:
         return program
 
     def _trace(self, entry: str, arguments: tuple[Argument, ...]) -> Program | TraceError:
+        if len(self._deaths) >= PATIENCE:
+            return self._deaths[-1]
         try:
-            if self._strikes >= PATIENCE:
-                return self._worn_out()
             self.load()
             assert self._tracer is not None
             return self._tracer.trace(entry, arguments)
         except TraceError as error:
-            self._after(error)
+            if error.cause in rules.DEADLY:  # a new process, so that the next call is not blamed for this one
+                self._deaths.append(error)
+                self.close()
             return error
-
-    def _after(self, error: TraceError) -> None:
-        """A process that hung or died is replaced, so that the next call is not blamed for this one."""
-        self._last_error = error
-        if error.cause in rules.DEADLY:
-            self._strikes += 1
-            self.close()
-
-    def _worn_out(self) -> TraceError:
-        return self._last_error
 
     # --- running ---------------------------------------------------------------------------------------------------
 

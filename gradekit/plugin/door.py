@@ -15,9 +15,9 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.findings import Report, Status
 from gradekit.plugin.grading import import_torch
-from gradekit.plugin.record import environment
 from gradekit.sandbox import prepare
 from gradekit.submission import locate
+from gradekit.versions import environment
 
 Progress = Callable[[str, int, int], None]
 """Called with the title of the check that begins, how many are done, and how many there are."""

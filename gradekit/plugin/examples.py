@@ -194,16 +194,20 @@ class Examples:
             self._deadline = time.monotonic() + patience
 
     def _skips(self, example: Example) -> bool:
-        """Whether time is up and `example` is none of those that failed (nor, while it draws, the beginning of one)."""
-        return self._spent() and not any(key[: len(example.key)] == example.key for key in self._failures)
+        """Whether enough has run and `example` is none of those that failed (nor, while it draws, the start of one)."""
+        enough = self._late() or (self._full() and not example.drawn)
+        return enough and not any(key[: len(example.key)] == example.key for key in self._failures)
 
-    def _spent(self) -> bool:
-        """Whether no further example may run: time for shrinking once one has failed, else time and number."""
+    def _late(self) -> bool:
+        """Whether time is up: that for shrinking once an example has failed, that for drawing before."""
         if self._deadline is not None:
             return time.monotonic() > self._deadline
-        over = time.monotonic() - self._started > self.profile.seconds
-        self.stopped_early |= over
-        return over or self.ran > self.profile.at_most
+        late = time.monotonic() - self._started > self.profile.seconds
+        self.stopped_early |= late
+        return late
+
+    def _full(self) -> bool:
+        return self._deadline is None and self.ran >= self.profile.at_most
 
 
 def _raise_again(error: BaseException) -> None:

@@ -23,18 +23,19 @@ from gradekit.plugin.examples import Profile
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
 
 if TYPE_CHECKING:
-    from gradekit.sandbox import Loaded, Tracer
+    from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject import Subject
 
 
-@dataclass(frozen=True)
 class Rejection(Exception):
     """Why no check can say anything: the submission could not be read, executed, or called by the entry's name."""
 
-    cause: Cause
-    message: str
-    source: SourceLine | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, cause: Cause, message: str, source: SourceLine | None = None, detail: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.message = message
+        self.source = source
+        self.detail = detail
 
 
 @dataclass
@@ -117,10 +118,10 @@ class Grading:
 
         return MUTANTS[self.mutant]
 
-    def _rejected(self, error: Any) -> Rejection:
+    def _rejected(self, error: TraceError) -> Rejection:
         assert self.submission is not None
         source = self.submission.line(error.line) if error.line else None
-        return Rejection(error.cause, error.message, source, {"detail": error.detail} if error.detail else {})
+        return Rejection(error.cause, error.message, source, error.detail)
 
 
 def import_torch() -> None:

@@ -6,8 +6,6 @@ student's; what the engine cannot know is pending; an exception that nobody fore
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 import shlex
 import time
 import traceback
@@ -20,6 +18,7 @@ import pytest
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.plugin import marks
 from gradekit.plugin.grading import Grading, Rejection
+from gradekit.versions import environment
 
 if TYPE_CHECKING:
     from gradekit.judge.evidence import Example
@@ -101,19 +100,6 @@ def report_of(grading: Grading) -> Report:
     )
 
 
-def environment() -> dict[str, Any]:
-    """The versions that a result depends on; read from package metadata, for the grader does not import Triton."""
-    names = ("gradekit", "torch", "triton", "hypothesis")
-    return {name: _version(name) for name in names} | {"python": platform.python_version(), "gpu": None}
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
-
-
 def _facts(grading: Grading) -> dict[str, Any]:
     if grading.submission is None:
         return {"path": str(grading.path), "sha256": ""}
@@ -130,12 +116,11 @@ def verdict_of(error: BaseException) -> Verdict:
     from gradekit.sandbox import TraceError
 
     if isinstance(error, Rejection):
-        return Verdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=error.details)
+        return Verdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=_detail(error))
     if isinstance(error, Failure):
         return Verdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
     if isinstance(error, TraceError):
-        details = {"detail": error.detail} if error.detail else {}
-        return Verdict(Outcome.FAILED, error.message, error.cause, error.line, details=details)
+        return Verdict(Outcome.FAILED, error.message, error.cause, error.line, details=_detail(error))
     if isinstance(error, ForbiddenOp):
         message = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
         return Verdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)
@@ -145,6 +130,10 @@ def verdict_of(error: BaseException) -> Verdict:
         message = f"This machine cannot check it: gradekit's engine does not know {error.op}."
         return Verdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
     return _ordinary(error)
+
+
+def _detail(error: Any) -> dict[str, Any]:
+    return {"detail": error.detail} if error.detail else {}
 
 
 def _ordinary(error: BaseException) -> Verdict:

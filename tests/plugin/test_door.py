@@ -1,0 +1,263 @@
+"""`grade`: a whole grading run, with the tracer, the engine and the judge, as one function call."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gradekit import NoSuchCheck, grade
+from gradekit.assignment import Assignment
+from gradekit.findings import Cause, Check, Outcome, Report, Status
+from gradekit.judge.mutants import MUTANTS
+from gradekit.report.record import to_dict, validate
+from gradekit.submission import NoSuchSubmission
+from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
+
+Make = Callable[..., Assignment]
+Write = Callable[[str], Path]
+
+PLAIN = '''
+import pytest
+from gradekit import points
+
+@points(10)
+def test_first(submission):
+    """The first"""
+{first}
+
+@points(5)
+def test_second(submission):
+    """The second"""
+{second}
+'''
+
+
+def plain(first: str = "pass", second: str = "pass") -> str:
+    """A test file with two checks that have these lines as their bodies."""
+    return PLAIN.format(**{k: "\n".join(f"    {line}" for line in v.split("\n")) for k, v in locals().items()})
+
+
+def by_id(report: Report) -> dict[str, Check]:
+    validate(to_dict(report))
+    return {check.id: check for check in report.checks}
+
+
+def test_a_right_submission_earns_everything(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(), submitted(RIGHT), quick=True)
+    assert report.status is Status.GRADED, report
+    assert (report.score.earned, report.score.possible, report.score.pending) == (50.0, 50.0, 0.0)
+    assert [c.outcome for c in report.checks] == [Outcome.PASSED, Outcome.PASSED]
+    assert [c.title for c in report.checks] == ["Doubles every element", "Stays inside its tensors"]
+
+
+def test_a_report_says_what_it_rests_on(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(), submitted(RIGHT), quick=True, keyword="test_doubles")
+    assert report.assignment == "double" and report.seed == 7
+    assert re.fullmatch("[0-9a-f]{64}", report.submission["sha256"])
+    assert {"gradekit", "torch", "triton", "python", "gpu"} <= set(report.environment)
+    assert 'Only the checks that match "test_doubles" were run.' in report.notes
+    assert any("10 examples" in note for note in report.notes)
+    assert by_id(report)["test_doubles"].details["examples"] == 10
+
+
+def test_wrong_values_come_with_a_small_counterexample(assignment: Make, submitted: Write) -> None:
+    check = by_id(grade(assignment(), submitted(TRIPLES), quick=True))["test_doubles"]
+    assert (check.outcome, check.earned) == (Outcome.FAILED, 0.0)
+    assert check.counterexample is not None
+    (x,) = check.counterexample["inputs"]
+    assert (x["name"], x["dtype"], x["shape"], x["offset"]) == ("x", "float32", [1], 0)
+
+
+def test_the_replay_shows_the_same_failure(assignment: Make, submitted: Write) -> None:
+    made, path = assignment(), submitted(UNMASKED)
+    check = by_id(grade(made, path))["test_memory"]
+    assert check.counterexample is not None
+    words = re.fullmatch(r"gradekit check (\S+) -a double -k (\w+) --seed (\d+)", check.counterexample["replay"])
+    assert words and words[1] == str(path)
+    again = by_id(grade(made, words[1], keyword=words[2], seed=int(words[3])))
+    assert list(again) == ["test_memory"]
+    assert again["test_memory"].counterexample == check.counterexample
+    assert again["test_memory"].message == check.message
+
+
+def test_a_memory_failure_names_the_students_line(assignment: Make, submitted: Write) -> None:
+    check = by_id(grade(assignment(), submitted(UNMASKED), quick=True))["test_memory"]
+    assert check.outcome is Outcome.FAILED
+    assert check.source is not None and "tl.store" in check.source.text
+
+
+@pytest.mark.parametrize("mutant", sorted(MUTANTS))
+def test_no_trivial_mutant_earns_a_point_for_correctness(assignment: Make, submitted: Write, mutant: str) -> None:
+    checks = by_id(grade(assignment(), submitted(RIGHT), mutant=mutant))
+    assert checks["test_doubles"].outcome is Outcome.FAILED
+    assert checks["test_memory"].outcome is Outcome.PASSED  # the program is the right one
+
+
+def test_the_seed_decides_the_examples(assignment: Make, submitted: Write, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    tests = f"""
+from hypothesis import given
+from gradekit import vectors
+
+@given(x=vectors(size=(1, 10**6)))
+def test_sees(x):
+    with open({str(seen)!r}, "a") as file:
+        print(x, file=file)
+"""
+
+    def drawn(seed: int | None) -> str:
+        seen.write_text("")
+        grade(assignment(tests), submitted(RIGHT), seed=seed)
+        return seen.read_text()
+
+    assert drawn(None) == drawn(7) != drawn(8)  # 7 is the release's, from assignment.toml
+
+
+# --- what is not the student's ----------------------------------------------------------------------------------------
+
+
+def test_an_error_in_a_test_is_the_graders_fault(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(plain("1 / 0")), submitted(RIGHT))
+    check = by_id(report)["test_first"]
+    assert check.outcome is Outcome.FAULT and "ZeroDivisionError" in check.message
+    assert "1 / 0" in check.details["traceback"]
+    assert (report.score.earned, report.score.pending) == (5.0, 10.0)
+
+
+def test_a_skipped_check_is_pending_with_its_reason(assignment: Make, submitted: Write) -> None:
+    check = by_id(grade(assignment(plain("pytest.skip('needs a GPU')")), submitted(RIGHT)))["test_first"]
+    assert (check.outcome, check.message) == (Outcome.PENDING, "needs a GPU")
+
+
+def test_tests_that_cannot_be_collected_are_a_fault(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment("import nothing_of_this_name"), submitted(RIGHT))
+    assert report.status is Status.FAULT and "nothing_of_this_name" in report.message
+
+
+def test_an_interrupted_run_is_a_fault_and_gives_no_zero(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(plain("pass", "raise KeyboardInterrupt")), submitted(RIGHT))
+    checks = by_id(report)
+    assert report.status is Status.FAULT and "interrupted" in report.message
+    assert checks["test_first"].outcome is Outcome.PASSED
+    assert checks["test_second"].outcome is Outcome.FAULT
+    assert (report.score.earned, report.score.pending) == (10.0, 5.0)
+
+
+def test_pytest_exit_in_a_test_is_a_fault_too(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(plain("pytest.exit('enough')")), submitted(RIGHT))
+    assert report.status is Status.FAULT
+    assert {c.outcome for c in report.checks} == {Outcome.FAULT}
+
+
+# --- failures and awards ----------------------------------------------------------------------------------------------
+
+
+def test_a_plain_assertion_shows_its_own_message(assignment: Make, submitted: Write) -> None:
+    check = by_id(grade(assignment(plain("n = 2\nassert n == 1, 'launches twice'")), submitted(RIGHT)))["test_first"]
+    assert (check.outcome, check.message) == (Outcome.FAILED, "launches twice")
+
+
+def test_partial_credit_fails_the_check_with_its_share(assignment: Make, submitted: Write) -> None:
+    tests = "from gradekit import award\n" + plain("award(0.4, 'right, but slow')")
+    check = by_id(grade(assignment(tests), submitted(RIGHT)))["test_first"]
+    assert (check.outcome, check.earned, check.message) == (Outcome.FAILED, 4.0, "right, but slow")
+
+
+def test_a_failed_assertion_is_stronger_than_an_award(assignment: Make, submitted: Write) -> None:
+    tests = "from gradekit import award\n" + plain("award(0.4, 'right, but slow')\nassert False, 'wrong'")
+    check = by_id(grade(assignment(tests), submitted(RIGHT)))["test_first"]
+    assert (check.outcome, check.earned, check.message) == (Outcome.FAILED, 0.0, "wrong")
+
+
+# --- rejected ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "words"),
+    [
+        ("def double(x:\n", Cause.SYNTAX_ERROR, "line 1"),
+        ("import torch\ndef doubles(x): return x\n", Cause.MISSING_ENTRY, "defines doubles"),
+        ("import os\nos._exit(0)\n", Cause.CRASH, "exit code 0"),
+        ("", Cause.UNREADABLE, "empty"),
+    ],
+)
+def test_a_submission_that_cannot_be_loaded_is_rejected(
+    assignment: Make, submitted: Write, text: str, cause: Cause, words: str
+) -> None:
+    report = grade(assignment(), submitted(text))
+    validate(to_dict(report))
+    assert (report.status, report.cause) == (Status.REJECTED, cause), report.message
+    assert words in report.message
+    assert (report.score.earned, report.score.possible, report.score.pending) == (0.0, 50.0, 0.0)
+    assert {c.outcome for c in report.checks} == {Outcome.FAILED}
+
+
+def test_a_rejected_submission_shows_its_line(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(), submitted("import torch\ndef double(x):\n    return x +\n"))
+    assert report.source is not None
+    assert (report.source.line, report.source.text) == (3, "    return x +")
+
+
+# --- usage, and the process around it ---------------------------------------------------------------------------------
+
+
+def test_no_such_file_is_a_usage_error(assignment: Make, tmp_path: Path) -> None:
+    with pytest.raises(NoSuchSubmission, match="there is no file"):
+        grade(assignment(), tmp_path / "nowhere.py")
+
+
+def test_no_such_check_names_those_that_there_are(assignment: Make, submitted: Write) -> None:
+    with pytest.raises(NoSuchCheck) as caught:
+        grade(assignment(), submitted(RIGHT), keyword="test_nothing")
+    assert caught.value.names == ["test_doubles", "test_memory"]
+
+
+def test_progress_tells_each_check_as_it_begins(assignment: Make, submitted: Write) -> None:
+    seen: list[tuple[str, int, int]] = []
+    grade(assignment(plain()), submitted(RIGHT), on_progress=lambda *told: seen.append(told))
+    assert seen == [("The first", 0, 2), ("The second", 1, 2)]
+
+
+def test_progress_may_print(
+    assignment: Make, submitted: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grade(assignment(plain("print('hidden')")), submitted(RIGHT), on_progress=lambda title, *_: print(title))
+    assert capsys.readouterr().out == "The first\nThe second\n"
+
+
+def test_two_runs_in_one_process_see_their_own_tests(assignment: Make, submitted: Write) -> None:
+    path = submitted(RIGHT)
+    first = by_id(grade(assignment(plain("assert False, 'one'")), path))
+    second = by_id(grade(assignment(plain("assert False, 'two'")), path))
+    assert (first["test_first"].message, second["test_first"].message) == ("one", "two")
+
+
+def test_the_process_is_left_as_it_was(
+    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    before = set(sys.modules), sys.stdout
+    report = grade(assignment(plain()), submitted(RIGHT))
+    assert report.status is Status.GRADED
+    assert os.environ["PYTEST_ADDOPTS"] == "--no-such-option"
+    assert sys.stdout is before[1] and not {n for n in set(sys.modules) - before[0] if "test_double" in n}
+
+
+def test_configuration_beside_the_submission_is_ignored(
+    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = submitted(RIGHT)
+    (path.parent / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    (path.parent / "conftest.py").write_text("raise RuntimeError('never imported')\n")
+    monkeypatch.chdir(path.parent)
+    assert grade(assignment(plain()), path).status is Status.GRADED
+
+
+def test_a_student_file_is_never_imported_by_the_grader(assignment: Make, submitted: Write, tmp_path: Path) -> None:
+    mark = tmp_path / "imported"
+    text = RIGHT + f"\nimport os\nif {os.getpid()} == os.getpid(): open({str(mark)!r}, 'w').close()\n"
+    assert grade(assignment(plain()), submitted(text)).status is Status.GRADED
+    assert not mark.exists()

@@ -1,0 +1,197 @@
+"""Hypothesis under control: bounded in time, never a failure turned into a pass, the same examples for everybody."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gradekit.plugin.examples import PROFILES, Example, Examples, Profile, controlled, hypothesis_profile
+
+PROFILE = Profile("test", examples=60, seconds=5.0, shrink_seconds=1.0)
+
+
+def run(test: Callable[..., Any], profile: Profile = PROFILE, seed: int = 0, **options: Any) -> tuple[Examples, Any]:
+    """Runs a Hypothesis test under control: what controlled it, and the error that came out (or None)."""
+    with controlled(test, seed, lambda inner: Examples(inner, profile, **options)) as examples:
+        assert examples is not None
+        try:
+            test()
+        except Exception as error:  # noqa: BLE001  (what came out is what the tests are about)
+            return examples, error
+    return examples, None
+
+
+def drawn(seed: int, profile: Profile = PROFILE) -> list[int]:
+    """The numbers that a test gets to see."""
+    seen: list[int] = []
+    with hypothesis_profile(profile):
+
+        @given(n=st.integers(0, 10**6))
+        def test(n: int) -> None:
+            seen.append(n)
+
+    run(test, profile, seed)
+    return seen
+
+
+def failing_above(limit: int, delay: float = 0.0) -> Callable[..., Any]:
+    with hypothesis_profile(PROFILE):
+
+        @given(n=st.integers(0, 10**6))
+        def test(n: int) -> None:
+            time.sleep(delay)
+            assert n <= limit, f"{n} is too large"
+
+    return test
+
+
+def failing_interactively(limit: int, delay: float = 0.0) -> Callable[..., Any]:
+    with hypothesis_profile(PROFILE):
+
+        @given(data=st.data())
+        def test(data: Any) -> None:
+            first, second = data.draw(st.integers(0, 1000)), data.draw(st.integers(0, 1000))
+            time.sleep(delay)
+            assert first + second <= limit, f"{first} + {second} is too large"
+
+    return test
+
+
+def test_one_seed_draws_the_same_examples_for_everybody() -> None:
+    assert drawn(seed=1) == drawn(seed=1) != drawn(seed=2)
+
+
+def test_a_profile_bounds_the_number_of_examples() -> None:
+    assert len(drawn(seed=0, profile=Profile("small", examples=7, seconds=5.0))) == 7
+
+
+def test_quick_bounds_also_what_a_check_asks_for_itself() -> None:
+    seen = []
+
+    @settings(max_examples=100, database=None)
+    @given(n=st.integers())
+    def test(n: int) -> None:
+        seen.append(n)
+
+    run(test, PROFILES["quick"])
+    assert len(seen) == 10
+
+
+def test_hypothesis_gets_its_own_profile_back() -> None:
+    before = settings.get_current_profile_name()
+    with hypothesis_profile(PROFILES["thorough"]):
+        assert settings().max_examples == 1000
+    assert settings.get_current_profile_name() == before
+
+
+def test_a_failure_is_shrunk_and_its_example_known() -> None:
+    examples, error = run(failing_above(1234))
+    example = examples.failure(error)
+    assert isinstance(example, Example)
+    assert example.given == {"n": 1235}
+
+
+def test_an_interactive_failure_is_shrunk_and_its_draws_known() -> None:
+    examples, error = run(failing_interactively(700))
+    example = examples.failure(error)
+    assert isinstance(example, Example)
+    assert sum(example.drawn) == 701
+
+
+@pytest.mark.parametrize("failing", [failing_above, failing_interactively])
+def test_slow_shrinking_ends_in_time_and_still_fails(failing: Callable[..., Any]) -> None:
+    profile = Profile("slow", examples=60, seconds=5.0, shrink_seconds=0.2)
+    before = time.monotonic()
+    examples, error = run(failing(3, delay=0.05), profile)
+    assert isinstance(error, AssertionError) and "too large" in str(error)
+    assert examples.failure(error) is not None
+    assert time.monotonic() - before < 3.0
+
+
+@pytest.mark.parametrize("failing", [failing_above, failing_interactively])
+def test_the_failing_example_fails_again_when_it_is_run_once_more(failing: Callable[..., Any]) -> None:
+    examples, error = run(failing(100))
+    example = examples.failure(error)
+    assert example is not None
+    assert str(examples.again(example)) == str(error)
+
+
+def test_after_a_hopeless_failure_nothing_more_runs() -> None:
+    examples, error = run(failing_above(3), hopeless=lambda error: True)
+    assert isinstance(error, AssertionError)
+    assert examples.ran <= 60  # one failure: neither shrunk nor sought again
+    failures = [e for e in [examples.failure(error)] if e]
+    assert len(failures) == 1 and len(examples._failures) == 1
+
+
+def test_a_slow_check_stops_drawing_and_passes_with_what_it_saw() -> None:
+    with hypothesis_profile(PROFILE):
+
+        @given(n=st.integers())
+        def test(n: int) -> None:
+            time.sleep(0.05)
+
+    examples, error = run(test, Profile("impatient", examples=60, seconds=0.2))
+    assert error is None
+    assert examples.stopped_early and 1 <= examples.ran < 20
+
+
+def test_what_cannot_be_decided_is_kept_while_the_search_goes_on() -> None:
+    with hypothesis_profile(PROFILE):
+
+        @given(n=st.integers(0, 100))
+        def test(n: int) -> None:
+            if n % 2:
+                raise NotImplementedError("odd")
+
+    examples, error = run(test, deferred=(NotImplementedError,))
+    assert error is None and isinstance(examples.undecided, NotImplementedError)
+
+
+def test_a_failure_is_stronger_than_what_cannot_be_decided() -> None:
+    with hypothesis_profile(PROFILE):
+
+        @given(n=st.integers(0, 100))
+        def test(n: int) -> None:
+            if n < 50:
+                raise NotImplementedError("small")
+            raise AssertionError("large")
+
+    _, error = run(test, deferred=(NotImplementedError,))
+    assert str(error) == "large"
+
+
+def test_an_example_that_assume_refuses_neither_passes_nor_fails() -> None:
+    ended = []
+    with hypothesis_profile(PROFILE):
+
+        @given(n=st.integers(0, 1000))
+        def test(n: int) -> None:
+            assume(n % 2 == 0)
+
+    examples, error = run(test, ended=ended.append)
+    assert error is None and ended and all(ended)
+    assert len(ended) < examples.ran
+
+
+def test_each_example_begins_and_ends_with_its_outcome() -> None:
+    events: list[Any] = []
+    run(failing_above(5), begin=lambda: events.append("begin"), ended=events.append)
+    assert events[:1] == ["begin"] and False in events
+    assert events.count("begin") == sum(e in (True, False) for e in events)
+
+
+def test_fixtures_do_not_tell_examples_apart() -> None:
+    example = Example({"submission": object(), "n": 3}, frozenset({"submission"}))
+    assert example.given == {"n": 3}
+    assert example.key == ("[('n', 3)]",)
+
+
+def test_a_test_without_hypothesis_is_left_alone() -> None:
+    def test() -> None: ...
+
+    with controlled(test, 0, lambda inner: Examples(inner, PROFILE)) as examples:
+        assert examples is None

@@ -1,0 +1,100 @@
+"""Points and partial credit, as instructors write them."""
+
+import pytest
+
+from gradekit import award, points
+from gradekit.findings import Kind
+from gradekit.plugin import marks
+from gradekit.plugin.marks import Worth, awarding
+
+SAMPLE = """
+import pytest
+from gradekit import points
+
+@points(30, kind="memory")
+def test_documented():
+    '''Stays inside its tensors
+
+    More for the curious.
+    '''
+
+@points(10, title="A title of its own")
+def test_titled():
+    '''Not shown'''
+
+@points(9)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_parametrized(dtype):
+    '''Computes in every dtype'''
+
+def test_free():
+    pass
+"""
+
+
+@pytest.fixture
+def items(pytester: pytest.Pytester) -> dict[str, pytest.Item]:
+    collected = pytester.getitems(SAMPLE)
+    return {item.name: item for item in collected}
+
+
+def test_points_carry_what_the_report_needs() -> None:
+    assert points(30, kind="memory", title="T").mark.args == (Worth(30.0, Kind.MEMORY, "T"),)
+
+
+def test_points_refuse_a_kind_that_no_report_has() -> None:
+    with pytest.raises(ValueError, match="speeed"):
+        points(5, kind="speeed")
+
+
+def test_points_refuse_to_be_negative() -> None:
+    with pytest.raises(ValueError, match="-5"):
+        points(-5)
+
+
+def test_the_title_is_the_first_line_of_the_docstring(items: dict[str, pytest.Item]) -> None:
+    assert marks.title(items["test_documented"]) == "Stays inside its tensors"
+
+
+def test_a_given_title_replaces_the_docstring(items: dict[str, pytest.Item]) -> None:
+    assert marks.title(items["test_titled"]) == "A title of its own"
+
+
+def test_a_parameter_is_named_in_the_title(items: dict[str, pytest.Item]) -> None:
+    assert marks.title(items["test_parametrized[float16]"]) == "Computes in every dtype [float16]"
+
+
+def test_without_a_docstring_the_title_is_the_name(items: dict[str, pytest.Item]) -> None:
+    assert marks.title(items["test_free"]) == "test_free"
+
+
+def test_parametrizations_share_their_points_evenly(items: dict[str, pytest.Item]) -> None:
+    by_node = marks.possible_points(list(items.values()))
+    possible = {name: by_node[item.nodeid] for name, item in items.items()}
+    assert [possible[f"test_parametrized[{d}]"] for d in ("float32", "float16", "bfloat16")] == [3.0, 3.0, 3.0]
+    assert (possible["test_documented"], possible["test_free"]) == (30.0, 0.0)
+
+
+def test_the_smallest_award_counts_with_its_own_reason() -> None:
+    with awarding() as given:
+        award(0.75, "nearly")
+        award(0.5, "half")
+        award(0.9, "close")
+    assert (given.fraction, given.why) == (0.5, "half")
+
+
+def test_an_award_belongs_to_the_check_that_runs() -> None:
+    with awarding() as outer:
+        with awarding():
+            award(0.1, "inner")
+        assert outer.fraction == 1.0
+
+
+def test_award_refuses_more_than_everything() -> None:
+    with awarding(), pytest.raises(ValueError, match="1.5"):
+        award(1.5, "generous")
+
+
+def test_award_outside_of_a_check_is_a_mistake() -> None:
+    with pytest.raises(RuntimeError, match="outside"):
+        award(0.5, "to whom?")

@@ -1,0 +1,122 @@
+"""`pytest assignments/ID --submission PATH`, with the plugin and nothing else; and pytest without any submission."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import Assignment
+from gradekit.report.record import validate
+from tests.plugin.samples import RIGHT, TRIPLES
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def run(
+    pytester: pytest.Pytester, assignment: Callable[..., Assignment], submitted: Callable[[str], Path]
+) -> Run:
+    """Runs pytest on the sample assignment, with a submission's text or none."""
+
+    def run(text: str | None, *arguments: str, watching: object = None) -> pytest.RunResult:
+        words = ["--submission", str(submitted(text))] if text is not None else []
+        plugins = ("--disable-plugin-autoload", "-p", "gradekit.plugin", "--import-mode=importlib")
+        words = [str(assignment().folder), *plugins, *words, *arguments]
+        return pytester.runpytest_inprocess(*words, plugins=[watching] if watching else [])
+
+    return run
+
+
+def test_a_right_submission_passes_pytest_and_shows_its_score(run: Run) -> None:
+    result = run(RIGHT, "--gradekit-quick")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*= gradekit =*", "50 of 50 points*"])
+
+
+def test_a_wrong_submission_fails_pytest_with_the_students_message(run: Run) -> None:
+    result = run(TRIPLES, "--gradekit-quick", "-k", "test_doubles")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["0 of 30 points*", "*replay*gradekit check*-k test_doubles*"])
+
+
+def test_without_a_submission_the_checks_are_skipped_and_say_how(run: Run) -> None:
+    result = run(None, "-rs")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*no submission was given*--submission PATH*"])
+
+
+def test_the_environment_may_name_the_submission(
+    run: Run, submitted: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADEKIT_SUBMISSION", str(submitted(RIGHT)))
+    run(None, "--gradekit-quick").assert_outcomes(passed=2)
+
+
+def test_the_record_is_written_where_it_is_wanted(run: Run, tmp_path: Path) -> None:
+    run(RIGHT, "--gradekit-quick", "--gradekit-json", str(tmp_path / "report.json"))
+    record = json.loads((tmp_path / "report.json").read_text())
+    validate(record)
+    assert record["score"] == {"earned": 50.0, "possible": 50.0, "pending": 0.0}
+
+
+def test_a_rejected_submission_fails_every_check_with_the_reason(run: Run) -> None:
+    result = run("def double(x:\n")
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["*0 of 50 points*", "*Python cannot read line 1*"])
+
+
+def test_no_such_submission_is_wrong_usage(run: Run) -> None:
+    result = run(None, "--submission", "nowhere.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*there is no file nowhere.py*"])
+
+
+def test_tests_of_no_assignment_cannot_grade(pytester: pytest.Pytester, submitted: Callable[[str], Path]) -> None:
+    pytester.makepyfile("def test_something(): pass")
+    result = pytester.runpytest_inprocess(
+        "--disable-plugin-autoload", "-p", "gradekit.plugin", "--submission", str(submitted(RIGHT))
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*one assignment at a time*"])
+
+
+def test_a_student_file_is_not_collected(run: Run, assignment: Callable[..., Assignment]) -> None:
+    (assignment().folder / "submission.py").write_text("def test_mine(): pass\n")
+    result = run(RIGHT, "--collect-only", "-q")
+    result.stdout.no_fnmatch_line("*test_mine*")
+
+
+def test_other_projects_in_the_environment_are_left_alone(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        from hypothesis import settings
+
+        def test_settings():
+            assert not settings.get_current_profile_name().startswith("gradekit")
+    """)
+    result = pytester.runpytest_inprocess("--disable-plugin-autoload", "-p", "gradekit.plugin", "--strict-markers")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*gradekit*points*")
+
+
+def test_those_who_watch_are_told_of_each_check(run: Run) -> None:
+    told: list[str] = []
+
+    class Watcher:
+        def pytest_gradekit_begin(self, title: str, done: int, total: int) -> None:
+            told.append(f"{title} {done}/{total}")
+
+        def pytest_gradekit_check(self, check: object, done: int, total: int) -> None:
+            told.append(f"{getattr(check, 'id', '')} {done}/{total}")
+
+        def pytest_gradekit_report(self, report: object) -> None:
+            told.append(str(getattr(report, "status", "")))
+
+    run(RIGHT, "--gradekit-quick", watching=Watcher())
+    assert told == [
+        "Doubles every element 0/2",
+        "test_doubles 1/2",
+        "Stays inside its tensors 1/2",
+        "test_memory 2/2",
+        "graded",
+    ]
