@@ -16,6 +16,10 @@ pytestmark = [
 APPROXIMATE = 2e-3
 """Of a tensor's largest element, for floats: the card's exp, log, division and tensor cores round in their own way."""
 
+DIFFERS = {
+    "convert[float8_e5m2 to bfloat16]": "Triton 3.6 turns inf and NaN into numbers from 65536 on; the engine keeps them",
+}
+
 
 def on_gpu(case):
     arguments = {k: v.cuda() if isinstance(v, torch.Tensor) else v for k, v in case.arguments().items()}
@@ -30,6 +34,8 @@ def on_gpu(case):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_engine_agrees_with_the_card(name):
+    if name in DIFFERS:
+        pytest.xfail(DIFFERS[name])
     case = CASES[name]
     expected = on_gpu(case)
     tensors = [value for value in case.arguments().values() if isinstance(value, torch.Tensor)]
