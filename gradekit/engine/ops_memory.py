@@ -12,7 +12,7 @@ from gradekit.engine.atomics import UPDATES, compare_and_swap, keep, overwrite
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
 from gradekit.engine.ops_tile import move, pointee_size
 from gradekit.engine.registry import evaluates
-from gradekit.engine.values import Affine, Block, Conjunction, Integer, Pointer, Value, absolute, dense
+from gradekit.engine.values import Affine, Block, Conjunction, Integer, Pointer, Value, absolute, dense, materialize
 from gradekit.findings import Cause
 
 if TYPE_CHECKING:
@@ -292,16 +292,19 @@ def evaluate_print(frame: Frame, op: Op) -> None:
         if isinstance(value, Pointer):
             value = absolute(value).offset
         if len(lines) < PRINTED:
-            lines.append(f"{prefix} {_shown(value)}".strip())
+            lines.append(f"{prefix} {_shown(value, frame.shape(op.operand_types[position]))}".strip())
     if not op.operands and len(lines) < PRINTED:
         lines.append(prefix)
 
 
-def _shown(value: Value) -> str:
-    if isinstance(value, Tensor):
-        flat = value.reshape(-1)[:16].tolist()
-        return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in flat)
-    return str(value.base) if isinstance(value, Affine) else str(value)
+def _shown(value: Value, shape: tuple[int, ...]) -> str:
+    """The first elements of the first programs; a number that all of them share once."""
+    if isinstance(value, Affine):
+        value = materialize(value, shape)
+    if not isinstance(value, Tensor):
+        return str(value)
+    flat = value.reshape(-1)[:16].tolist()
+    return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in flat)
 
 
 @evaluates("tt.assert", "cf.assert")

@@ -385,10 +385,10 @@ HUGE = 50_000
     ids=range(18),
 )
 def test_hostile_text_is_an_error_within_two_seconds(text):
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(TTIRError):
         parse(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_long_chain_of_locations_is_cut_off():
@@ -424,7 +424,7 @@ def test_a_kernel_of_sixty_lines_is_read_in_a_few_milliseconds():
     parse(text)
     times = []
     for _ in range(5):
-        started = time.perf_counter()
+        started = time.process_time()
         parse(text)
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     assert min(times) < 0.02  # about 2 ms on a quiet machine
