@@ -16,10 +16,12 @@ from typing import Protocol
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
-from gradekit.report.text import points, seconds
+from gradekit.report.text import one_line, points, seconds, shortened
 
 MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
 """Results that come without a kernel: all zeros, one value, the first argument, the right one with its low bits lost."""
+
+_MOST = 3  # checks that a problem tells of
 
 _EXPECT = re.compile(r"# expect: (?P<test>\w+) (?P<cause>[\w-]+)\s*$")
 
@@ -132,14 +134,14 @@ def earns_everything(report: Report) -> str:
     lost = [check for check in report.checks if check.outcome in (Outcome.FAILED, Outcome.FAULT)]
     if not any(check.outcome is Outcome.PASSED for check in report.checks):
         return "no check passed"
-    return "; ".join(_shown(check) for check in lost)
+    return _problems(lost)
 
 
 def earns_nothing(report: Report) -> str:
     """Not one point, and not because the grader failed."""
     if report.status is Status.FAULT:
         return f"fault: {report.message}"
-    return "; ".join(_shown(check) for check in report.checks if check.earned or check.outcome is Outcome.FAULT)
+    return _problems(check for check in report.checks if check.earned or check.outcome is Outcome.FAULT)
 
 
 def earns_no_correctness(report: Report) -> str:
@@ -147,7 +149,7 @@ def earns_no_correctness(report: Report) -> str:
     if report.status is not Status.GRADED:
         return f"{report.status.value}: {report.message}"
     checks = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
-    return "; ".join(_shown(check) for check in checks if check.earned or check.outcome is Outcome.FAULT)
+    return _problems(check for check in checks if check.earned or check.outcome is Outcome.FAULT)
 
 
 def fails_for(report: Report, test: str, cause: Cause) -> str:
@@ -160,13 +162,20 @@ def fails_for(report: Report, test: str, cause: Cause) -> str:
         return f"there is no check {test}"
     if any(cause in (check.cause, check.details.get("observed_cause")) for check in failed):
         return ""
-    return "; ".join(_shown(check) for check in failed or checks[:1])
+    return _problems(failed or checks[:1])
+
+
+def _problems(checks: Iterable[Check]) -> str:
+    """What is wrong with the checks, the first few of them; "" where there are none."""
+    all_shown = [_shown(check) for check in checks]
+    more = [f"and {len(all_shown) - _MOST} more"] if len(all_shown) > _MOST else []
+    return "; ".join(all_shown[:_MOST] + more)
 
 
 def _shown(check: Check) -> str:
     worth = f"{check.id} {check.outcome.value}, {points(check.earned)} of {points(check.possible)}"
     cause = f" ({check.cause.value})" if check.cause else ""
-    return f"{worth}{cause}" + (f": {check.message}" if check.message else "")
+    return f"{worth}{cause}" + (f": {shortened(one_line(check.message), 160)}" if check.message else "")
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

@@ -49,6 +49,10 @@ REJECTED = report(FAILED, status=Status.REJECTED, message="no such function")
         (report(PASSED, PENDING), ""),
         (report(PASSED, FAILED), "test_a failed, 0 of 10 (nan): NaN at [0]."),
         (report(PASSED, FAULT), "test_b fault, 0 of 10: oh"),
+        (
+            report(PASSED, *[FAULT] * 5),
+            "test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; and 2 more",
+        ),
         (report(PENDING), "no check passed"),
         (report(), "no check passed"),
         (REJECTED, "rejected: no such function"),
