@@ -15,10 +15,11 @@ from corpus import (
     reductions,
     scans,
     shapes,
+    tutorials,
 )
 from corpus.case import CASES, Case
 
 __all__ = [
     "CASES", "Case", "atomics", "calls", "casts", "control", "descriptors", "dots", "floats", "functions", "integers",
-    "pointers", "randoms", "reductions", "scans", "shapes",
+    "pointers", "randoms", "reductions", "scans", "shapes", "tutorials",
 ]  # fmt: skip
