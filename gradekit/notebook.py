@@ -50,7 +50,7 @@ class Notebook:
 
 
 class CellError(NotebookError):
-    """A cell that defines something cannot be read: the message names it; `source` is the line within the whole source."""
+    """A cell that defines something cannot be read: the message names it; `source` is the line, counted in its cell."""
 
     def __init__(self, message: str, source: SourceLine | None) -> None:
         super().__init__(message)
@@ -181,8 +181,7 @@ def _broken(cell: Cell, error: SourceError) -> str:
     if not _DEFINES.search(cell.text):
         return ""
     line = error.source.line if error.source else 1
-    source = error.source and SourceLine(cell.start + line - 1, error.source.text)
-    raise CellError(f"cell {cell.number}, line {line}: {error.message}", source)
+    raise CellError(f"cell {cell.number}, line {line}: {error.message}", error.source)
 
 
 def _lines_of(node: ast.stmt, nodes: Sequence[ast.stmt], lines: Sequence[str]) -> tuple[str, ...]:

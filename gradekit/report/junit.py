@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from gradekit.report.text import clean, described, one_line
+from gradekit.report.text import clean, described, located, one_line
 from gradekit.submission import place
 
 _ELEMENTS = {"failed": "failure", "pending": "skipped", "fault": "error"}
@@ -60,7 +60,9 @@ def _case(assignment: str, check: Mapping[str, Any], submission: Mapping[str, An
 
 
 def _add(case: ElementTree.Element, outcome: str, owner: Mapping[str, Any], submission: Mapping[str, Any]) -> None:
-    element = ElementTree.SubElement(case, _ELEMENTS[outcome], message=one_line(_text(owner["message"])))
+    element = ElementTree.SubElement(
+        case, _ELEMENTS[outcome], message=one_line(_text(located(owner["message"], submission)))
+    )
     if owner["cause"] and outcome != "pending":
         element.set("type", owner["cause"])
     element.text = "\n".join(_evidence(owner, submission)) or None

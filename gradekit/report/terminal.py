@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from gradekit.report.hints import HINTS
-from gradekit.report.text import clean, columns, counted, described, one_line, points, seconds, shortened
+from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.submission import place
 
 _MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!"}
@@ -174,7 +174,7 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
 
 
 def _story(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
-    message = _wrapped(check["message"], look, _INDENT)
+    message = _wrapped(located(check["message"], submission), look, _INDENT)
     return [*message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]
 
 

@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from gradekit.submission import place
+
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but newline and tab, marks that reverse the reading direction, and half characters."""
 
@@ -63,6 +65,21 @@ def _is_row_major(shape: list[int], stride: list[int]) -> bool:
             return 0 in shape
         expected *= size
     return True
+
+
+_LINE = re.compile(r"(?<!, )\b([Ll])ine (\d+)\b")
+
+
+def located(text: str, submission: Mapping[str, Any]) -> str:
+    """`text` with the lines of a notebook's source named by their cells: "line 14 loads" -> "cell 2, line 4 loads"."""
+    if not submission.get("cells"):
+        return text
+
+    def name(match: re.Match[str]) -> str:
+        where = place(submission, int(match[2]))
+        return where.capitalize() if match[1] == "L" else where
+
+    return _LINE.sub(name, text)
 
 
 def columns(text: str) -> int:

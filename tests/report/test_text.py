@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.report.text import clean, columns, counted, described, one_line, points, seconds, shortened
+from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 
 
 @pytest.mark.parametrize(("value", "text"), [(30.0, "30"), (15 / 7, "2.14"), (0.5, "0.5"), (0, "0"), (100.0, "100")])
@@ -73,3 +73,19 @@ def test_what_is_too_long_is_cut_to_the_column() -> None:
     assert shortened("abcdef", 6) == "abcdef"
     assert shortened("abcdefg", 6) == "abc..."
     assert columns(shortened("你好你好你好", 7)) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (
+            "Line 12: stores too far, for line 14 has no mask.",
+            "Cell 2, line 2: stores too far, for cell 2, line 4 has no mask.",
+        ),
+        ("cell 1, line 3 is fine", "cell 1, line 3 is fine"),
+        ("deadline 14", "deadline 14"),
+    ],
+)
+def test_lines_of_a_notebook_are_named_by_their_cells(text: str, named: str) -> None:
+    assert located(text, {"path": "lab.ipynb", "cells": [[1, 2], [2, 11]]}) == named
+    assert located(text, {"path": "lab.py", "cells": []}) == text
