@@ -102,7 +102,10 @@ def measured() -> dict[str, dict[str, list[float]]]:
 
 def table(found: dict[str, dict[str, list[float]]]) -> str:
     """A Markdown table of medians in milliseconds and of their ratios."""
-    rows = ["| kernel | interpreter ms | engine ms | torch ms | interpreter / engine | engine / torch |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| kernel | interpreter ms | engine ms | torch ms | interpreter / engine | engine / torch |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, times in found.items():
         slow, ours, plain = (1e3 * statistics.median(times[key]) for key in ("interpreter", "engine", "torch"))
         rows.append(f"| {name} | {slow:.0f} | {ours:.1f} | {plain:.2f} | {slow / ours:.0f} | {ours / plain:.1f} |")

@@ -36,9 +36,7 @@ def add(x, y):
 
 
 @triton.jit
-def matmul_kernel(
-    a, b, c, M, N, K, a_stride, b_stride, c_stride, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
+def matmul_kernel(a, b, c, M, N, K, a_stride, b_stride, c_stride, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.program_id(1) * BN + tl.arange(0, BN)
     total = tl.zeros((BM, BN), tl.float32)
