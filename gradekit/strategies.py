@@ -226,6 +226,14 @@ def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Genera
     return values.masked_fill(gone & bool(shape), -math.inf)
 
 
+def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, dtype, generator)
+    if not shape or not shape[-1]:
+        return values
+    first = _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator)  # the first that stays finite
+    return values.masked_fill(torch.arange(shape[-1]) < first, -math.inf)
+
+
 PROFILES: dict[str, Profile] = {
     "ones": _ones,
     "integers": _integers,  # whole numbers from -8 to 8
@@ -234,6 +242,7 @@ PROFILES: dict[str, Profile] = {
     "positive": _positive,  # in [0.125, 2.125)
     "mixed": _mixed,  # normal, times a power of two from 2**-10 to 2**10
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
+    "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "tiny": _tiny,  # from the smallest normal number to four times as much
     "large": _large,  # from half the dtype's maximum to the maximum itself
 }

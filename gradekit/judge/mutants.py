@@ -44,15 +44,24 @@ MUTANTS: dict[str, Mutant] = {
 
 
 def round_lower(value: torch.Tensor) -> torch.Tensor:
-    """float64 through float32, float32 through bfloat16, narrower floats through 4 bits after the leading one."""
+    """float64 through float32, float32 through bfloat16, narrower floats through 4 bits after the leading one.
+
+    Integers go through float32, which is exact up to 2**24.
+    """
     if not value.is_floating_point():
-        return value.clone()
+        return value.clone() if value.dtype == torch.bool else _through_float32(value)
     if value.element_size() > 2:
         return value.to(torch.float32 if value.dtype == torch.float64 else torch.bfloat16).to(value.dtype)
     exact = value.double()
     mantissa, _ = torch.frexp(exact)  # in [0.5, 1), or 0
     rounded = exact / mantissa * ((mantissa * 32).round() / 32)
     return torch.where(exact.isfinite() & (exact != 0), rounded, exact).to(value.dtype)
+
+
+def _through_float32(value: torch.Tensor) -> torch.Tensor:
+    limits = torch.iinfo(value.dtype)
+    largest = limits.max - limits.max // 2**24  # the largest float32 that the dtype can hold
+    return value.float().double().clamp(limits.min, largest).to(value.dtype)
 
 
 def _mean(value: torch.Tensor) -> float | int:

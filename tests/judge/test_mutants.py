@@ -41,3 +41,10 @@ def test_lower_precision_keeps_fewer_digits(dtype: torch.dtype, eps: float) -> N
     assert round_lower(special)[:3].tolist() == special[:3].tolist()
     assert abs(round_lower(special)[3].item() / special[3].item() - 1) <= eps
     assert torch.equal(round_lower(torch.arange(5)), torch.arange(5))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_integers_lose_what_float32_cannot_hold(dtype: torch.dtype) -> None:
+    value = torch.tensor([-(2**24), 2**24, 2**24 + 1, torch.iinfo(dtype).max, torch.iinfo(dtype).min], dtype=dtype)
+    largest = {torch.int32: 2**31 - 2**7, torch.int64: 2**63 - 2**39}[dtype]
+    assert round_lower(value).tolist() == [-(2**24), 2**24, 2**24, largest, torch.iinfo(dtype).min]
