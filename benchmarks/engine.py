@@ -89,13 +89,14 @@ def measured() -> dict[str, dict[str, list[float]]]:
             views = [View(k, str(a.dtype)[6:], tuple(a.shape), a.stride()) for k, a in enumerate(args)]
             program = tracer.trace(name, views)
             result = run(program, args)
-            expected = in_torch()[name](*args)
+            plain = in_torch()[name]
+            expected = plain(*args)
             assert not result.findings, result.findings
             torch.testing.assert_close(result.results[0], expected, atol=2e-2, rtol=2e-2)
             found[name] = {
                 "engine": seconds(lambda p=program, a=args: run(p, a)),
                 "interpreter": slow[name],
-                "torch": seconds(lambda f=in_torch()[name], a=args: f(*a)),
+                "torch": seconds(lambda f=plain, a=args: f(*a)),
             }
     return found
 
