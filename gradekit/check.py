@@ -14,6 +14,7 @@ from typing import Any
 
 from gradekit.assignment import Assignment, AssignmentError, of_path
 from gradekit.findings import Outcome, Report, Status
+from gradekit.sandbox import prepare
 from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.versions import environment
 
@@ -42,6 +43,7 @@ def check(path: Path, given_id: str | None = None, **options: Any) -> Report:
 
 def _graded(assignment: Assignment, path: Path, options: dict[str, Any]) -> Report:
     try:
+        prepare()  # first of all: the submission's process imports torch and Triton while this one imports the rest
         from gradekit.plugin import NoSuchCheck, grade
     except Exception as error:  # noqa: BLE001  # a broken installation: say so, do not show it
         return fault(assignment.id, path, error)

@@ -57,6 +57,10 @@ class TraceError(Exception):
         self.detail = detail
 
 
+class Unavailable(Exception):
+    """The tracer's own process cannot be started on this machine: a fault of the grader, whatever the submission."""
+
+
 @dataclass(frozen=True)
 class Loaded:
     """`functions`: how many parameters each requires and takes (-1: any number); `notes`: what was left out, and why."""
@@ -209,14 +213,16 @@ class _Server:
     def fork(self, limits: Limits) -> tuple[int, socket.socket]:
         """A new child: its process id, and the socket to it."""
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as failed:
+            failed.callback(ours.close)
             wanted = {"memory_bytes": limits.memory_bytes, "file_bytes": limits.file_bytes}
             answer = self._ask({"do": "fork", "limits": wanted}, [theirs.fileno()])
+            failed.pop_all()
         return answer["pid"], ours
 
     def end(self, pid: int) -> int:
         """Kills a child and all that it started; its wait status."""
-        with contextlib.suppress(TraceError):
+        with contextlib.suppress(TraceError, Unavailable):
             return self._ask({"do": "end", "pid": pid}, [])["status"]
         return 0
 
@@ -247,9 +253,10 @@ class _Server:
                 wire.send(self.control, request, deadline)
                 return wire.receive(self.control, 1 << 16, deadline)
         except (wire.WireError, OSError) as error:
-            raise TraceError(
-                Cause.CRASH, f"The tracer could not be started ({error}): see `gradekit doctor`."
-            ) from None
+            if not self.ready:  # no submission has run in it yet
+                message = f"The tracer could not be started ({error}): see `gradekit doctor`."
+                raise Unavailable(message) from None
+            raise TraceError(Cause.CRASH, f"The tracer's process has ended ({error}).") from None
 
 
 _current: _Server | None = None
@@ -260,6 +267,8 @@ def _server() -> _Server:
     if _current is None or not _current.alive():
         if _current is None:
             atexit.register(_stop)
+        else:
+            _current.stop()  # it has died: what it left is cleared away
         _current = _Server()
     return _current
 

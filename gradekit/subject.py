@@ -102,6 +102,7 @@ class Subject:
         self._tracer: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = {}
         self._runs: collections.OrderedDict[str, Observation] = collections.OrderedDict()
+        self._remembered = 0
         self._deaths: list[TraceError] = []
 
     def __getattr__(self, name: str) -> Callable[..., Observation]:
@@ -214,8 +215,9 @@ class Subject:
         if not key:
             return
         self._runs[key] = observation
-        while len(self._runs) > 1 and sum(map(_weight, self._runs.values())) > REMEMBERED_BYTES:
-            self._runs.popitem(last=False)
+        self._remembered += _weight(observation)
+        while len(self._runs) > 1 and self._remembered > REMEMBERED_BYTES:
+            self._remembered -= _weight(self._runs.popitem(last=False)[1])
 
 
 def to_arguments(args: Sequence[Any]) -> tuple[tuple[Argument, ...], list[torch.Tensor]]:

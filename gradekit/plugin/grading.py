@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import gc
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -125,10 +127,21 @@ class Grading:
 
 
 def import_torch() -> None:
-    """Import torch here too, while the submission's process does; it may warn that numpy is not there, needlessly."""
+    """Import torch here too, while the submission's process does; it may warn that numpy is not there, needlessly.
+
+    What it makes lives as long as the process, so the garbage collector is told never to look at it: that saves a
+    tenth of a quick check.
+    """
+    if "torch" in sys.modules:
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import torch  # noqa: F401  (for its time, not its name)
+        gc.disable()
+        try:
+            import torch  # noqa: F401  (for its time, not its name)
+        finally:
+            gc.enable()
+    gc.freeze()
 
 
 @contextlib.contextmanager

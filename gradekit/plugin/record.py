@@ -210,9 +210,8 @@ def _inputs(grading: Grading, evidence: Evidence) -> Iterable[dict[str, Any]]:
     if evidence.call is None:
         return [_input(value, name) for name, value in evidence.drawn.items()]
     call = evidence.call
-    drawn = {id(value): name for name, value in evidence.drawn.items()}
     names = argument_names(call.args, call.entry, grading.submission) if grading.submission else ()
-    return [_input(arg, drawn.get(id(arg), name)) for arg, name in zip(call.args, names, strict=True)]
+    return [_input(arg, name) for arg, name in zip(call.args, names, strict=True)]
 
 
 def _input(value: Any, name: str) -> dict[str, Any]:

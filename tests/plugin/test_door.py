@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import NoSuchCheck, grade
+from gradekit import NoSuchCheck, grade, sandbox
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.judge.mutants import MUTANTS
@@ -144,6 +144,18 @@ def test_an_interrupted_run_is_a_fault_and_gives_no_zero(assignment: Make, submi
     assert checks["test_first"].outcome is Outcome.PASSED
     assert checks["test_second"].outcome is Outcome.FAULT
     assert (report.score.earned, report.score.pending) == (10.0, 5.0)
+
+
+def test_a_tracer_that_does_not_start_is_a_fault(
+    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "_current", None)
+    monkeypatch.setattr(sandbox.sys, "executable", "/bin/false")
+    report = grade(assignment(), submitted(RIGHT))
+    sandbox._stop()
+    validate(to_dict(report))
+    assert report.status is Status.FAULT and "tracer could not be started" in report.message
+    assert report.score.earned == 0 and report.score.pending == report.score.possible
 
 
 def test_pytest_exit_in_a_test_is_a_fault_too(assignment: Make, submitted: Write) -> None:
