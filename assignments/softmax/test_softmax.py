@@ -2,12 +2,14 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradekit import FLOATS, assert_close, assert_inputs_unmodified, assert_memory_clean, matrices, points, reference
 
 PLAIN = ("contiguous",)
+AROUND_POWERS = st.sampled_from([1, 2, 3, 127, 128, 129, 1000, 1023, 1024, 1025, 2047, 2049])
+WIDE = st.sampled_from([2500, 4097, 20_000, 32_767, 32_768])
 
 
 def softmax(x):
@@ -32,20 +34,17 @@ def test_contiguous_float32(submission, x):
 
 
 @points(15)
-@pytest.mark.parametrize("cols", [(1, 3), (127, 129), (1023, 1025), (2047, 2049)], ids=str)
-@given(data=st.data())
-def test_boundary_sizes(submission, cols, data):
+@given(x=AROUND_POWERS.flatmap(lambda cols: matrices(dtypes=["float32"], rows=(1, 20), cols=cols, layouts=PLAIN)))
+def test_boundary_sizes(submission, x):
     """Is right for rows just below, at and just above a power of two"""
-    x = data.draw(matrices(dtypes=["float32"], rows=(1, 130), cols=cols, layouts=PLAIN, max_numel=1 << 15))
     assert_close(submission.softmax(x), expected(x))
 
 
 @points(10)
-@pytest.mark.parametrize("columns", [4097, 20000, 32768])
-@given(data=st.data())
-def test_wide_rows(submission, columns, data):
+@settings(max_examples=20)
+@given(x=WIDE.flatmap(lambda cols: matrices(rows=(1, 3), cols=cols, layouts=PLAIN)))
+def test_wide_rows(submission, x):
     """Is right for rows of up to 32768 columns"""
-    x = data.draw(matrices(rows=(1, 3), cols=columns, layouts=PLAIN))
     assert_close(submission.softmax(x), expected(x))
 
 
@@ -66,7 +65,7 @@ def test_any_stride_and_offset(submission, x):
 
 
 @points(10)
-@given(x=matrices(rows=(1, 20), cols=(1, 300), layouts=PLAIN, profiles=["neg_inf", "large", "mixed", "tiny"]))
+@given(x=matrices(rows=(1, 20), cols=(1, 300), layouts=PLAIN, profiles=["neg_inf", "neg_inf_first", "large", "mixed"]))
 def test_extreme_values(submission, x):
     """Stays right for magnitudes up to the dtype's maximum, and for entries of -inf"""
     assert_close(submission.softmax(x), expected(x))

@@ -18,6 +18,8 @@ from gradekit import (
 
 DTYPES = (*FLOATS, "int32")
 PLAIN = ("contiguous",)
+RANKS = st.integers(1, 3)
+EMPTY = st.sampled_from([(0,), (3, 0), (2, 0, 5)])
 
 
 def pairs(inputs, **choices):
@@ -36,12 +38,13 @@ def test_contiguous_float32(submission, pair):
     assert_close(submission.add(*pair), expected(*pair))
 
 
+AROUND_BLOCKS = st.sampled_from([1, 2, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4095, 4097, 98432, 100_003])
+
+
 @points(20)
-@pytest.mark.parametrize("size", [(1, 3), (127, 129), (255, 257), (1023, 1025), (98431, 98433)], ids=str)
-@given(data=st.data())
-def test_boundary_sizes(submission, size, data):
+@given(pair=AROUND_BLOCKS.flatmap(lambda n: pairs(shaped([n], dtypes=["float32"], layouts=PLAIN), layouts=PLAIN)))
+def test_boundary_sizes(submission, pair):
     """Is right just below, at and just above the size of a block"""
-    pair = data.draw(pairs(tensors(1, dtypes=["float32"], size=size, layouts=PLAIN), layouts=PLAIN))
     assert_close(submission.add(*pair), expected(*pair))
 
 
@@ -50,32 +53,30 @@ def test_boundary_sizes(submission, size, data):
 @given(data=st.data())
 def test_every_dtype(submission, dtype, data):
     """Adds float32, float16, bfloat16 and int32, and returns what it was given"""
-    pair = data.draw(pairs(tensors(1, dtypes=[dtype], size=(1, 3000), layouts=PLAIN), layouts=PLAIN))
+    telling = ["normal", "large", "mixed"]  # large integers are not exact in float32
+    inputs = tensors(1, dtypes=[dtype], size=(1, 3000), layouts=PLAIN, profiles=telling)
+    pair = data.draw(pairs(inputs, layouts=PLAIN))
     assert_close(submission.add(*pair), expected(*pair))
 
 
 @points(9)
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@given(data=st.data())
-def test_ranks(submission, rank, data):
+@given(pair=RANKS.flatmap(lambda rank: pairs(tensors(rank, size=(1, 40), layouts=PLAIN), layouts=PLAIN)))
+def test_ranks(submission, pair):
     """Takes vectors, matrices and rank 3, and gives the result their shape"""
-    pair = data.draw(pairs(tensors(rank, dtypes=DTYPES, size=(1, 40), layouts=PLAIN), layouts=PLAIN))
     assert_close(submission.add(*pair), expected(*pair))
 
 
 @points(15)
-@given(pair=st.integers(1, 3).flatmap(lambda rank: pairs(tensors(rank, dtypes=DTYPES, size=(1, 40)))))
+@given(pair=RANKS.flatmap(lambda rank: pairs(tensors(rank, dtypes=DTYPES, size=(1, 40)))))
 def test_any_stride_and_offset(submission, pair):
     """Reads transposed, sliced and expanded views as they are"""
     assert_close(submission.add(*pair), expected(*pair))
 
 
 @points(5, kind="structure")
-@pytest.mark.parametrize("shape", [(0,), (3, 0), (2, 0, 5)], ids=str)
-@given(data=st.data())
-def test_empty(submission, shape, data):
+@given(pair=EMPTY.flatmap(lambda shape: pairs(shaped(shape, dtypes=DTYPES, layouts=PLAIN), layouts=PLAIN)))
+def test_empty(submission, pair):
     """Returns an empty tensor for empty ones"""
-    pair = data.draw(pairs(shaped(shape, dtypes=DTYPES, layouts=PLAIN, profiles=["ones"]), layouts=PLAIN))
     assert_close(submission.add(*pair), expected(*pair))
 
 

@@ -1,4 +1,4 @@
-# expect: test_one_launch_one_allocation input-modified
+# expect: test_one_launch_one_allocation unchanged-input
 """Writes the result over the residual."""
 
 import torch

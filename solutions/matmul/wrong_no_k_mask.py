@@ -1,4 +1,4 @@
-# expect: test_boundary_sizes wrong-values
+# expect: test_memory out-of-bounds-load
 """Masks rows and columns and not K: the last step along K reads on into the next row."""
 
 import torch

@@ -1,4 +1,4 @@
-# expect: test_memory out-of-bounds-load
+# expect: test_memory out-of-bounds-store
 """No masks at all: right only where every size is a multiple of 32."""
 
 import torch

@@ -1,4 +1,4 @@
-# expect: test_memory race
+# expect: test_memory write-conflict
 """Two programs share a tile along K, and each loads, adds and stores it."""
 
 import torch

@@ -1,4 +1,4 @@
-# expect: test_contiguous_float32 wrong-values
+# expect: test_memory out-of-bounds-load
 """b's strides are swapped, so that rows are read as columns."""
 
 import torch

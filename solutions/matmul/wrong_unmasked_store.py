@@ -1,4 +1,4 @@
-# expect: test_memory write-conflict
+# expect: test_memory missing-mask
 """The store is not masked: columns past the edge land in the next row."""
 
 import torch

@@ -1,4 +1,4 @@
-# expect: test_inputs_unmodified input-modified
+# expect: test_inputs_unmodified unchanged-input
 """Writes the result over the input."""
 
 import torch

@@ -1,4 +1,4 @@
-# expect: test_memory write-conflict
+# expect: test_memory missing-mask
 """The store is not masked: the end of each tile is written over the next row."""
 
 import torch

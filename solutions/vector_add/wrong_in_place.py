@@ -1,4 +1,4 @@
-# expect: test_inputs_unmodified input-modified
+# expect: test_inputs_unmodified unchanged-input
 """Writes the sum over the first input and returns that."""
 
 import triton

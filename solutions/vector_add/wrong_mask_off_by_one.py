@@ -1,4 +1,4 @@
-# expect: test_memory out-of-bounds-load
+# expect: test_memory out-of-bounds-store
 """The mask says <= where it should say <: one element too many."""
 
 import torch

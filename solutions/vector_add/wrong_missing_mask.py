@@ -1,4 +1,4 @@
-# expect: test_memory out-of-bounds-load
+# expect: test_memory missing-mask
 """The last block is not masked: it reads and writes past the end."""
 
 import torch

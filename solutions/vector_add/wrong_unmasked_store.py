@@ -1,4 +1,4 @@
-# expect: test_memory out-of-bounds-store
+# expect: test_memory missing-mask
 """The loads are masked, the store is not: every value is right, and memory behind the result is overwritten."""
 
 import torch

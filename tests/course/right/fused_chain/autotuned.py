@@ -37,6 +37,6 @@ def kernel(
 def fused_chain(x, bias, residual):
     M, N = x.shape
     out = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    grid = lambda meta: (triton.cdiv(N, meta["BN"]), triton.cdiv(M, meta["BM"]))  # noqa: E731
+    grid = lambda meta: (triton.cdiv(N, meta["BN"]), triton.cdiv(M, meta["BM"]))
     kernel[grid](x, bias, residual, out, M, N, *x.stride(), *bias.stride(), *residual.stride())
     return out

@@ -24,6 +24,6 @@ def kernel(
 def fused_chain(x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.size(), dtype=x.dtype, device=x.device)
     n = out.numel()
-    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]), 1, 1)  # noqa: E731
+    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]), 1, 1)
     kernel[grid](x, bias, residual, out, n, x.size(1), *x.stride(), bias.stride(0), *residual.stride(), BLOCK=512, num_warps=2)
     return out

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 
-def allocate(size: int, alignment: int, stream: Optional[int]):  # noqa: UP045
+def allocate(size: int, alignment: int, stream: Optional[int]):
     return torch.empty(size, device="cuda", dtype=torch.int8)
 
 
