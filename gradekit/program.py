@@ -29,6 +29,9 @@ ITEMSIZE = {
 }  # fmt: skip
 """Bytes per element of every dtype that a view may have, by torch's name."""
 
+ADDRESS_GAP = 1 << 40
+"""Bytes between the addresses of two storages, so that an address tells its storage, and one past the end has none."""
+
 
 class ProgramError(ValueError):
     """The data is not a program: what was found, and where."""
@@ -169,7 +172,9 @@ class Program:
     """One call of the entry: `inputs` are its tensor arguments in order, `results` what it returned, flattened in order.
 
     `storages` gives the size in bytes of every input's storage, by id. `returned` is "tensor", "tuple", "none" or the
-    name of another Python type. `path` is the file name by which TTIR locations name the submission.
+    name of another Python type. `path` is the file name by which TTIR locations name the submission. `addresses` says
+    what `data_ptr()` answered for the storages whose addresses the program holds as numbers (a table of pointers):
+    multiples of ADDRESS_GAP.
     """
 
     inputs: tuple[View, ...]
@@ -179,6 +184,7 @@ class Program:
     returned: str
     kernels: dict[str, Kernel]
     path: str = ""
+    addresses: dict[int, int] = field(default_factory=dict)
 
     def launches(self) -> Iterator[Launch]:
         """The launches of a run that takes the first option of every choice."""

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from gradekit.engine.atomics import Update, keep, overwrite, update
 from gradekit.engine.fast import Traffic
-from gradekit.engine.memory import GUARD, Storage
+from gradekit.engine.memory import Storage
 from gradekit.engine.values import Affine, Conjunction, Pointer, Value, dense, materialize
 from gradekit.findings import Cause
+from gradekit.program import ADDRESS_GAP
 
 Shape = Sequence[int]
 NOBODY = torch.iinfo(torch.int64).max
@@ -207,11 +208,11 @@ class CheckedMemory:
         lanes = _active_lanes(pointer.offset, mask, shape)
         if pointer.storage is not None:
             return [(pointer.storage, lanes)]
-        owners = lanes.index.div(GUARD, rounding_mode="floor") - 1
+        owners = lanes.index.div(ADDRESS_GAP, rounding_mode="floor")
         found = []
         for owner in owners.unique().tolist():
             mine = lanes.keep(owners == owner)
-            mine.index = (mine.index - (owner + 1) * GUARD).div(itemsize, rounding_mode="floor")
+            mine.index = (mine.index - owner * ADDRESS_GAP).div(itemsize, rounding_mode="floor")
             found.append((self.storages.get(owner), mine))
         return found
 

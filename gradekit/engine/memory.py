@@ -7,14 +7,13 @@ not land in a neighbour. Memory that nobody has written holds 0xFF bytes: NaN in
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-GUARD = 1 << 40
-"""Distance between the starts of two storages in bytes."""
+from gradekit.program import ADDRESS_GAP
 
 POISON = 0xFF
 """Byte that fills memory nobody has written."""
@@ -24,22 +23,20 @@ POISON = 0xFF
 class Storage:
     """A run of bytes: `data` uint8 [nbytes]; `written` is a bool for each unit of `unit` bytes, or None when all are.
 
-    `name` is what the student calls it ("x", "the result"). An input is never to be written.
+    `name` is what the student calls it ("x", "the result"). An input is never to be written. `address` is where it
+    begins in the virtual address space.
     """
 
     id: int
     data: Tensor
     name: str
+    address: int
     is_input: bool = False
     line: int | None = None
     unit: int = 1
     written: Tensor | None = None
     owned: bool = False
     _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
-
-    @property
-    def address(self) -> int:
-        return (self.id + 1) * GUARD
 
     def count(self, itemsize: int) -> int:
         """How many whole elements of `itemsize` bytes it holds."""
@@ -86,15 +83,25 @@ class Storage:
 
 
 class Memory:
-    """The storages of one run, by id."""
+    """The storages of one run, by id; `addresses` places those whose addresses the program has written down."""
 
-    def __init__(self) -> None:
+    def __init__(self, addresses: Mapping[int, int] | None = None) -> None:
         self.storages: dict[int, Storage] = {}
         self.allocated = 0
+        self._addresses = addresses or {}
+
+    def _address(self, id: int) -> int:
+        told = self._addresses.get(id, 0)
+        usable = told > 0 and told % ADDRESS_GAP == 0 and told < 1 << 63
+        return told if usable else (id + 1) * ADDRESS_GAP
+
+    def at_gaps(self) -> dict[int, Storage]:
+        """The storage that owns the addresses from k * ADDRESS_GAP on, by k."""
+        return {storage.address // ADDRESS_GAP: storage for storage in self.storages.values()}
 
     def place_input(self, id: int, data: Tensor, name: str, written: Tensor | None, unit: int) -> Storage:
         """An input's bytes (shared, not copied until somebody stores to them); elements of no view count as unwritten."""
-        self.storages[id] = Storage(id, data, name, is_input=True, unit=unit, written=written)
+        self.storages[id] = Storage(id, data, name, self._address(id), is_input=True, unit=unit, written=written)
         return self.storages[id]
 
     def allocate(self, id: int, nbytes: int, name: str, line: int | None) -> Storage:
@@ -102,15 +109,9 @@ class Memory:
         data = torch.full([nbytes], POISON, dtype=torch.uint8)
         unit = next(size for size in (8, 4, 2, 1) if nbytes % size == 0)
         written = torch.zeros(nbytes // unit, dtype=torch.bool)
-        self.storages[id] = Storage(id, data, name, line=line, unit=unit, written=written)
+        self.storages[id] = Storage(id, data, name, self._address(id), line=line, unit=unit, written=written)
         self.allocated += nbytes
         return self.storages[id]
-
-    def containing(self, addresses: Tensor) -> Iterator[tuple[Storage | None, Tensor]]:
-        """Splits byte addresses (any shape) by the storage in whose range they lie: (storage, mask)."""
-        owners = addresses.div(GUARD, rounding_mode="floor") - 1
-        for owner in owners.unique().tolist():
-            yield self.storages.get(owner), owners == owner
 
 
 def strided(flat: Tensor, shape: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:

@@ -117,7 +117,7 @@ class _Runner:
         careful: bool,
     ) -> None:
         self.program, self.option, self.allow, self.meter, self.careful = program, option, allow, meter, careful
-        self.memory, self.traffic, self.counters = Memory(), Traffic(), Counters()
+        self.memory, self.traffic, self.counters = Memory(program.addresses), Traffic(), Counters()
         self.incidents: list[Incident] = []
         self.prints: list[str] = []
         self.grids: list[tuple[int, int, int]] = []
@@ -203,7 +203,7 @@ class _Runner:
         self.counters.launches += 1
         self.grids.append(step.grid)
         memory = (
-            CheckedMemory(self.traffic, self.incidents, self.memory.storages, total)
+            CheckedMemory(self.traffic, self.incidents, self.memory.at_gaps(), total)
             if self.careful
             else FastMemory(self.traffic)
         )

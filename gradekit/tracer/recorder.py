@@ -17,14 +17,13 @@ from typing import Any
 
 import torch
 
-from gradekit.program import Allocate, Choice, Kernel, Launch, Program, Source, Step, View
+from gradekit.program import ADDRESS_GAP, Allocate, Choice, Kernel, Launch, Literal, Program, Scalar, Source, Step, View
 
 NAME = "submission.py"
 """What a program calls the file, wherever it stands, so that the same submission always gives the same program."""
 
-ADDRESS_START = 0x7F00_0000_0000
-ALIGNMENT = 512
-"""Storages begin at multiples of this many bytes, as they do under CUDA's caching allocator."""
+ADDRESS_START = 1 << 62
+"""Where the first storage lies: far from all numbers that are not addresses."""
 
 
 @dataclass
@@ -48,7 +47,6 @@ class Recorder:
         self._known: dict[int, Storage] = {}
         self._inputs: dict[int, int] = {}
         self._next_number = 0
-        self._next_address = ADDRESS_START
 
     # --- storages ---------------------------------------------------------------------------------------------------
 
@@ -69,9 +67,8 @@ class Recorder:
 
     def _number(self, raw: Any) -> Storage:
         nbytes = raw.nbytes()
-        storage = Storage(self._next_number, nbytes, self._next_address, raw)
+        storage = Storage(self._next_number, nbytes, ADDRESS_START + self._next_number * ADDRESS_GAP, raw)
         self._next_number += 1
-        self._next_address += -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
         self._known[raw._cdata] = storage
         return storage
 
@@ -142,6 +139,7 @@ class Recorder:
     ) -> Program:
         """The program of the call that began last; `results` are Views and Scalars, `kernels` all that are known."""
         steps = [*self._prelude(results), *self.steps]
+        pointed = self._pointed_at(steps)
         rename = self._renamer()
         used = {launch.kernel for launch in every_launch(steps)}
         return Program(
@@ -152,6 +150,7 @@ class Recorder:
             returned=returned,
             kernels={key: kernel for key, kernel in kernels.items() if key in used},
             path=NAME,
+            addresses={rename(storage.number): storage.address for storage in pointed},
         )
 
     def finish(self) -> None:
@@ -177,6 +176,7 @@ class Recorder:
 
     def _prelude(self, results: Sequence[Any]) -> list[Step]:
         wanted = set().union(*map(storages_of, self.steps), *map(storages_of, results))
+        wanted |= {storage.number for storage in self._pointed_at(self.steps)}
         kept: list[Step] = []
         for step in reversed(self._before):
             touched = storages_of(step)
@@ -184,6 +184,15 @@ class Recorder:
                 wanted |= touched
                 kept.append(step)
         return kept[::-1]
+
+    def _pointed_at(self, steps: Sequence[Step]) -> list[Storage]:
+        """The storages whose addresses stand in the steps as numbers."""
+        numbers = {value for step in steps for value in numbers_in(step) if value >= ADDRESS_START}
+        return [
+            storage
+            for storage in self._known.values()
+            if any(0 <= value - storage.address < ADDRESS_GAP for value in numbers)
+        ]
 
     def _by_number(self, number: int) -> Storage:
         return next(known for known in self._known.values() if known.number == number)
@@ -214,6 +223,18 @@ def storages_of(value: Any) -> set[int]:
     found: set[int] = set()
     map_views(value, lambda number: found.add(number) or number)  # type: ignore[func-returns-value]
     return found
+
+
+def numbers_in(value: Any) -> Iterator[int]:
+    """The integers that a step hands to a kernel or writes to memory, those of every branch."""
+    if isinstance(value, Literal) and value.target.dtype in ("int64", "uint64"):
+        yield from value.values  # type: ignore[misc]
+    elif isinstance(value, Scalar) and type(value.value) is int:
+        yield value.value
+    elif isinstance(value, (Launch, Choice, tuple)):
+        parts = value.args if isinstance(value, Launch) else value.options if isinstance(value, Choice) else value
+        for part in parts:
+            yield from numbers_in(part)
 
 
 def map_views(value: Any, rename: Callable[[int], int]) -> Any:
