@@ -105,7 +105,12 @@ def _interleave_rows(numbers: Tensor) -> Tensor:
 
 
 def _spread(scale: Tensor, length: int) -> Tensor:
-    """Scales [.., rows, groups] of format e8m0 (2**(byte - 127), 255 is NaN) for `length` elements of each row."""
+    """Scales [.., rows, groups] for `length` elements of each row."""
+    number = scale.float() if scale.is_floating_point() else _power(scale)  # NVFP4 scales by e4m3 numbers
+    return number.repeat_interleave(length // scale.shape[-1], -1)
+
+
+def _power(scale: Tensor) -> Tensor:
+    """The number of a byte in format e8m0: 2**(byte - 127), 255 is NaN."""
     byte = scale.to(torch.int64) & 0xFF
-    power = torch.where(byte == 255, float("nan"), torch.exp2(byte.double() - 127)).float()
-    return power.repeat_interleave(length // scale.shape[-1], -1)
+    return torch.where(byte == 255, float("nan"), torch.exp2(byte.double() - 127)).float()

@@ -315,6 +315,7 @@ def evaluate_assert(frame: Frame, op: Op) -> None:
         frame.report(Cause.DEVICE_ASSERT, op, failed, str(op.attributes.get("message", "")))
 
 
-@evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "llvm.intr.assume")
+@evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "llvm.intr.assume",
+           "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")  # fmt: skip
 def evaluate_nothing(frame: Frame, op: Op) -> None:
-    """Operations of a program already happen in order, and nothing is made of what the compiler may assume."""
+    """Operations of a program, and launches, happen in order; nothing is made of what the compiler may assume."""
