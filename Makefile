@@ -6,17 +6,19 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+RIGHT := solutions/softmax/solution.py
+WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
 .PHONY: demo test lint clean
 
 demo: $(READY)
-	@echo "== A right submission =="
-	$(BIN)/gradekit check solutions/softmax/solution.py -a softmax
+	@echo 'A right submission:  gradekit check $(RIGHT)'
+	@$(BIN)/gradekit check $(RIGHT)
 	@echo
-	@echo "== A wrong submission (gradekit exits with 1, as it should) =="
-	$(BIN)/gradekit check solutions/softmax/wrong_no_mask.py -a softmax; test $$? -eq 1
+	@echo 'A wrong submission, for which gradekit exits with 1:  gradekit check $(WRONG)'
+	@$(BIN)/gradekit check $(WRONG); test $$? -eq 1
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as hypothesis_seed
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import DataObject, SearchStrategy
 
@@ -53,7 +55,8 @@ PROFILES = {
 def hypothesis_profile(profile: Profile) -> Iterator[None]:
     """While open, tests that say nothing else run under `profile`; Hypothesis keeps no database and sets no deadline.
 
-    Health checks are off: they warn the author of a test, and would here fail a student.
+    Health checks are off: they warn the author of a test, and would here fail a student. What Hypothesis would cache
+    in the current folder, which is the student's, goes to a folder that is removed.
     """
     before, name = settings.get_current_profile_name(), f"gradekit-{profile.name}"
     settings.register_profile(
@@ -67,10 +70,13 @@ def hypothesis_profile(profile: Profile) -> Iterator[None]:
         phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
     )
     settings.load_profile(name)
-    try:
-        yield
-    finally:
-        settings.load_profile(before)
+    with tempfile.TemporaryDirectory(prefix="gradekit-") as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
+            settings.load_profile(before)
 
 
 class Example:

@@ -268,6 +268,17 @@ def test_configuration_beside_the_submission_is_ignored(
     assert grade(assignment(plain()), path).status is Status.GRADED
 
 
+def test_nothing_is_left_in_the_students_folder(
+    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = submitted(TRIPLES)
+    monkeypatch.chdir(path.parent)
+    made = assignment()
+    before = set(path.parent.iterdir())
+    grade(made, path, quick=True)
+    assert set(path.parent.iterdir()) == before
+
+
 def test_a_student_file_is_never_imported_by_the_grader(assignment: Make, submitted: Write, tmp_path: Path) -> None:
     mark = tmp_path / "imported"
     text = RIGHT + f"\nimport os\nif {os.getpid()} == os.getpid(): open({str(mark)!r}, 'w').close()\n"
