@@ -48,9 +48,9 @@ class OverBudget(Exception):
 class Budget:
     """What one run may use: evaluated operations, bytes of allocated memory and of one tile, wall seconds."""
 
-    steps: int = 2_000_000
+    steps: int = 1_000_000
     bytes: int = 4 << 30
-    seconds: float = 30.0
+    seconds: float = 20.0
 
 
 class Meter:
