@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-if hasattr(tl, "make_block_ptr"):
+if tuple(map(int, triton.__version__.split(".")[:2])) <= (3, 6):
 
     @triton.jit
     def kernel(a_ptr, b_ptr, c_ptr, M, N, K, sam, sak, sbk, sbn, B: tl.constexpr):

@@ -53,7 +53,7 @@ def softmax(x):
     n_rows, n_cols = x.shape
     BLOCK_SIZE = triton.next_power_of_2(n_cols)
     num_warps = 8
-    num_stages = 4 if SIZE_SMEM > 200000 else 2
+    num_stages = 4 if SIZE_SMEM > 200000 and BLOCK_SIZE <= 8192 else 1
     y = torch.empty_like(x)
     kernel = softmax_kernel.warmup(
         y, x, x.stride(0), y.stride(0), n_rows, n_cols,

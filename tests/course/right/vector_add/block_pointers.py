@@ -1,10 +1,10 @@
-"""Block pointers where Triton has them (up to 3.8 or so), plain pointers elsewhere."""
+"""Block pointers where Triton has them, plain pointers elsewhere."""
 
 import torch
 import triton
 import triton.language as tl
 
-if hasattr(tl, "make_block_ptr"):
+if tuple(map(int, triton.__version__.split(".")[:2])) <= (3, 6):
 
     @triton.jit
     def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
