@@ -21,7 +21,7 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, SourceLine
-from gradekit.plugin.examples import Profile
+from gradekit.plugin.profiles import Profile
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gradekit.plugin import hookspecs, options
-from gradekit.plugin.examples import hypothesis_profile
 from gradekit.plugin.grading import one_thread
+from gradekit.plugin.profiles import hypothesis_profile
 from gradekit.plugin.run import GRADING, Run
 from gradekit.submission import NoSuchSubmission
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import Assignment, AssignmentError, load
-from gradekit.plugin.examples import PROFILES
 from gradekit.plugin.grading import Grading
+from gradekit.plugin.profiles import PROFILES
 
 MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
 

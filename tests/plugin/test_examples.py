@@ -1,14 +1,17 @@
 """Hypothesis under control: bounded in time, never a failure turned into a pass, the same examples for everybody."""
 
+import importlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gradekit.plugin.examples import PROFILES, Example, Examples, Profile, controlled, hypothesis_profile
+from gradekit.plugin.examples import Example, Examples, controlled
+from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 
 PROFILE = Profile("test", examples=60, seconds=5.0, shrink_seconds=1.0)
 
@@ -33,7 +36,7 @@ def drawn(seed: int, profile: Profile = PROFILE) -> list[int]:
         def test(n: int) -> None:
             seen.append(n)
 
-    run(test, profile, seed)
+        run(test, profile, seed)
     return seen
 
 
@@ -62,6 +65,14 @@ def failing_interactively(limit: int, delay: float = 0.0) -> Callable[..., Any]:
 
 def test_one_seed_draws_the_same_examples_for_everybody() -> None:
     assert drawn(seed=1) == drawn(seed=1) != drawn(seed=2)
+
+
+def test_the_examples_do_not_depend_on_what_has_been_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = drawn(seed=1)
+    (tmp_path / "full_of_numbers.py").write_text("".join(f"x{n} = {n * 7919}\n" for n in range(100)))
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("full_of_numbers")
+    assert drawn(seed=1) == before
 
 
 def test_a_profile_bounds_the_number_of_examples() -> None:

@@ -1,0 +1,83 @@
+"""How hard a run looks, and Hypothesis's settings while it does: the same examples for everybody, and no traces left."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.configuration import set_hypothesis_home_dir
+from hypothesis.internal.conjecture import providers
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How hard a run looks: `examples` for each check unless it says its own, `seconds` to draw and to shrink them.
+
+    `at_most` bounds also what a check says for itself.
+    """
+
+    name: str
+    examples: int
+    seconds: float
+    shrink_seconds: float = 4.0
+    at_most: int = 1_000_000
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("quick", examples=10, seconds=10.0, shrink_seconds=2.0, at_most=10),
+        Profile("default", examples=40, seconds=20.0),
+        Profile("thorough", examples=1000, seconds=1200.0, shrink_seconds=10.0),
+    )
+}
+
+
+@contextlib.contextmanager
+def hypothesis_profile(profile: Profile) -> Iterator[None]:
+    """While open, tests that say nothing else run under `profile`; Hypothesis keeps no database and sets no deadline.
+
+    Health checks are off: they warn the author of a test, and would here fail a student. What Hypothesis would cache
+    in the current folder, which is the student's, goes to a folder that is removed.
+    """
+    before, name = settings.get_current_profile_name(), f"gradekit-{profile.name}"
+    settings.register_profile(
+        name,
+        max_examples=profile.examples,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
+    )
+    settings.load_profile(name)
+    with tempfile.TemporaryDirectory(prefix="gradekit-") as folder, _without_constants():
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
+            settings.load_profile(before)
+
+
+@contextlib.contextmanager
+def _without_constants() -> Iterator[None]:
+    """While open, Hypothesis draws no numbers that it finds in the source of modules that are loaded.
+
+    Else the examples would depend on what has been imported, and on where gradekit is installed, beside the seed. This
+    reaches into Hypothesis; where it has no such function any more, there is nothing to switch off.
+    """
+    name = "_get_local_constants"
+    original = getattr(providers, name, None)
+    if original is None:
+        yield
+        return
+    setattr(providers, name, providers.Constants)
+    try:
+        yield
+    finally:
+        setattr(providers, name, original)
