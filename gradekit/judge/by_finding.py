@@ -13,19 +13,29 @@ from gradekit.judge.evidence import Diagnosis, Evidence
 
 
 def missing_mask(evidence: Evidence) -> Diagnosis | None:
-    """An access without a mask runs past the end of a tensor, beginning with the first element after it."""
-    finding = evidence.find(Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE)
+    """An access runs past the end of a tensor, beginning with the first element after it: no mask, or one that leaks."""
+    finding = _out_of_bounds(evidence)
     if finding is None or finding.line is None or not _starts_at_the_end(finding, evidence):
         return None
     kind = "load" if finding.cause is Cause.OUT_OF_BOUNDS_LOAD else "store"
-    if not _unmasked(finding, kind, evidence):
+    masked = _masked(finding, kind, evidence)
+    if masked is None:
         return None
+    if masked:
+        sentence = (
+            f"Line {finding.line} has a mask, but lanes past the end of {finding.tensor} get through it: does it "
+        )
+        return Diagnosis(finding.cause, f"{sentence}bound every dimension, with < and not <=?", finding.line)
     wrong = _tail_sentence(evidence.comparison) if evidence.comparison else ""
-    return Diagnosis(
-        Cause.MISSING_MASK,
-        f"The last, partial block is not masked: {wrong}line {finding.line} {kind}s without a mask.",
-        finding.line,
-    )
+    sentence = f"The last, partial block is not masked: {wrong}line {finding.line} {kind}s without a mask."
+    return Diagnosis(Cause.MISSING_MASK, sentence, finding.line)
+
+
+def _out_of_bounds(evidence: Evidence) -> Finding | None:
+    """The finding that the failure is about, or else the first of its kind."""
+    causes = (Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE)
+    cause = evidence.failure.cause
+    return evidence.find(cause) if cause in causes else evidence.find(*causes)
 
 
 def _starts_at_the_end(finding: Finding, evidence: Evidence) -> bool:
@@ -42,12 +52,11 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
     return {end for s in named if s.is_contiguous for end in (s.numel, s.storage_size)}
 
 
-def _unmasked(finding: Finding, kind: str, evidence: Evidence) -> bool:
-    if "masked" in finding.facts:
-        return not finding.facts["masked"]
+def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
+    """Whether what stands at the finding's line has a mask; None where that is unknown or some have and some have not."""
     found = ttir_text.accesses(evidence.program) if evidence.program else []
-    here = [a for a in found if a.kind == kind and finding.line in a.lines]
-    return bool(here) and not any(a.masked for a in here)
+    masks = {a.masked for a in found if a.kind == kind and finding.line in a.lines}
+    return masks.pop() if len(masks) == 1 else None
 
 
 def _tail_sentence(comparison: Comparison) -> str:
@@ -64,15 +73,17 @@ def _tail_sentence(comparison: Comparison) -> str:
 
 
 def unwritten(evidence: Evidence) -> Diagnosis | None:
-    """The elements that are never written are all those from some place on: what the grid does not reach."""
+    """The elements that are never written are all those from some place, row or column on: what the grid leaves out."""
     finding = evidence.find(Cause.UNWRITTEN_OUTPUT)
     shape = _result_shape(evidence)
     if finding is None or not finding.elements or shape is None:
         return None
     first = min(_flat(e, shape) for e in finding.elements)
-    if first < 0 or not 0 < finding.count == math.prod(shape) - first:
-        return None
-    return Diagnosis(Cause.UNWRITTEN_OUTPUT, _missing_part(first, shape) + _reach(first, shape, evidence), finding.line)
+    if first >= 0 and 0 < finding.count == math.prod(shape) - first:
+        sentence = _missing_part(first, shape) + _reach(first, shape, evidence)
+    else:
+        sentence = _missing_columns(finding, shape)
+    return Diagnosis(Cause.UNWRITTEN_OUTPUT, sentence, finding.line) if sentence else None
 
 
 def _result_shape(evidence: Evidence) -> tuple[int, ...] | None:
@@ -97,9 +108,22 @@ def _missing_part(first: int, shape: tuple[int, ...]) -> str:
     if first == 0:
         return "No element of the result is ever written."
     if len(shape) == 2 and first % columns == 0:
-        row = first // columns
-        return f"Rows {row} to {shape[0] - 1} of the result are never written, only the first {row} of {shape[0]} are."
-    return f"Only the first {first} of {math.prod(shape)} elements of the result are ever written."
+        row, last = first // columns, shape[0] - 1
+        rows = f"Row {row} of the result is" if row == last else f"Rows {row} to {last} of the result are"
+        return f"{rows} never written, only the first {row} of {shape[0]} {'is' if row == 1 else 'are'}."
+    verb = "is" if first == 1 else "are"
+    return f"Only the first {first} of {math.prod(shape)} elements of the result {verb} ever written."
+
+
+def _missing_columns(finding: Finding, shape: tuple[int, ...]) -> str:
+    """ "Columns 32 to 40 ..." where as many elements are missing as the columns from the first missing one on have."""
+    if len(shape) != 2 or any(len(e) != 2 for e in finding.elements):
+        return ""
+    first, last = min(e[1] for e in finding.elements), shape[1] - 1
+    if finding.count != shape[0] * (shape[1] - first):
+        return ""
+    columns = f"Column {last} of the result is" if first == last else f"Columns {first} to {last} of the result are"
+    return f"{columns} never written, only the first {first} of {shape[1]} {'is' if first == 1 else 'are'}."
 
 
 def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:
@@ -110,8 +134,8 @@ def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:
     programs, rest = grids[0], math.prod(shape) - first
     if programs == 1:
         return " The grid has one program."
-    if first % programs == 0 and rest < first // programs:
+    if evidence.program is None or not ttir_text.uses(evidence.program, "tt.get_program_id"):
+        return f" The grid's {programs} programs all do the same: the kernel never asks for its tl.program_id."
+    if first % programs == 0 and rest < first // programs == ttir_text.largest_range(evidence.program):
         return f" The grid's {programs} programs cover just that: round their number up, with triton.cdiv."
-    if rest >= first and programs * first >= math.prod(shape):
-        return f" The grid has {programs} programs: does each of them use tl.program_id?"
     return ""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import torch
-
 from gradekit.findings import Cause
-from gradekit.judge.evidence import Diagnosis, Evidence, Example, is_power_of_two
+from gradekit.judge.evidence import Diagnosis, Evidence, Example, errors_are_small, is_power_of_two
 
 ENOUGH = 3
 """So many different examples on each side make a pattern."""
@@ -28,30 +26,48 @@ def _distinct(examples: Iterable[Example]) -> list[Example]:
 
 
 def ignores_strides(evidence: Evidence) -> Diagnosis | None:
-    """Wrong whenever one of the inputs, always the same, is not contiguous, and right whenever it is."""
+    """Wrong whenever one of the inputs, always the same, is strided (or has gaps in its rows), right whenever not."""
+    here = Example(evidence.inputs, False)
     for position, spec in enumerate(evidence.specs):
-        if not spec.is_contiguous and separates(evidence, _is_strided(position)):
-            name = evidence.name(position)
-            return Diagnosis(
-                Cause.IGNORES_STRIDES,
-                f"The kernel is right whenever {name} is contiguous, and wrong whenever it is not "
-                f"(here: strides {spec.stride} for shape {list(spec.shape)}). Does it use every stride of {name}?",
-            )
+        for strided, what in (
+            (_is_strided, "is contiguous"),
+            (_has_gaps, "has neighbours in a row next to each other"),
+        ):
+            if strided(position)(here) and separates(evidence, strided(position)):
+                return _ignored(evidence.name(position), what, f"strides {spec.stride} for shape {list(spec.shape)}")
+    if len(evidence.specs) > 1 and _any_strided(here) and separates(evidence, _any_strided):
+        return _ignored("every input", "is contiguous", "; ".join(map(repr, evidence.specs)))
     return None
 
 
-def strides_separate(evidence: Evidence, positions: tuple[int, ...]) -> bool:
-    """Whether two or more examples passed with these inputs contiguous, and none failed so: for a proof's support."""
+def _ignored(name: str, what: str, here: str) -> Diagnosis:
+    return Diagnosis(
+        Cause.IGNORES_STRIDES,
+        f"The kernel is right whenever {name} {what}, and wrong in all other examples (here: {here}). "
+        f"Does it use every stride of {name}?",
+    )
 
-    def strided(example: Example) -> bool:
-        return any(_is_strided(p)(example) for p in positions)
 
-    plain = [e for e in _distinct(evidence.passed) if not strided(e)]
-    return len(plain) >= 2 and all(map(strided, _distinct(evidence.failed)))
+def strides_separate(evidence: Evidence) -> bool:
+    """Whether two or more examples passed with contiguous inputs alone, and none failed so: support for a proof."""
+    plain = [e for e in _distinct(evidence.passed) if not _any_strided(e)]
+    return len(plain) >= 2 and all(map(_any_strided, _distinct(evidence.failed)))
+
+
+def _any_strided(example: Example) -> bool:
+    return not all(s.is_contiguous for s in example.specs)
 
 
 def _is_strided(position: int) -> Callable[[Example], bool]:
     return lambda example: position < len(example.specs) and not example.specs[position].is_contiguous
+
+
+def _has_gaps(position: int) -> Callable[[Example], bool]:
+    def gaps(example: Example) -> bool:
+        spec = example.specs[position] if position < len(example.specs) else None
+        return spec is not None and bool(spec.shape) and spec.shape[-1] > 1 and spec.stride[-1] != 1
+
+    return gaps
 
 
 def right_for_powers_of_two(evidence: Evidence) -> Diagnosis | None:
@@ -103,12 +119,7 @@ def _length(example: Example) -> int:
 
 
 def _errors_are_small(evidence: Evidence) -> bool:
-    comparison = evidence.comparison
-    if comparison is None or not bool(comparison.value.double().isfinite().all()):
-        return False
-    exact = comparison.reference.exact.double()
-    error = (comparison.value.double() - exact).abs().max()
-    return bool(error <= 0.05 * exact.abs().max()) and bool(torch.isfinite(exact).all())
+    return evidence.comparison is not None and errors_are_small(evidence.comparison)
 
 
 def one_dtype(evidence: Evidence) -> Diagnosis | None:

@@ -11,7 +11,7 @@ from gradekit.findings import Cause
 from gradekit.judge import ttir_text
 from gradekit.judge.by_history import strides_separate
 from gradekit.judge.compare import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence, explained, is_power_of_two, same, varied
+from gradekit.judge.evidence import Diagnosis, Evidence, errors_are_small, explained, is_power_of_two, same, varied
 from gradekit.strategies import Input, row_major
 
 # --- strides ---------------------------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
         for position in positions:
             others[position] = _misread(evidence.specs[position], ignored)
         elements = explained(comparison, others)
-        if elements is not None and (elements > 1 or strides_separate(evidence, positions)):
+        if elements is not None and (elements > 1 or strides_separate(evidence)):
             return Diagnosis(Cause.IGNORES_STRIDES, _stride_sentence(evidence, positions, ignored))
     return None
 
@@ -35,7 +35,7 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
 def _stride_hypotheses(specs: tuple[Input, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
     strided = tuple(p for p, s in enumerate(specs) if not s.is_contiguous)
     groups = [(p,) for p in strided] + ([strided] if len(strided) > 1 else [])
-    yield from ((group, ignored) for ignored in ("all", "last") for group in groups)
+    yield from ((group, ignored) for ignored in ("last", "all") for group in groups)  # the lesser reproach first
 
 
 def _misread(spec: Input, ignored: str) -> torch.Tensor:
@@ -61,6 +61,51 @@ def _stride_sentence(evidence: Evidence, positions: tuple[int, ...], ignored: st
         f"The kernel ignores {what} of {names}: the result is what comes of reading it {as_if}, "
         f"but its strides are {spec.stride} for shape {list(spec.shape)}."
     )
+
+
+def result_strides(evidence: Evidence) -> Diagnosis | None:
+    """The result is not contiguous, and right if it is read as if it were: the kernel stored it so."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.actual.is_contiguous() or comparison.wrong_count < 2:
+        return None
+    actual, shape = comparison.actual, comparison.actual.shape
+    if actual.untyped_storage().nbytes() < (actual.storage_offset() + actual.numel()) * actual.element_size():
+        return None
+    stored = actual.as_strided(shape, row_major(shape), actual.storage_offset()).double()
+    if not bool(same(stored, comparison.reference.exact.double(), comparison.reference.allowance).all()):
+        return None
+    return Diagnosis(
+        Cause.IGNORES_STRIDES,
+        f"The kernel stores the result as if it were contiguous, but its strides are {actual.stride()}: "
+        "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result.",
+    )
+
+
+# --- lanes past the end ----------------------------------------------------------------------------------------------
+
+
+def padded(evidence: Evidence) -> Diagnosis | None:
+    """The result is exactly what comes of rows filled up to a power of two with zeros."""
+    comparison = evidence.comparison
+    inputs = comparison.reference.inputs if comparison is not None else ()
+    if comparison is None or not inputs or inputs[0].dim() == 0 or is_power_of_two(inputs[0].shape[-1]):
+        return None
+    columns = inputs[0].shape[-1]
+    wider = [_filled_up(t) if t.dim() and t.shape[-1] == columns else t for t in inputs]
+    elements = explained(comparison, wider)
+    if elements is None or elements < 2:
+        return None
+    return Diagnosis(
+        Cause.WRONG_VALUES,
+        f"The result is what comes of rows filled up with zeros from {columns} to {wider[0].shape[-1]} elements: the "
+        "lanes past the end of a row take part. Give tl.load an `other` that changes nothing (-inf before exp or a "
+        "maximum), or leave those lanes out with tl.where.",
+    )
+
+
+def _filled_up(tensor: torch.Tensor) -> torch.Tensor:
+    columns = tensor.shape[-1]
+    return torch.nn.functional.pad(tensor, (0, (1 << columns.bit_length()) - columns))
 
 
 # --- the whole result is something else ------------------------------------------------------------------------------
@@ -89,7 +134,7 @@ def unchanged_input(evidence: Evidence) -> Diagnosis | None:
 def transposed(evidence: Evidence) -> Diagnosis | None:
     """A square result is the right one with rows and columns swapped."""
     comparison = evidence.comparison
-    if comparison is None or comparison.wrong.dim() != 2 or comparison.wrong_count < 4:
+    if comparison is None or comparison.wrong.dim() != 2 or comparison.wrong_count < 2:
         return None
     exact = comparison.reference.exact.double().T
     if exact.shape != comparison.wrong.shape or not _right_if(comparison, exact):
@@ -161,7 +206,8 @@ def _row_factors(comparison: Comparison) -> torch.Tensor | None:
     top = exact.abs().argmax(1, keepdim=True)
     factors = value.gather(1, top) / exact.gather(1, top)
     told = ((exact.abs() > 100 * allowance).sum(1) >= 3) & ((exact - exact[:, :1]).abs() > 100 * allowance).any(1)
-    if not bool(told.all() & factors.isfinite().all() & (factors != 0).all()):
+    off = (value - exact).abs() > 10 * allowance  # clearly more than any rounding, in each row
+    if not bool((told & off.any(1)).all() & factors.isfinite().all() & (factors != 0).all()):
         return None
     fits = (value - factors * exact).abs() <= 2 * factors.abs().clamp(min=1) * allowance
     return factors.flatten() if bool(fits.all()) else None
@@ -218,6 +264,32 @@ def overflow(evidence: Evidence) -> Diagnosis | None:
 def _seen_right(bad: torch.Tensor, evidence: Evidence) -> bool:
     """Whether some row, here or in an earlier example, is right: else it may be anything that makes NaN."""
     return not bool(bad.all()) or any(e.specs and e.specs[0].profile != "large" for e in evidence.passed)
+
+
+def narrow_arithmetic(evidence: Evidence) -> Diagnosis | None:
+    """Errors as small as rounding makes them, and a kernel that rounds to half precision on the way."""
+    comparison = evidence.comparison
+    if comparison is None or evidence.program is None or not errors_are_small(comparison):
+        return None
+    is_half = comparison.actual.dtype in (torch.float16, torch.bfloat16)
+    for pattern, what in _NARROW_SUMS if is_half else _NARROWINGS:
+        for narrow, lines in ttir_text.narrow_lines(evidence.program, pattern):
+            line = min(lines, default=None)
+            where = f"line {line}" if line else "the kernel"
+            return Diagnosis(
+                Cause.LOW_PRECISION,
+                f"The errors are small, as rounding makes them, and {where} {what} {narrow}: keep float32 until the end.",
+                line,
+            )
+    return None
+
+
+_NARROWINGS = ((r"arith\.truncf .* to (?:tensor<[^>]*x)?(b?f16)\b", "rounds to"),)
+_NARROW_SUMS = (
+    (r"arith\.addf .* : (b?f16)\b", "adds up in"),  # the region of a reduction
+    (r"tt\.dot .* -> tensor<[^>]*x(b?f16)>", "accumulates a product in"),
+    (r"scf\.for .* -> \(.*x(b?f16)>", "adds up in"),
+)
 
 
 def rounded_result(evidence: Evidence) -> Diagnosis | None:

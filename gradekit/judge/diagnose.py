@@ -22,6 +22,7 @@ _SETTLED = (
 
 RULES = (
     by_value.ignores_strides,
+    by_value.result_strides,
     by_history.ignores_strides,
     by_finding.missing_mask,
     by_finding.unwritten,
@@ -30,9 +31,11 @@ RULES = (
     by_value.overflow,
     by_value.rounded_result,
     by_value.rounded_inputs,
+    by_value.padded,
     by_value.transposed,
     by_value.shifted,
     by_history.right_for_powers_of_two,
+    by_value.narrow_arithmetic,
     by_value.one_factor,
     by_value.only_the_first,
     by_history.rounds_on_the_way,

@@ -80,8 +80,18 @@ def same(actual: torch.Tensor, other: torch.Tensor, allowance: torch.Tensor | fl
     return ((actual - other).abs() <= allowance) | (actual == other) | (actual.isnan() & other.isnan())
 
 
+def errors_are_small(comparison: Comparison) -> bool:
+    """Whether all is finite, and no error above a twentieth of the largest right value."""
+    value, exact = comparison.value.double(), comparison.reference.exact.double()
+    if not bool(value.isfinite().all() & exact.isfinite().all()):
+        return False
+    return bool((value - exact).abs().max() <= 0.05 * exact.abs().max())
+
+
 def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | None:
     """How many clearly wrong elements are right if the inputs were `others`; None unless that explains all elements.
+
+    Where `others` have more columns, only the first of the result's columns count.
 
     The allowance belongs to the true inputs, and another result may have its cancelling sums elsewhere: so an element
     may be off by the mean allowance, and counts as clearly wrong only when it was off by ten times that.
@@ -92,6 +102,7 @@ def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | N
         return None
     value, right = comparison.value.double(), comparison.reference.exact.double()
     allowance = 2 * comparison.reference.allowance.clamp(min=float(comparison.reference.allowance.mean()))
+    exact = exact[..., : value.shape[-1]] if value.dim() and exact.dim() == value.dim() else exact
     if exact.shape != value.shape or not bool(same(value, exact, allowance).all()):
         return None
     return int((comparison.wrong & exact.isfinite() & ~same(value, right, 10 * allowance)).sum())

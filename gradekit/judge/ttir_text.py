@@ -14,6 +14,7 @@ _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _ACCESS = re.compile(r"\btt\.(load|store) ([^:{\n]*)(.*)$", re.MULTILINE)
 _PLACE = re.compile(r'"([^"\n]*)":(\d+):\d+')
 _LABEL = re.compile(r"#loc\d*")
+_HALF = {"f16": "float16", "bf16": "bfloat16"}
 _OPERANDS_WITHOUT_MASK = {"load": 1, "store": 2}
 
 
@@ -33,6 +34,22 @@ def accesses(program: Program) -> list[Access]:
         for text in (kernel.ttir for kernel in program.kernels.values())
         for match in _ACCESS.finditer(text)
     ]
+
+
+def narrow_lines(program: Program, pattern: str) -> list[tuple[str, frozenset[int]]]:
+    """For each operation that matches `pattern`: the half-precision dtype that it names, and the lines it stands in."""
+    return [
+        (_HALF[match[1]], frozenset(_lines(match.string[match.end() :].split("\n", 1)[0], aliases, program.path)))
+        for text in (kernel.ttir for kernel in program.kernels.values())
+        for aliases in [dict(_ALIAS.findall(text))]
+        for match in re.finditer(pattern, text)
+    ]
+
+
+def largest_range(program: Program) -> int:
+    """The length of the longest `tl.arange`, 0 where there is none: the block size of a kernel in one dimension."""
+    texts = "\n".join(kernel.ttir for kernel in program.kernels.values())
+    return max((int(end) for end in re.findall(r"tt\.make_range \{end = (\d+)", texts)), default=0)
 
 
 def uses(program: Program, operation: str) -> bool:

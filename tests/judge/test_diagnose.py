@@ -16,6 +16,8 @@ from gradekit.strategies import Input, row_major
 
 TTIR = """#loc = loc("/s/submission.py":9:1)
 module {
+    %pid = tt.get_program_id x : i32 loc(#loc9)
+    %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32> loc(#loc9)
     %x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc17)
     %y = tt.load %p, %m, %o cacheModifier = ca : tensor<64x!tt.ptr<f32>> loc(#loc2)
     tt.store %q, %4 : tensor<64x!tt.ptr<f32>> loc(#loc9)
@@ -146,10 +148,10 @@ def test_an_unmasked_store_that_runs_off_the_end_of_the_result_is_a_missing_mask
 @pytest.mark.parametrize(
     ("finding", "x"),
     [
-        (out_of_bounds(33, line=15), plain(33)),  # that line has a mask, if a wrong one
         (out_of_bounds(40), plain(33)),  # begins elsewhere: wrong offsets
         (out_of_bounds(-3), plain(33)),
         (out_of_bounds(33, line=99), plain(33)),  # nothing is known of that line
+        (out_of_bounds(33, line=14), plain(33)),  # one load there has a mask, another has not
         (out_of_bounds(33), Input("float32", (33,), (2,))),  # strided: its end is elsewhere
         (Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x", None, elements=((33,),)), plain(33)),
         (Finding(Cause.RACE, "a race", 18, elements=((33,),)), plain(33)),
@@ -157,6 +159,12 @@ def test_an_unmasked_store_that_runs_off_the_end_of_the_result_is_a_missing_mask
 )
 def test_other_accesses_out_of_bounds_are_no_missing_mask(finding: Finding, x: Input) -> None:
     assert found(finding, [x], torch.zeros(33)) is None
+
+
+def test_a_mask_that_lets_lanes_past_the_end_through_is_told_apart_from_none() -> None:
+    cause, sentence = said(found(out_of_bounds(33, line=15), [plain(33)], torch.zeros(33)))
+    assert cause is Cause.OUT_OF_BOUNDS_LOAD
+    assert sentence.startswith("Line 15 has a mask, but lanes past the end of x get through it")
 
 
 # --- unwritten -------------------------------------------------------------------------------------------------------
@@ -169,14 +177,19 @@ def unwritten(first: tuple[int, ...], count: int) -> Finding:
 @pytest.mark.parametrize(
     ("finding", "shape", "grid", "sentence"),
     [
+        (unwritten((1, 0), 5), (2, 5), (4, 1, 1),
+         "Row 1 of the result is never written, only the first 1 of 2 is."),
         (unwritten((128, 0), 72 * 5), (200, 5), (4, 1, 1),
          "Rows 128 to 199 of the result are never written, only the first 128 of 200 are."),
+        (unwritten((0, 4), 200), (200, 5), (4, 1, 1),
+         "Column 4 of the result is never written, only the first 4 of 5 are."),
+        (unwritten((0, 2), 600), (200, 5), (4, 1, 1),
+         "Columns 2 to 4 of the result are never written, only the first 2 of 5 are."),
         (unwritten((192,), 8), (200,), (3, 1, 1),
          ("Only the first 192 of 200 elements of the result are ever written. The grid's 3 programs cover just that: "
          "round their number up, with triton.cdiv.")),
         (unwritten((64,), 136), (200,), (4, 1, 1),
-         ("Only the first 64 of 200 elements of the result are ever written. The grid has 4 programs: does each of them "
-         "use tl.program_id?")),
+         "Only the first 64 of 200 elements of the result are ever written."),
         (unwritten((64,), 136), (200,), (1, 1, 1),
          "Only the first 64 of 200 elements of the result are ever written. The grid has one program."),
         (unwritten((0,), 200), (200,), (1, 1, 1), "No element of the result is ever written."),
@@ -186,6 +199,16 @@ def test_a_result_unwritten_from_some_place_on_is_named(
     finding: Finding, shape: tuple[int, ...], grid: tuple[int, int, int], sentence: str
 ) -> None:
     assert said(found(finding, [plain(3)], torch.zeros(shape), grid=grid)) == (Cause.UNWRITTEN_OUTPUT, sentence)
+
+
+def test_programs_that_overlap_are_not_said_to_cover_what_is_written() -> None:
+    sentence = said(found(unwritten((32,), 1), [plain(33)], torch.zeros(33), grid=(2, 1, 1)))[1]
+    assert sentence == "Only the first 32 of 33 elements of the result are ever written."
+
+
+def test_a_kernel_that_never_asks_for_its_program_id_is_told_so() -> None:
+    sentence = said(found(unwritten((128,), 1), [plain(129)], torch.zeros(129), grid=(2, 1, 1), ttir=""))[1]
+    assert sentence.endswith("The grid's 2 programs all do the same: the kernel never asks for its tl.program_id.")
 
 
 @pytest.mark.parametrize("finding", [unwritten((128, 0), 71 * 5), unwritten((128, 0, 0), 360), unwritten((), 0)])
@@ -245,6 +268,39 @@ def test_a_strided_input_with_another_bug_is_no_stride_bug() -> None:
 
 STRIDED = [Input("float32", (n, 4), (1, n)) for n in (3, 5, 6)]
 CONTIGUOUS = [plain(n, 4) for n in (3, 5, 6)]
+
+
+def test_gaps_in_rows_are_told_apart_from_strides_between_rows() -> None:
+    gaps, rows = (
+        [Input("float32", (3, n), (2 * n, 2)) for n in (3, 5, 6)],
+        [Input("float32", (n, 4), (9, 1)) for n in (3, 5)],
+    )
+    failure, run = Failure(Cause.OUT_OF_BOUNDS_LOAD, "outside", line=14), Run(gaps[:1], torch.zeros(3, 3))
+    history = [Example((x,), False) for x in gaps] + [Example((x,), True) for x in (*rows, *CONTIGUOUS)]
+    assert (
+        "right whenever the input has neighbours in a row next to each other"
+        in said(diagnose(failure, run, gaps[:1], history))[1]
+    )
+
+
+def test_strides_of_either_input_are_the_common_factor_where_each_alone_is_not() -> None:
+    pairs = [(STRIDED[0], CONTIGUOUS[0]), (CONTIGUOUS[1], STRIDED[1]), (STRIDED[2], CONTIGUOUS[2])]
+    history = [Example(p, False) for p in pairs] + [Example((x, x), True) for x in CONTIGUOUS]
+    failure, run = Failure(Cause.OUT_OF_BOUNDS_LOAD, "outside", line=14), Run(pairs[0], torch.zeros(3, 4))
+    assert "right whenever every input is contiguous" in said(diagnose(failure, run, pairs[0], history))[1]
+
+
+def stored_as_contiguous(x: torch.Tensor) -> torch.Tensor:
+    return (2 * x).contiguous().view(-1).as_strided(x.shape, x.stride())
+
+
+def test_a_result_stored_as_if_it_were_contiguous_is_named() -> None:
+    x = Input("float32", (3, 5), (1, 3))
+    cause, sentence = said(judged(double, [x], stored_as_contiguous))
+    assert cause is Cause.IGNORES_STRIDES and "stores the result as if it were contiguous" in sentence
+    assert judged(double, [x], lambda x: stored_as_contiguous(x) + 1) is None
+    small = Input("float32", (3, 5), (0, 0))
+    assert judged(double, [small], lambda x: torch.ones(1).expand(3, 5)) is None
 
 
 def test_a_history_that_strides_separate_is_a_stride_bug_also_without_values() -> None:
@@ -314,6 +370,7 @@ def _divided_by_too_much(x: torch.Tensor) -> torch.Tensor:
 def test_a_factor_is_not_read_into_few_or_unsteady_elements() -> None:
     assert judged(double, [plain(4, 2)], lambda x: 3 * x) is None
     assert judged(double, [plain(4, 33)], lambda x: 3 * x + 0.1) is None
+    assert judged(double, [plain(4, 33)], lambda x: x * torch.tensor([[2.0], [2.0], [3.0], [2.0]])) is None
 
 
 def test_only_the_first_rows_or_block_being_right_is_named() -> None:
@@ -401,7 +458,50 @@ def test_small_errors_in_long_half_precision_rows_are_an_accumulator_of_low_prec
     assert judged(row_sum, half(4, 600), summed_in_half, history=[*history, (half(4, 900), True)]) is None
 
 
+def halved(operation: str) -> str:
+    return f'module {{\n    %1 = {operation} loc(#loc2)\n}}\n#loc2 = loc("/s/submission.py":15:9)\n'
+
+
+NARROWED = halved("arith.truncf %0 : tensor<64xf32> to tensor<64xf16>")
+SUMMED = halved("arith.addf %a, %b : f16")
+
+
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    exact = softmax(x.float())
+    return (exact * (1 + 1e-2 * torch.sin(torch.arange(exact.numel()).view(exact.shape) * 7.0))).to(x.dtype)
+
+
+def test_small_errors_of_a_kernel_that_rounds_to_half_precision_are_of_low_precision() -> None:
+    diagnosis = judged(softmax, [plain(3, 33)], noisy, ttir=NARROWED)
+    assert said(diagnosis)[0] is Cause.LOW_PRECISION and "line 15 rounds to float16" in said(diagnosis)[1]
+    diagnosis = judged(softmax, half(3, 33), noisy, ttir=SUMMED)
+    assert said(diagnosis)[0] is Cause.LOW_PRECISION and "line 15 adds up in float16" in said(diagnosis)[1]
+
+
+@pytest.mark.parametrize("operation", ["tt.dot %a, %b, %c : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf16>",
+                                       "scf.for %k = %0 to %1 step %2 iter_args(%acc = %z) -> (tensor<16x16xf16>)"])  # fmt: skip
+def test_an_accumulator_of_a_product_in_half_precision_is_seen(operation: str) -> None:
+    assert said(judged(softmax, half(3, 33), noisy, ttir=halved(operation)))[0] is Cause.LOW_PRECISION
+
+
+def test_rounding_in_the_kernel_explains_no_large_error_and_no_result_that_must_be_rounded() -> None:
+    assert judged(softmax, [plain(3, 33)], lambda x: noisy(x).flip(0) * 2, ttir=NARROWED) is None
+    assert judged(softmax, half(3, 33), noisy, ttir=NARROWED) is None
+    assert judged(softmax, [plain(3, 33)], noisy, ttir=SUMMED) is None
+
+
 # --- history ---------------------------------------------------------------------------------------------------------
+
+
+def padded_softmax(x: torch.Tensor) -> torch.Tensor:
+    return softmax(torch.nn.functional.pad(x, (0, 64 - x.shape[-1])))[:, : x.shape[-1]]
+
+
+def test_rows_filled_up_with_zeros_are_proved_by_computation() -> None:
+    cause, sentence = said(judged(softmax, [plain(2, 33)], padded_softmax))
+    assert cause is Cause.WRONG_VALUES and "filled up with zeros from 33 to 64 elements" in sentence
+    short = judged(softmax, [plain(2, 31)], padded_softmax)
+    assert short is None or "filled up" not in short.sentence
 
 
 def normalized_with_padding(x: torch.Tensor) -> torch.Tensor:
