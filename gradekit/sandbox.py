@@ -37,12 +37,18 @@ GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use: seconds of wall time, bytes of memory beyond torch's own, bytes of output."""
+    """What a submission may use.
+
+    Seconds are wall time, of loading and of one call; `memory_bytes` counts beyond what torch and triton take
+    themselves; `file_bytes` is the size of one file; of what it prints, `output_bytes` are kept; a program, as it
+    comes over the wire, has at most `program_bytes`.
+    """
 
     import_seconds: float = 20.0
     call_seconds: float = 10.0
     memory_bytes: int = 4 << 30
     file_bytes: int = 256 << 20
+    output_bytes: int = 1 << 20
     program_bytes: int = 64 << 20
 
 
@@ -81,7 +87,7 @@ class Tracer:
     """One submission in a process of its own. Use it as a context manager, or `close` it."""
 
     def __init__(self, submission: HasText, *, limits: Limits = Limits()) -> None:
-        self.output = ""
+        self.output = ""  # what the submission has printed so far
         self._submission = submission
         self._limits = limits
         self._kernels: dict[str, Kernel] = {}
@@ -153,7 +159,7 @@ class Tracer:
     def _checked(self, answer: Any) -> dict[str, Any]:
         if not isinstance(answer, dict):
             raise _nonsense()
-        self.output += str(answer.get("output", ""))
+        self.output = (self.output + str(answer.get("output", "")))[: self._limits.output_bytes]
         if "error" in answer:
             raise _trace_error(answer["error"])
         if not isinstance(answer.get("ok"), dict):
@@ -208,34 +214,35 @@ class _Server:
             )
         self.owner = os.getpid()
         self.ready = False
+        self.children: set[int] = set()
         self.lock = threading.Lock()
 
     def fork(self, limits: Limits) -> tuple[int, socket.socket]:
         """A new child: its process id, and the socket to it."""
         ours, theirs = socket.socketpair()
-        with theirs, contextlib.ExitStack() as failed:
-            failed.callback(ours.close)
+        with theirs:
             wanted = {"memory_bytes": limits.memory_bytes, "file_bytes": limits.file_bytes}
             answer = self._ask({"do": "fork", "limits": wanted}, [theirs.fileno()])
-            failed.pop_all()
+        self.children.add(answer["pid"])
         return answer["pid"], ours
 
     def end(self, pid: int) -> int:
         """Kills a child and all that it started; its wait status."""
-        with contextlib.suppress(TraceError, Unavailable):
+        self.children.discard(pid)
+        with contextlib.suppress(TraceError):
             return self._ask({"do": "end", "pid": pid}, [])["status"]
         return 0
 
     def stop(self) -> None:
-        """Ends the server, and with it every child."""
+        """Kills the server and every child, without waiting for what it may be doing."""
         if os.getpid() != self.owner:
             return
+        for pid in self.children:  # not reaped yet, so the number is still the child's
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
         self.control.close()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def alive(self) -> bool:

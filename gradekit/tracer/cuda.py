@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import torch
+import torch._library.triton
 import triton
 from triton.runtime import driver
 
@@ -149,6 +150,7 @@ def install() -> None:
     triton.testing.do_bench = bench
     triton.testing.do_bench_cudagraph = bench
     triton.testing.Mark.run = lambda *args, **kwargs: None
+    torch._library.triton.wrap_triton_enabled_default = False  # wrap_triton, outside torch.compile, wraps nothing
 
 
 def _torch_cuda() -> dict[str, Any]:

@@ -25,7 +25,7 @@ HINTS = (
     (r"failed to specialize argument of type",
      "A kernel takes tensors, numbers and None. Give it a tensor, or several numbers, in place of this."),
     # names
-    (r"Cannot access global variable",
+    (r"Cannot access global variable|Unsupported function referenced",
      ("Kernels see only what is passed to them. Pass a number as an argument, write a constant as "
       "`NAME = tl.constexpr(...)`, and put @triton.jit above a function that a kernel calls.")),
     (r"NameError: \w+ is not defined",
@@ -38,6 +38,8 @@ HINTS = (
     (r"must be Tensor, not tensor", "torch works on the host only. Inside a kernel use triton.language: tl.exp for torch.exp."),
     (r"must be real number, not tensor",
      "Python's math takes single numbers. Inside a kernel use triton.language: tl.exp for math.exp."),
+    (r"Global variable \w+ has changed since we compiled",
+     "A kernel's globals must not change after its first launch: pass what changes as an argument."),
     # shapes and sizes
     (r"arange's range must be a power of 2",
      "The size of tl.arange must be a power of two: use `triton.next_power_of_2(n)` and mask what is too much."),

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import triton.compiler
+from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -46,6 +47,7 @@ class Compiler:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
         self.compile_fully = triton.compiler.compile
+        self._failed: dict[tuple[int, str], CompilationError] = {}
 
     def install(self) -> None:
         """Makes Triton use it, for every jit function that has not compiled anything yet."""
@@ -53,13 +55,26 @@ class Compiler:
         triton.compile = self
 
     def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
-        with spoken() as said:
-            try:
-                ttir, argument_types, parsed = versions.lower(src, options or {})
-            except RuntimeError as error:
-                raise PassesFailed(src.fn.__name__, said() or str(error)) from None
+        key = (id(src.fn), str((src.signature, src.constants, src.attrs, options)))
+        if key in self._failed:
+            raise self._failed[key].with_traceback(None)
+        try:
+            ttir, argument_types, parsed = _lower(src, options or {})
+        except CompilationError as error:
+            self._failed[key] = error  # an autotuner meets the same one at every call
+            raise
+        src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
+        # that names the line
         kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), _options(parsed))
         return TracedKernel(self, src, kernel, argument_types, parsed)
+
+
+def _lower(src: Any, options: dict[str, Any]) -> tuple[str, list[str], Any]:
+    with spoken() as said:
+        try:
+            return versions.lower(src, options)
+        except RuntimeError as error:
+            raise PassesFailed(src.fn.__name__, said() or str(error)) from None
 
 
 @dataclass(frozen=True)

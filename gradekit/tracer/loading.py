@@ -67,7 +67,7 @@ def load(text: str, directory: Path) -> Loaded:
     module = types.ModuleType(MODULE)
     module.__file__ = path
     sys.modules[MODULE] = module
-    loaded = Loaded(module, path, names=[name for statement in tree.body for name in _defined(statement)])
+    loaded = Loaded(module, path, names=[name for statement in tree.body for name in _assigned(statement)])
     flags = _future_flags(tree)
     for statement in tree.body:
         _run(statement, loaded, flags)
@@ -137,14 +137,20 @@ def _leave_out(statement: ast.stmt, error: BaseException, loaded: Loaded) -> Non
 
 
 def _defined(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement defines or imports."""
+    yield from _assigned(statement)
+    for node in _without_bodies(statement):
+        if isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+
+
+def _assigned(statement: ast.stmt) -> Iterator[str]:
     """The names that a statement defines, those inside its branches included, but not what is local to a function."""
     for node in _without_bodies(statement):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(node, SCOPES):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
 
 
 def _without_bodies(node: ast.AST) -> Iterator[ast.AST]:

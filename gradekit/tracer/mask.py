@@ -57,8 +57,8 @@ class CudaMask(TorchFunctionMode):
         self.recorder = recorder
         self.handlers: dict[Any, Handler] = {
             torch.Tensor.device.__get__: _device,
-            torch.Tensor.is_cuda.__get__: lambda tensor: tensor.is_meta,
-            torch.Tensor.is_meta.__get__: lambda tensor: False,
+            torch.Tensor.is_cuda.__get__: lambda tensor: tensor.is_meta,  # type: ignore[attr-defined]
+            torch.Tensor.is_meta.__get__: lambda tensor: False,  # type: ignore[attr-defined]
             torch.Tensor.get_device: lambda tensor: 0 if tensor.is_meta else -1,
             torch.Tensor.data_ptr: lambda tensor: recorder.address(tensor) if tensor.is_meta else tensor.data_ptr(),
             torch.Tensor.cuda: _cuda,
@@ -66,6 +66,7 @@ class CudaMask(TorchFunctionMode):
             torch.Tensor.pin_memory: lambda tensor, *args: tensor,
             torch.Tensor.is_pinned: lambda tensor, *args: False,
             torch.Tensor.record_stream: lambda tensor, stream: None,
+            torch.Tensor.__setitem__: _setitem,
             torch.Tensor.__repr__: _repr,
             torch.Tensor.__format__: lambda tensor, spec: _repr(tensor) if tensor.is_meta else format(tensor, spec),
         }
@@ -158,6 +159,16 @@ def _device(tensor: torch.Tensor) -> torch.device:
 
 def _cuda(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     return tensor if tensor.is_meta else tensor.to(META)
+
+
+def _setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    """`x[1:] = 0` fills on a GPU; on a tensor without data, torch would make a tensor of the number first."""
+    parts = index if isinstance(index, tuple) else (index,)
+    plain = all(part is None or part is Ellipsis or type(part) in (int, slice) for part in parts)
+    if tensor.is_meta and plain and isinstance(value, (bool, int, float)):
+        tensor[index].fill_(value)
+    else:
+        _guarded(torch.Tensor.__setitem__, (tensor, index, value), {})
 
 
 def _type(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 LIMIT = 1 << 16
+"""The most characters that one answer to the grader carries."""
 
 
 class Output(io.TextIOBase):

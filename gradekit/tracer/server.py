@@ -19,7 +19,8 @@ from typing import Any
 from gradekit.tracer import wire
 
 CONTROL_CAP = 1 << 16
-IDLE_SECONDS = 0.5
+IDLE_SECONDS = 5.0
+"""A grader that is quiet for so long, and still there, is one that stays: one submission is graded sooner."""
 
 
 def serve(descriptor: int) -> None:
@@ -40,6 +41,7 @@ def serve(descriptor: int) -> None:
     finally:
         for pid in children:
             _end(pid)
+        os._exit(0)  # sooner than taking torch apart
 
 
 def _use_the_time(control: socket.socket, idle: Iterator[None]) -> None:

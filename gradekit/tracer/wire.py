@@ -40,7 +40,9 @@ def send(sock: socket.socket, message: Any, deadline: float | None = None) -> No
     while data:
         _wait(sock, deadline, writing=True)
         try:
-            data = data[sock.send(data[:CHUNK]) :]
+            data = data[sock.send(data[:CHUNK], 0 if deadline is None else socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            continue
         except OSError as error:
             raise Closed(str(error)) from None
 

@@ -1,0 +1,302 @@
+"""The grader's side: every submission, however broken, ends in a result or a TraceError within its time."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradekit import sandbox
+from gradekit.findings import Cause
+from gradekit.program import Scalar, View
+from gradekit.sandbox import Limits, TraceError, Tracer
+from gradekit.tracer import wire
+
+from .tracer.styles import VECTOR_ADD, Text
+
+X = View(0, "float32", (100,), (1,))
+ENTRY = "import torch\ndef entry(x):\n    return torch.empty_like(x)\n"
+QUICK = Limits(import_seconds=1.0, call_seconds=1.0)
+
+
+def load_error(text: str, limits: Limits = QUICK) -> TraceError:
+    with Tracer(Text(text), limits=limits) as tracer, pytest.raises(TraceError) as caught:
+        tracer.load()
+    return caught.value
+
+
+def call_error(text: str, limits: Limits = QUICK) -> TraceError:
+    with Tracer(Text(text), limits=limits) as tracer:
+        tracer.load()
+        with pytest.raises(TraceError) as caught:
+            tracer.trace("entry", [X])
+    return caught.value
+
+
+# --- time ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_endless_loop_at_import_ends_with_its_line() -> None:
+    """The time limit names the line that was running"""
+    error = load_error("x = 1\nwhile True:\n    x += 1\n")
+    assert error.cause is Cause.TIMEOUT and error.line in (2, 3)
+
+
+def test_an_endless_loop_in_the_call_ends_with_its_line() -> None:
+    """The time limit names the line that was running"""
+    error = call_error("def entry(x):\n    while True:\n        pass\n")
+    assert error.cause is Cause.TIMEOUT and error.line in (2, 3)
+
+
+def test_ignoring_the_alarm_does_not_help() -> None:
+    """A loop that silences the child's own alarm is killed from outside, within seconds"""
+    began = time.monotonic()
+    error = call_error(
+        "import signal\ndef entry(x):\n    signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    while True: pass\n"
+    )
+    assert error.cause is Cause.TIMEOUT
+    assert time.monotonic() - began < 10
+
+
+def test_a_call_that_sleeps_in_c_ends() -> None:
+    """Blocking outside Python ends too"""
+    assert call_error("import time\ndef entry(x):\n    time.sleep(60)\n").cause is Cause.TIMEOUT
+
+
+def test_a_tracer_can_be_asked_again_after_a_time_limit() -> None:
+    """A child that was killed is replaced"""
+    text = "import os, time\ndef entry(x): time.sleep(60) if x.shape[0] == 100 else None\n"
+    with Tracer(Text(text.replace("time.sleep(60)", "os._exit(3)")), limits=QUICK) as tracer:
+        with pytest.raises(TraceError):
+            tracer.trace("entry", [X])
+        assert tracer.trace("entry", [View(0, "float32", (5,), (1,))]).returned == "none"
+
+
+# --- death -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("death", "said"),
+    [
+        ("os._exit(0)", "exit code 0"),
+        ("os._exit(7)", "exit code 7"),
+        ("os.kill(os.getpid(), 9)", "SIGKILL"),
+        ("os.abort()", "SIGABRT"),
+        ("ctypes.string_at(0)", "SIGSEGV"),
+    ],
+)
+def test_a_process_that_dies_is_a_crash(death: str, said: str) -> None:
+    """How it ended is in the message"""
+    error = call_error(f"import os, ctypes\ndef entry(x):\n    {death}\n")
+    assert error.cause is Cause.CRASH and said in error.message
+
+
+def test_exit_in_the_call_is_an_exception() -> None:
+    """sys.exit is told with its line, and kills nothing"""
+    error = call_error("import sys\ndef entry(x):\n    sys.exit(1)\n")
+    assert (error.cause, error.line) == (Cause.EXCEPTION, 3) and "SystemExit" in error.message
+
+
+def test_an_exception_in_the_call_has_its_line_and_traceback() -> None:
+    """The innermost line of the submission, and the student's frames alone"""
+    error = call_error("def helper(x):\n    return x.nothing\ndef entry(x):\n    return helper(x)\n")
+    assert (error.cause, error.line) == (Cause.EXCEPTION, 2)
+    assert "AttributeError" in error.message
+    assert error.detail.splitlines()[0].startswith("line 4, in entry") and "gradekit" not in error.detail
+
+
+def test_endless_recursion_is_an_exception() -> None:
+    """RecursionError is told like any other"""
+    error = call_error("def entry(x):\n    return entry(x)\n")
+    assert (error.cause, error.line) == (Cause.EXCEPTION, 2) and "RecursionError" in error.message
+
+
+# --- memory and output -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "greed", ["[0] * 10**12", "torch.empty(10**12)", "torch.ones(10**12)", "bytearray(8 << 30)", "torch.zeros(1 << 31)"]
+)
+def test_too_much_memory_is_told(greed: str) -> None:
+    """The limit is on what the submission itself takes"""
+    error = call_error(f"import torch\ndef entry(x):\n    y = {greed}\n", Limits())
+    assert (error.cause, error.line) == (Cause.OUT_OF_MEMORY, 3)
+
+
+def test_output_is_kept_up_to_a_limit_and_away_from_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    """print, stderr and the descriptors are captured; a flood is cut"""
+    text = (
+        ENTRY
+        + "import sys, os\nprint('hello')\nprint('there', file=sys.stderr)\nos.write(1, b'raw')\nprint('x' * 10**7)\n"
+    )
+    with Tracer(Text(text)) as tracer:
+        tracer.load()
+        assert tracer.output.startswith("hello\nthere\n") and len(tracer.output) <= 1 << 16
+    assert capfd.readouterr() == ("", "")
+
+
+# --- isolation of state ----------------------------------------------------------------------------------------------
+
+
+def test_no_state_passes_from_one_submission_to_the_next() -> None:
+    """What one submission patches, imports or writes is not there for another"""
+    with Tracer(
+        Text("import builtins, torch, os\nbuiltins.spoilt = 1\ntorch.empty = None\nos.environ['SPOILT'] = '1'\n")
+    ) as first:
+        first.load()
+        with Tracer(
+            Text(ENTRY + "import builtins, os\nassert not hasattr(builtins, 'spoilt') and 'SPOILT' not in os.environ\n")
+        ) as second:
+            assert second.load().notes == ()
+            assert second.trace("entry", [X]).returned == "tensor"
+
+
+def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the user's environment but the places of packages is visible"""
+    monkeypatch.setenv("SECRET_TOKEN", "abc")
+    text = "import os\ndef entry(x):\n    return ' '.join(os.environ).find('SECRET')\n"
+    with Tracer(Text(text)) as tracer:
+        assert tracer.trace("entry", [X]).results == (Scalar(-1),)
+    assert "SECRET_TOKEN" not in sandbox.environment("/tmp")
+
+
+def test_closing_ends_every_process_of_the_submission(tmp_path: Path) -> None:
+    """A grandchild in the same group dies with the tracer"""
+    text = f"import subprocess\nchild = subprocess.Popen(['/bin/sleep', '300'])\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
+    with Tracer(Text(text)) as tracer:
+        assert tracer.load().notes == ()
+        pid = int((tmp_path / "pid").read_text())
+        assert Path(f"/proc/{pid}").exists()
+    for _ in range(50):
+        status = Path(f"/proc/{pid}/status")
+        if not status.exists() or "Z (zombie)" in status.read_text():
+            return
+        time.sleep(0.05)
+    pytest.fail("the submission's process outlived its tracer")
+
+
+def test_the_server_dies_with_the_grader() -> None:
+    """SIGKILL of the grader leaves no tracer behind"""
+    code = (
+        "from gradekit import sandbox; import os, sys\n"
+        "from types import SimpleNamespace as Text\n"
+        "tracer = sandbox.Tracer(Text(text='x = 1')); tracer.load()\n"
+        "print(sandbox._server().process.pid, tracer._pid, flush=True); os.kill(os.getpid(), 9)\n"
+    )
+    root = str(Path(sandbox.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": root}
+    )
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    deadline = time.monotonic() + 10
+    while any(_alive(pid) for pid in pids):
+        assert time.monotonic() < deadline, "a tracer outlived its grader"
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return "Z (zombie)" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_a_second_tracer_starts_from_the_warm_server() -> None:
+    """Torch and triton are imported once"""
+    with Tracer(VECTOR_ADD) as first:
+        first.load()
+    began = time.monotonic()
+    with Tracer(Text(ENTRY)) as second:
+        second.load()
+    assert time.monotonic() - began < 1.0
+
+
+# --- the wire --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def soon(seconds: float = 0.2) -> float:
+    return time.monotonic() + seconds
+
+
+def test_a_message_arrives_as_it_was_sent(pair: tuple[socket.socket, socket.socket]) -> None:
+    """JSON both ways"""
+    wire.send(pair[0], {"a": [1, None, "ä"]}, soon())
+    assert wire.receive(pair[1], 1000, soon()) == {"a": [1, None, "ä"]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        (b"", wire.Late),
+        (b"\0\0", wire.Late),
+        (b"\0\0\0\5{}", wire.Late),
+        (b"\0\0\xff\xff{}", wire.WireError),
+        (b"\0\0\0\2[[", wire.WireError),
+        (b"\0\0\0\2\xff\xfe", wire.WireError),
+        (b"\0\0\x03\xe8" + b"[" * 1000, wire.WireError),
+    ],
+    ids=["nothing", "half a length", "half a message", "too long", "not JSON", "not UTF-8", "nested too deep"],
+)
+def test_what_is_no_message_is_an_error(
+    pair: tuple[socket.socket, socket.socket], sent: bytes, error: type[Exception]
+) -> None:
+    """Silence, floods and nonsense end in time"""
+    pair[0].sendall(sent)
+    with pytest.raises(error):
+        wire.receive(pair[1], 1000, soon())
+
+
+def test_the_end_of_the_other_side_is_told(pair: tuple[socket.socket, socket.socket]) -> None:
+    """A closed socket is Closed, at once"""
+    pair[0].close()
+    with pytest.raises(wire.Closed):
+        wire.receive(pair[1], 1000, soon())
+
+
+def test_a_reader_that_does_not_read_is_late(pair: tuple[socket.socket, socket.socket]) -> None:
+    """Sending has a deadline too"""
+    with pytest.raises(wire.Late):
+        wire.send(pair[0], "x" * (1 << 24), soon())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[]",
+        "{}",
+        '{"ok": 3}',
+        '{"ok": {"program": 3}}',
+        '{"error": {}}',
+        '{"error": {"cause": "no such", "message": "", "line": 1, "detail": ""}}',
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_a_crash(answer: str) -> None:
+    """A submission that writes to the wire itself gains nothing"""
+    forged = f"""
+import os, struct, sys
+def entry(x):
+    for fd in range(3, 20):
+        try: os.write(fd, struct.pack("!I", {len(answer)}) + {answer.encode()!r})
+        except OSError: pass
+"""
+    assert call_error(forged).cause is Cause.CRASH
+
+
+def test_a_program_over_the_limit_is_refused() -> None:
+    """A program of more bytes than allowed is a crash of the tracer, not of the grader"""
+    text = "import torch\ndef entry(x):\n    return [torch.empty(3, device='cuda') for _ in range(5000)]\n"
+    assert call_error(text, Limits(program_bytes=1 << 16)).cause is Cause.CRASH

@@ -1,0 +1,124 @@
+"""An autotuned launch is a choice of every configuration."""
+
+from __future__ import annotations
+
+from gradekit.findings import Cause
+from gradekit.program import Choice, Fill, Launch, Scalar
+
+from .helpers import X, kinds, only, refused, tensor, traced
+
+KERNEL = """
+        @triton.jit
+        def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+            offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            {store}
+        def entry(x):
+            out = torch.{made}_like(x)
+            kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+            {after}
+            return out
+"""
+STORE = "tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)"
+ADD = "tl.atomic_add(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)"
+TWO = "triton.Config({'BLOCK': 32}, num_warps=1), triton.Config({'BLOCK': 64}, num_warps=2, num_stages=4)"
+
+
+def body(decorators: str, store: str = STORE, made: str = "empty", after: str = "pass") -> str:
+    return " " * 8 + decorators + KERNEL.format(store=store, made=made, after=after)
+
+
+def test_every_configuration_is_an_option() -> None:
+    """Each option launches its own kernel over its own grid, under a label that its author knows"""
+    program = traced(body(f"@triton.autotune([{TWO}], key=['n'])"), X)
+    choice = only(program.steps, Choice)
+    assert choice.source is not None and choice.source.function == "entry"
+    assert [label.partition(",")[0] for label in choice.labels] == ["BLOCK=32", "BLOCK=64"]
+    assert "num_warps=2" in choice.labels[1] and "num_stages=4" in choice.labels[1]
+    launches = [only(option, Launch) for option in choice.options]
+    assert [launch.grid for launch in launches] == [(4, 1, 1), (2, 1, 1)]
+    assert [program.kernels[launch.kernel].options["num_warps"] for launch in launches] == [1, 2]
+
+
+def test_one_configuration_is_no_choice() -> None:
+    """A single configuration is an ordinary launch"""
+    program = traced(body("@triton.autotune([triton.Config({'BLOCK': 32})], key=['n'])"), X)
+    assert kinds(program.steps) == ["Allocate", "Launch"]
+
+
+def test_a_hook_of_a_configuration_is_part_of_its_option() -> None:
+    """What pre_hook does to tensors comes before the launch"""
+    hooked = "triton.Config({'BLOCK': 32}, pre_hook=lambda args: args['out_ptr'].zero_()), triton.Config({'BLOCK': 64})"
+    choice = only(traced(body(f"@triton.autotune([{hooked}], key=['n'])"), X).steps, Choice)
+    assert kinds(choice.options[0]) == ["Fill", "Launch"] and kinds(choice.options[1]) == ["Launch"]
+
+
+def test_configurations_are_pruned_as_triton_prunes_them() -> None:
+    """prune_configs_by sees the arguments and decides"""
+    pruned = "prune_configs_by={'early_config_prune': lambda configs, args, **kw: configs[1:] if args['n'] > 50 else configs}"
+    decorator = f"@triton.autotune([{TWO}], key=['n'], {pruned})"
+    assert kinds(traced(body(decorator), X).steps) == ["Allocate", "Launch"]
+    assert kinds(traced(body(decorator), tensor(0, 40)).steps) == ["Allocate", "Choice"]
+
+
+def test_a_configuration_that_asserts_against_itself_is_skipped() -> None:
+    """A failing static_assert drops the configuration, as Triton's tuning does"""
+    program = traced(
+        body(f"@triton.autotune([{TWO}], key=['n'])", store="tl.static_assert(BLOCK == 64)\n            " + STORE), X
+    )
+    assert only(program.steps, Launch).grid == (2, 1, 1)
+
+
+def test_no_configuration_that_works_is_an_error() -> None:
+    """When every configuration fails, the reason is told"""
+    error = refused(body(f"@triton.autotune([{TWO}], key=['n'])", store="tl.static_assert(BLOCK == 8)"), X)
+    assert error.cause is Cause.COMPILATION_ERROR and "static_assert" in error.message
+
+
+def test_a_broken_kernel_is_a_compilation_error() -> None:
+    """Autotuning hides no error"""
+    error = refused(body(f"@triton.autotune([{TWO}], key=['n'])", store="tl.store(out_ptr + offsetz, 1.0)"), X)
+    assert error.cause is Cause.COMPILATION_ERROR and error.line == 14
+
+
+def test_heuristics_and_autotune_stack_either_way() -> None:
+    """Both orders give a choice whose options carry what the heuristics found"""
+    heuristics = "@triton.heuristics({'BLOCK': lambda args: 4 * args['WIDTH']})"
+    tuned = "@triton.autotune([triton.Config({'WIDTH': 8}), triton.Config({'WIDTH': 16})], key=['n'])"
+    kernel = KERNEL.replace("BLOCK: tl.constexpr", "WIDTH: tl.constexpr, BLOCK: tl.constexpr").format(
+        store=STORE, made="empty", after="pass"
+    )
+    program = traced(f"{' ' * 8}{tuned}\n{' ' * 8}{heuristics}{kernel}", X)
+    grids = [only(option, Launch).grid[0] for option in only(program.steps, Choice).options]
+    assert grids == [4, 2]
+
+
+def test_a_kernel_that_adds_to_memory_also_meets_its_first_call() -> None:
+    """While it is tuned, every configuration adds once more: that call is an option of its own"""
+    choice = only(traced(body(f"@triton.autotune([{TWO}], key=['n'])", store=ADD, made="zeros"), X).steps, Choice)
+    assert "first call" in choice.labels[-1] and len(choice.options) == 3
+    assert kinds(choice.options[-1]) == ["Launch"] * 3
+
+
+def test_reset_to_zero_is_part_of_the_first_call_alone() -> None:
+    """Triton resets while it tunes, and never again"""
+    decorator = f"@triton.autotune([{TWO}], key=['n'], reset_to_zero=['out_ptr'])"
+    choice = only(traced(body(decorator, store=ADD), X).steps, Choice)
+    assert [kinds(option) for option in choice.options[:2]] == [["Launch"], ["Launch"]]
+    assert kinds(choice.options[2]) == ["Fill", "Launch", "Fill", "Launch", "Fill", "Launch"]
+    assert all(step.value == 0 for step in choice.options[2] if isinstance(step, Fill))
+
+
+def test_restore_value_restores_in_the_first_call() -> None:
+    """Triton copies the tensor and puts it back while it tunes"""
+    decorator = f"@triton.autotune([{TWO}], key=['n'], restore_value=['out_ptr'])"
+    first = only(traced(body(decorator, made="zeros"), X).steps, Choice).options[2]
+    assert kinds(first) == ["Allocate", "Copy", "Launch", "Copy"] * 2 + ["Launch"]
+
+
+def test_asking_for_the_best_configuration_settles_on_the_first() -> None:
+    """Host code that builds on best_config goes with one option only"""
+    program = traced(
+        body(f"@triton.autotune([{TWO}], key=['n'])", after="assert kernel.best_config.kwargs['BLOCK'] == 32"), X
+    )
+    assert kinds(program.steps) == ["Allocate", "Launch"]
+    assert only(program.steps, Launch).args[2] == Scalar(100, "i32")

@@ -1,0 +1,160 @@
+"""Statements run one by one: definitions must work, experiments that cannot run are left out with a note."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradekit.findings import Cause
+from gradekit.sandbox import TraceError, Tracer
+
+from .helpers import X, kinds, refused, submission, traced
+from .styles import Text
+
+ENTRY = "def entry(x):\n    return torch.empty_like(x)\n"
+
+
+def notes(body: str) -> tuple[str, ...]:
+    with Tracer(submission(body)) as tracer:
+        return tracer.load().notes
+
+
+@pytest.mark.parametrize(
+    ("experiment", "reason"),
+    [
+        ("print(torch.ones(3, device='cuda').sum().item())", "item() needs the values"),
+        ("assert torch.allclose(torch.ones(3, device='cuda'), torch.ones(3, device='cuda'))", "torch.allclose"),
+        ("value = 1 / 0", "ZeroDivisionError"),
+        ("for i in range(3):\n    print(torch.ones(3, device='cuda')[i].item())", "item()"),
+        ("if torch.ones(1, device='cuda'):\n    pass", "needs the values"),
+        ("import matplotlib.pyplot_that_is_missing as plt", "ModuleNotFoundError"),
+        ("exit()", "SystemExit"),
+        ("import sys; sys.exit(1)", "SystemExit"),
+        ("entry(3)", "TypeError"),
+    ],
+)
+def test_an_experiment_that_cannot_run_is_left_out(experiment: str, reason: str) -> None:
+    """The submission loads, and a note names the line and the reason"""
+    (note,) = notes(ENTRY + experiment + "\n")
+    assert note.startswith("line 12 was left out (")
+    assert reason in note
+
+
+def test_a_left_out_statement_keeps_its_inner_line() -> None:
+    """The note says where in a loop it failed"""
+    (note,) = notes("for i in range(2):\n    y = 1\n    1 / 0\n")
+    assert note == "line 10 was left out (at line 12, ZeroDivisionError: division by zero)"
+
+
+def test_what_runs_is_not_noted() -> None:
+    """Experiments on the GPU run as far as they need no values"""
+    assert (
+        notes(ENTRY + "y = entry(torch.ones(5, device='cuda')) + 1\nprint(y, y.shape)\ntorch.cuda.synchronize()\n")
+        == ()
+    )
+
+
+def test_main_blocks_do_not_run() -> None:
+    """`if __name__ == '__main__'` is for other times"""
+    assert notes(ENTRY + "if __name__ == '__main__':\n    1 / 0\n") == ()
+
+
+def test_a_name_that_was_left_out_is_explained_where_it_is_missed() -> None:
+    """The NameError in the call says which statement was left out, and why"""
+    error = refused("SCALE = float(torch.ones(1, device='cuda'))\ndef entry(x):\n    return x[:SCALE]", X)
+    assert error.cause is Cause.EXCEPTION and error.line == 12
+    assert "name 'SCALE' is not defined" in error.message and "line 10 was left out" in error.message
+
+
+def test_an_entry_that_was_left_out_is_explained() -> None:
+    """A missing entry says why it is missing"""
+    error = refused("entry = make_entry()\n", X)
+    assert error.cause is Cause.MISSING_ENTRY
+    assert "line 10 was left out" in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "cause", "line", "said"),
+    [
+        ("from torch import nothing_of_this_name", Cause.EXCEPTION, 10, "nothing_of_this_name"),
+        ("@undefined\ndef entry(x):\n    return x", Cause.EXCEPTION, 10, "undefined"),
+        ("class A(Missing):\n    pass", Cause.EXCEPTION, 10, "Missing"),
+        ("x = 1\ndef f(y=1 / 0):\n    pass", Cause.EXCEPTION, 11, "division by zero"),
+        ("def f(:\n    pass", Cause.SYNTAX_ERROR, 10, "SyntaxError"),
+        ("@triton.jit\ndef k(x, **options):\n    pass\n@triton.autotune(3, key=[])\ndef f(): pass", None, None, ""),
+    ],
+)
+def test_a_definition_that_fails_rejects_the_submission(body: str, cause: Cause | None, line: int, said: str) -> None:
+    """Definitions and imports must work; the error names the line"""
+    with Tracer(submission(body)) as tracer, pytest.raises(TraceError) as caught:
+        tracer.load()
+    if cause is not None:
+        assert (caught.value.cause, caught.value.line) == (cause, line)
+        assert said in caught.value.message
+
+
+def test_functions_are_listed_with_their_arity() -> None:
+    """load tells what could be called, private names and kernels aside"""
+    body = """
+        def entry(x, y, eps=1e-5): pass
+        def _private(): pass
+        def anything(*args): pass
+        class Op(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x
+        applied = Op.apply
+        from math import floor
+        """
+    with Tracer(submission(body)) as tracer:
+        assert tracer.load().functions == {"entry": (2, 3), "anything": (0, -1), "applied": (0, -1)}
+
+
+def test_future_imports_hold_for_the_whole_file() -> None:
+    """`from __future__ import annotations` reaches later statements"""
+    text = Text("from __future__ import annotations\ndef entry(x: Undefined) -> AlsoUndefined:\n    return x\n")
+    with Tracer(text) as tracer:
+        assert tracer.load().notes == ()
+        assert tracer.trace("entry", [X]).results == (X,)
+
+
+def test_a_missing_entry_names_its_neighbours() -> None:
+    """The near miss is suggested"""
+    error = refused("def softmaxx(x): return x\n", X, entry="softmax")
+    assert error.cause is Cause.MISSING_ENTRY and "`softmaxx`" in error.message
+
+
+def test_an_entry_that_is_no_function_is_missing() -> None:
+    """A number of that name is not an entry"""
+    error = refused("entry = 3\n", X)
+    assert error.cause is Cause.MISSING_ENTRY and "int" in error.message
+
+
+@pytest.mark.parametrize("parameters", ["", "x, y, z", "*, x"])
+def test_a_wrong_arity_is_told(parameters: str) -> None:
+    """The signature and the number of arguments are in the message"""
+    error = refused(f"def entry({parameters}): return 0\n", X)
+    assert error.cause is Cause.WRONG_ARITY
+    assert f"entry({parameters})" in error.message and "1 argument" in error.message and error.line == 10
+
+
+def test_dataclasses_enums_and_closures_work() -> None:
+    """The module is a proper module"""
+    body = """
+        import dataclasses, enum, logging, functools
+        @dataclasses.dataclass
+        class Shape:
+            n: int
+        class Mode(enum.Enum):
+            FAST = 1
+        logging.warning("fine")
+        @functools.lru_cache
+        def block(n):
+            return triton.next_power_of_2(n)
+        def make():
+            def entry(x):
+                out = torch.empty_like(x)
+                copy_kernel[(1,)](x, out, Shape(x.numel()).n, BLOCK=block(x.numel()))
+                return out
+            return entry
+        entry = make()
+        """
+    assert kinds(traced(body, X).steps) == ["Allocate", "Launch"]
