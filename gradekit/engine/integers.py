@@ -6,6 +6,7 @@ an integer value (int, Affine or Tensor of the width's dtype). Numbers are held 
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 
@@ -90,13 +91,15 @@ def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     return tensor(a, bits, shape) * tensor(b, bits, shape)
 
 
-# --- division: the sign of the remainder is the dividend's, and dividing by zero is undefined, not an error ----------
+# --- division --------------------------------------------------------------------------------------------------------
+# The remainder has the dividend's sign. Dividing by zero is undefined, and the smallest number by -1 overflows: neither
+# may stop the grader, where the processor would raise a signal.
 
 
 def divsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     if isinstance(a, Affine) and isinstance(b, int) and 0 <= a.low and a.high < b:
         return 0
-    return _divide(a, b, bits, shape, _truncated, lambda x, y: torch.div(x, y, rounding_mode="trunc"))
+    return _divide(a, b, bits, shape, _truncated, functools.partial(torch.div, rounding_mode="trunc"), torch.neg)
 
 
 def remsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
@@ -104,7 +107,15 @@ def remsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
         low, high = (a.low, a.high) if 0 <= a.low and a.high < b else span(a, shape)
         if 0 <= low and high < b:
             return a
-    return _divide(a, b, bits, shape, lambda x, y: x - y * _truncated(x, y), torch.fmod)
+    return _divide(a, b, bits, shape, lambda x, y: x - y * _truncated(x, y), torch.fmod, torch.zeros_like)
+
+
+def floordivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    return _divide(a, b, bits, shape, operator.floordiv, functools.partial(torch.div, rounding_mode="floor"), torch.neg)
+
+
+def ceildivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    return subi(0, floordivsi(subi(0, a, bits, shape), b, bits, shape), bits, shape)
 
 
 def _truncated(x: int, y: int) -> int:
@@ -112,22 +123,21 @@ def _truncated(x: int, y: int) -> int:
 
 
 def _divide(
-    a: Integer, b: Integer, bits: int, shape: Shape, number: Callable[[int, int], int], tensors: Callable[..., Tensor]
+    a: Integer,
+    b: Integer,
+    bits: int,
+    shape: Shape,
+    numbers: Callable[[int, int], int],
+    tensors: Callable[[Tensor, Tensor], Tensor],
+    by_minus_one: Callable[[Tensor], Tensor],
 ) -> Integer:
     if isinstance(a, int) and isinstance(b, int):
-        return wrap(number(a, b or 1), bits)
-    divisor = tensor(b, bits, shape)
-    if not isinstance(b, int) or b == 0:
-        divisor = torch.where(divisor == 0, torch.ones_like(divisor), divisor)
-    return tensors(tensor(a, bits, shape), divisor)
-
-
-def floordivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    return _divide(a, b, bits, shape, operator.floordiv, lambda x, y: torch.div(x, y, rounding_mode="floor"))
-
-
-def ceildivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    return subi(0, floordivsi(subi(0, a, bits, shape), b, bits, shape), bits, shape)
+        return wrap(numbers(a, b or 1), bits)
+    dividend, divisor = tensor(a, bits, shape), tensor(b, bits, shape)
+    if isinstance(b, int) and b not in (0, -1):
+        return tensors(dividend, divisor)
+    harmless = torch.where((divisor == 0) | (divisor == -1), 1, divisor)
+    return torch.where(divisor == -1, by_minus_one(dividend), tensors(dividend, harmless))
 
 
 def divui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:

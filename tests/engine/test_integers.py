@@ -128,6 +128,14 @@ def test_dividing_by_zero_is_undefined_but_no_error():
         assert len(_plain(getattr(integers, name)(arange(COUNT).to(torch.int32), zeros, 32, (COUNT,)), 32)) == COUNT
 
 
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_the_smallest_number_by_minus_one_wraps_instead_of_stopping_the_grader(bits):
+    smallest = torch.full((COUNT,), -(1 << (bits - 1)), dtype=INTEGER[bits])
+    for divisor in (-1, torch.full((COUNT,), -1, dtype=INTEGER[bits])):
+        assert _plain(integers.divsi(smallest, divisor, bits, (COUNT,)), bits) == smallest.tolist()
+        assert _plain(integers.remsi(smallest, divisor, bits, (COUNT,)), bits) == [0] * COUNT
+
+
 @given(base=st.integers(-100, 100), program=st.integers(-9, 9), row=st.integers(-9, 9), size=st.integers(1, 6))
 def test_sums_of_ranges_stay_lazy_and_right(base, program, row, size):
     """What `pid * a + arange * b + c` is: no tensor is made until somebody looks."""
