@@ -36,7 +36,7 @@ def test_contiguous_float32(submission, x):
 @points(15)
 @given(x=AROUND_POWERS.flatmap(lambda cols: matrices(dtypes=["float32"], rows=(1, 20), cols=cols, layouts=PLAIN)))
 def test_boundary_sizes(submission, x):
-    """Is right for rows just below, at and just above a power of two"""
+    """Is right for rows around a power of two"""
     assert_close(submission.softmax(x), expected(x))
 
 
@@ -52,7 +52,7 @@ def test_wide_rows(submission, x):
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(data=st.data())
 def test_every_dtype(submission, dtype, data):
-    """Computes in float32, float16 and bfloat16, and returns what it was given"""
+    """Takes float32, float16 and bfloat16, and keeps the dtype"""
     x = data.draw(matrices(dtypes=[dtype], rows=(1, 30), layouts=PLAIN))
     assert_close(submission.softmax(x), expected(x))
 
@@ -64,17 +64,24 @@ def test_any_stride_and_offset(submission, x):
     assert_close(submission.softmax(x), expected(x))
 
 
-@points(10)
-@given(x=matrices(rows=(1, 20), cols=(1, 300), layouts=PLAIN, profiles=["neg_inf", "neg_inf_first", "large", "mixed"]))
+@points(5)
+@given(x=matrices(rows=(1, 20), cols=(1, 300), layouts=PLAIN, profiles=["large", "mixed"]))
 def test_extreme_values(submission, x):
-    """Stays right for magnitudes up to the dtype's maximum, and for entries of -inf"""
+    """Stays right for magnitudes up to the dtype's maximum"""
+    assert_close(submission.softmax(x), expected(x))
+
+
+@points(5)
+@given(x=matrices(rows=(1, 5), cols=(1, 5000), layouts=PLAIN, profiles=["neg_inf_first", "neg_inf"]))
+def test_minus_infinity(submission, x):
+    """Gives -inf the weight 0, also where a row begins with it"""
     assert_close(submission.softmax(x), expected(x))
 
 
 @points(10, kind="memory")
 @given(x=matrices(rows=(1, 30), cols=(1, 300)))
 def test_memory(submission, x):
-    """Stays inside its tensors, and writes every element of the result exactly once"""
+    """Stays inside its tensors, writes each element exactly once"""
     assert_memory_clean(submission.softmax(x))
 
 

@@ -44,7 +44,7 @@ AROUND_BLOCKS = st.sampled_from([1, 2, 127, 128, 129, 255, 256, 257, 1023, 1024,
 @points(20)
 @given(pair=AROUND_BLOCKS.flatmap(lambda n: pairs(shaped([n], dtypes=["float32"], layouts=PLAIN), layouts=PLAIN)))
 def test_boundary_sizes(submission, pair):
-    """Is right just below, at and just above the size of a block"""
+    """Is right around the size of a block"""
     assert_close(submission.add(*pair), expected(*pair))
 
 
@@ -52,7 +52,7 @@ def test_boundary_sizes(submission, pair):
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
 def test_every_dtype(submission, dtype, data):
-    """Adds float32, float16, bfloat16 and int32, and returns what it was given"""
+    """Adds float32, float16, bfloat16 and int32, and keeps the dtype"""
     telling = ["normal", "large", "mixed"]  # large integers are not exact in float32
     inputs = tensors(1, dtypes=[dtype], size=(1, 3000), layouts=PLAIN, profiles=telling)
     pair = data.draw(pairs(inputs, layouts=PLAIN))
@@ -62,7 +62,7 @@ def test_every_dtype(submission, dtype, data):
 @points(9)
 @given(pair=RANKS.flatmap(lambda rank: pairs(tensors(rank, size=(1, 40), layouts=PLAIN), layouts=PLAIN)))
 def test_ranks(submission, pair):
-    """Takes vectors, matrices and rank 3, and gives the result their shape"""
+    """Takes vectors, matrices and rank 3, and keeps the shape"""
     assert_close(submission.add(*pair), expected(*pair))
 
 
@@ -83,7 +83,7 @@ def test_empty(submission, pair):
 @points(10, kind="memory")
 @given(pair=pairs(tensors(2, dtypes=DTYPES, size=(1, 60))))
 def test_memory(submission, pair):
-    """Stays inside its tensors, and writes every element of the result exactly once"""
+    """Stays inside its tensors, writes each element exactly once"""
     assert_memory_clean(submission.add(*pair))
 
 

@@ -1,4 +1,4 @@
-# expect: test_boundary_sizes unwritten-output
+# expect: test_boundary_sizes out-of-bounds-store
 """The mask of the store compares rows with N and columns with M."""
 
 import torch

@@ -1,4 +1,4 @@
-# expect: test_contiguous_float32 unwritten-output
+# expect: test_contiguous_float32 out-of-bounds-store
 """Takes M for N where the result is written: right for square matrices only."""
 
 import torch

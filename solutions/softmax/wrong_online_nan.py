@@ -1,4 +1,4 @@
-# expect: test_extreme_values nan
+# expect: test_minus_infinity nan
 """Streams over the row in tiles; a first tile of nothing but -inf makes (-inf) - (-inf), which is nan."""
 
 import torch
@@ -27,5 +27,5 @@ def softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_xn, BLOCK: tl.constexpr)
 def softmax(x):
     M, N = x.shape
     out = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    softmax_kernel[(M,)](x, out, N, x.stride(0), x.stride(1), BLOCK=16)
+    softmax_kernel[(M,)](x, out, N, x.stride(0), x.stride(1), BLOCK=256)
     return out

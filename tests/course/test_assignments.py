@@ -1,0 +1,98 @@
+"""Every assignment proves itself, and its papers agree: handout, starter, tests, solution and wrong submissions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradekit import grade
+from gradekit.assignment import Assignment, discover
+from gradekit.verify import MUTANTS, Claim, claims, expectation
+
+ROOT = Path(__file__).parents[2]
+ASSIGNMENTS = discover(ROOT / "assignments")
+
+
+def _all_claims(assignment: Assignment) -> Iterator[Claim]:
+    """Ten examples show that the solution is right and a mutant wrong; a subtle mistake takes as many as students get."""
+    for thorough, quick in zip(claims(assignment, grade), claims(assignment, grade, quick=True), strict=True):
+        yield thorough if thorough.subject.startswith("wrong_") else quick
+
+
+CLAIMS = [(id, claim) for id, assignment in ASSIGNMENTS.items() for claim in _all_claims(assignment)]
+
+every_assignment = pytest.mark.parametrize("assignment", ASSIGNMENTS.values(), ids=lambda assignment: assignment.id)
+
+
+@pytest.mark.parametrize("claim", [claim for _, claim in CLAIMS], ids=[f"{id}/{claim.subject}" for id, claim in CLAIMS])
+def test_a_claim_of_verify_holds(claim: Claim) -> None:
+    assert claim.check() == ""
+
+
+@every_assignment
+def test_the_claims_are_about_the_solution_the_starter_the_mutants_and_six_mistakes(assignment: Assignment) -> None:
+    subjects = {claim.subject for id, claim in CLAIMS if id == assignment.id}
+    assert {"solution.py", "starter.py", *MUTANTS} <= subjects
+    assert len(list(_wrong(assignment))) >= 6
+
+
+@every_assignment
+def test_points_add_up_to_a_hundred(assignment: Assignment) -> None:
+    assert sum(_points(assignment).values()) == 100
+
+
+@every_assignment
+def test_the_handout_lists_every_check_with_its_points(assignment: Assignment) -> None:
+    rows = re.findall(r"^\| (.+) \| (\d+) \|$", assignment.handout.read_text(), flags=re.MULTILINE)
+    assert {title: int(points) for title, points in rows} == _points(assignment)
+
+
+@every_assignment
+def test_the_handout_has_what_every_handout_has(assignment: Assignment) -> None:
+    text = assignment.handout.read_text()
+    wanted = ["Your task", "May I call torch?", "How it is graded", "Common mistakes", "Where this comes from"]
+    assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE) == wanted
+    assert len(text.split()) < 1000
+
+
+@every_assignment
+def test_starter_and_solution_define_the_entry_with_the_same_parameters(assignment: Assignment) -> None:
+    assert assignment.solutions is not None
+    starter, solution = (_parameters(path, assignment.entry) for path in (assignment.starter, assignment.solutions / "solution.py"))
+    assert starter == solution
+
+
+@every_assignment
+def test_a_wrong_submission_names_a_test_that_there_is(assignment: Assignment) -> None:
+    tests = {node.name for node in _functions(assignment.tests) if node.name.startswith("test_")}
+    for path in _wrong(assignment):
+        declared = expectation(path)
+        assert not isinstance(declared, str), f"{path.name}: {declared}"
+        assert declared[0] in tests, path.name
+
+
+def _wrong(assignment: Assignment) -> list[Path]:
+    assert assignment.solutions is not None
+    return sorted(assignment.solutions.glob("wrong_*.py"))
+
+
+def _functions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+
+
+def _parameters(path: Path, entry: str) -> list[str]:
+    return next([a.arg for a in node.args.args] for node in _functions(path) if node.name == entry)
+
+
+def _points(assignment: Assignment) -> dict[str, int]:
+    """Each check's points by the line that the student reads."""
+    return {
+        (ast.get_docstring(node) or "").splitlines()[0]: call.args[0].value
+        for node in _functions(assignment.tests)
+        for call in node.decorator_list
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "points" and isinstance(call.args[0], ast.Constant)
+    }

@@ -1,0 +1,28 @@
+"""No right submission loses a point, whatever style it is written in: right/<assignment>/ has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit import grade
+from gradekit.assignment import discover
+from gradekit.findings import Outcome, Status
+
+ROOT = Path(__file__).parents[2]
+ASSIGNMENTS = discover(ROOT / "assignments")
+SUBMISSIONS = sorted(path for path in (Path(__file__).parent / "right").glob("*/*") if path.suffix in (".py", ".ipynb"))
+
+
+@pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
+    report = grade(ASSIGNMENTS[path.parent.name], path, quick=True)
+    lost = {check.id: check.message for check in report.checks if check.outcome is not Outcome.PASSED}
+    assert (report.status, report.message, lost) == (Status.GRADED, "", {})
+    assert report.score.earned == report.score.possible == 100
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_an_assignment_has_right_submissions_in_at_least_six_styles(assignment: str) -> None:
+    assert len([path for path in SUBMISSIONS if path.parent.name == assignment]) >= 6
