@@ -93,7 +93,9 @@ def test_profiles_hold_what_they_promise(dtype: str) -> None:
     gone = made["neg_inf"] == -math.inf
     assert 0.15 < gone.double().mean() < 0.35 and not bool(gone.all(1).any())
     late = made["neg_inf_first"] == -math.inf
-    assert bool((late[:, :-1] >= late[:, 1:]).all()) and 0.3 < late.double().mean() < 0.7 and not bool(late[:, -1].any())
+    assert (
+        bool((late[:, :-1] >= late[:, 1:]).all()) and 0.3 < late.double().mean() < 0.7 and not bool(late[:, -1].any())
+    )
     finite = [v for p, v in made.items() if p not in ("neg_inf", "neg_inf_first")]
     assert all(bool(v.isfinite().all()) for v in finite)
 
