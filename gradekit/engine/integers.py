@@ -281,7 +281,9 @@ def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> boo
     if isinstance(a, int) and isinstance(b, int):
         return _NUMBERS[predicate](a, b)
     if isinstance(a, Affine) or isinstance(b, Affine):
-        return _compare_lazily(predicate, affine(a, len(shape)), affine(b, len(shape)), shape)
+        difference = add(affine(a, len(shape)), affine(b, len(shape)), shape, -1)
+        if -(1 << 63) <= difference.low and difference.high < 1 << 63:
+            return _compare_with_zero(predicate, difference, shape)
     return _SIGNED[predicate](tensor(a, bits, shape), tensor(b, bits, shape))
 
 
@@ -303,9 +305,8 @@ def _compare_unsigned(predicate: str, a: Integer, b: Integer, bits: int, shape: 
     return _SIGNED[ordered](tensor(a, bits, shape) ^ top, tensor(b, bits, shape) ^ top)
 
 
-def _compare_lazily(predicate: str, a: Affine, b: Affine, shape: Shape) -> bool | Tensor:
-    """Compares a - b with 0: by its exact ends where they decide, else one axis against the rest."""
-    difference = add(a, b, shape, -1)
+def _compare_with_zero(predicate: str, difference: Affine, shape: Shape) -> bool | Tensor:
+    """By its exact ends where they decide for all elements, else one axis against the rest."""
     low, high = span(difference, shape)
     decided = {_NUMBERS[predicate](value, 0) for value in (low, high)}
     if len(decided) == 1 and (predicate not in ("eq", "ne") or low > 0 or high < 0 or low == high):
