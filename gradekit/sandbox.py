@@ -203,7 +203,7 @@ class _Server:
         self.control, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gradekit.tracer", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "gradekit.tracer", str(theirs.fileno()), self.scratch],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -111,6 +111,16 @@ def test_an_exception_in_the_call_has_its_line_and_traceback() -> None:
     assert error.detail.splitlines()[0].startswith("line 4, in entry") and "gradekit" not in error.detail
 
 
+@pytest.mark.parametrize(
+    "code", ["raise ValueError('\\ud800' * 10**7)", "return 10**5000", "return torch.full((2,), 1j, device='cuda')"]
+)
+def test_what_no_message_can_hold_is_told(code: str) -> None:
+    """Huge messages, lone surrogates and values outside JSON end in an exception that can be shown"""
+    error = call_error(f"import torch\ndef entry(x):\n    {code}\n")
+    assert error.cause is Cause.EXCEPTION and len(error.message) < 4000
+    error.message.encode()
+
+
 def test_endless_recursion_is_an_exception() -> None:
     """RecursionError is told like any other"""
     error = call_error("def entry(x):\n    return entry(x)\n")
@@ -191,7 +201,7 @@ def test_the_server_dies_with_the_grader() -> None:
     )
     root = str(Path(sandbox.__file__).parent.parent)
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": root}
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": root}
     )
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 2

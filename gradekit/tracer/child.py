@@ -80,7 +80,15 @@ def serve(sock: socket.socket) -> None:
                 request = wire.receive(sock, REQUEST_CAP)
             except wire.WireError:
                 return
-            wire.send(sock, _answer(child, request, output))
+            _send(sock, _answer(child, request, output))
+
+
+def _send(sock: socket.socket, answer: dict[str, Any]) -> None:
+    try:
+        wire.send(sock, answer)
+    except (TypeError, ValueError, RecursionError) as error:  # before a byte was sent: JSON has no word for it
+        why = Refusal("exception", f"The call makes something that no program can hold: {error}")
+        wire.send(sock, {"error": why.as_data(), "output": ""})
 
 
 def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, Any]:

@@ -147,10 +147,16 @@ def install() -> None:
     driver.set_active(Driver())
     for name, value in _torch_cuda().items():
         setattr(torch.cuda, name, value)
+    torch.compile = _compile  # type: ignore[assignment]
     triton.testing.do_bench = bench
     triton.testing.do_bench_cudagraph = bench
     triton.testing.Mark.run = lambda *args, **kwargs: None
     torch._library.triton.wrap_triton_enabled_default = False  # wrap_triton, outside torch.compile, wraps nothing
+
+
+def _compile(function: Any = None, **options: Any) -> Any:
+    """torch.compile: the function as it stands."""
+    return (lambda function: function) if function is None else function
 
 
 def _torch_cuda() -> dict[str, Any]:

@@ -13,10 +13,12 @@ from typing import Any
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 
 from gradekit.tracer import hints, versions
+from gradekit.tracer.output import printable
 
 COMPILATION = "compilation-error"
+MESSAGE = 2000
 DETAIL = 8000
-"""The most characters of Triton's own text that are kept."""
+"""The most characters that are kept of what is said, and of what Triton or Python itself said."""
 
 
 class ReadsValues(RuntimeError):
@@ -44,8 +46,8 @@ class Refusal(Exception):
     detail: str = ""
 
     def as_data(self) -> dict[str, Any]:
-        """The refusal as JSON data."""
-        return asdict(self)
+        """The refusal as JSON data, within limits whatever the submission raised."""
+        return asdict(self) | {"message": printable(self.message[:MESSAGE]), "detail": printable(self.detail[:DETAIL])}
 
 
 class PassesFailed(RuntimeError):
@@ -68,7 +70,7 @@ def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
         return _not_compiled(error, path)
     line = line_of(error, path)
     if isinstance(error, TimeUp):
-        return Refusal("timeout", f"Time is up {where}: does a loop never end?", line)
+        return Refusal("timeout", f"Time is up{where and ' ' + where}: does a loop never end?", line)
     if isinstance(error, ReadsValues):
         return Refusal("reads-values", str(error), line)
     if _out_of_memory(error):
@@ -83,13 +85,13 @@ def _not_compiled(error: CompilationError | PassesFailed, path: str) -> Refusal:
         found = re.search(rf"{re.escape(path)}\W+(\d+):\d+", error.said)
         first = next((line for line in error.said.splitlines() if "error:" in line), "")
         message = f"{error}: {first.partition('error:')[2].strip() or 'a pass failed'}"
-        return Refusal(COMPILATION, _with_hint(message), int(found[1]) if found else launched, error.said[:DETAIL])
+        return Refusal(COMPILATION, _with_hint(message), int(found[1]) if found else launched, error.said)
     chain = _chain(error)
     places = [place for place in (_place(link, path) for link in chain) if place is not None]
     kernel, line = places[-1] if places else ("the kernel", launched)
     said = next((link.error_message for link in reversed(chain) if link.error_message), _failed_assertion(error))
     message = f"Triton cannot compile `{kernel}`: {_unwrapped(said)}"
-    return Refusal(COMPILATION, _with_hint(message), line, "\n\n".join(str(link) for link in chain)[:DETAIL])
+    return Refusal(COMPILATION, _with_hint(message), line, "\n\n".join(str(link) for link in chain))
 
 
 def _chain(error: BaseException | None) -> list[CompilationError]:
@@ -121,7 +123,8 @@ def _unwrapped(said: str) -> str:
 
 
 def _text(error: BaseException) -> str:
-    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    """What the error says, at most MESSAGE characters of it (a KeyError would quote it)."""
+    return str(error.args[0] if isinstance(error, KeyError) and error.args else error)[:MESSAGE]
 
 
 def _with_hint(message: str) -> str:
@@ -144,7 +147,7 @@ def own_traceback(error: BaseException, path: str) -> str:
     """The traceback as the student would see it: their own lines alone, then the error."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     lines = [f"line {frame.lineno}, in {frame.name}: {frame.line}" for frame in frames]
-    return "\n".join([*lines, *traceback.format_exception_only(error)]).rstrip()
+    return "\n".join([*lines, f"{type(error).__name__}: {_text(error)}"])
 
 
 def _out_of_memory(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from gradekit.program import Argument, Descriptor, Kernel, Launch, Scalar, View
+from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
 from gradekit.tracer import cuda, figures, versions
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.output import spoken
@@ -37,6 +37,13 @@ OPTIONS = (
 )
 """The compile options that a kernel carries, where the Triton release has them."""
 
+DTYPES = {
+    "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e5": "float8_e5m2",
+    "fp8e4nv": "float8_e4m3fn", "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+}  # fmt: skip
+"""Triton's names of dtypes, and torch's."""
+
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
 
 
@@ -47,7 +54,7 @@ class Compiler:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
         self.compile_fully = triton.compiler.compile
-        self._failed: dict[tuple[int, str], CompilationError] = {}
+        self._failed: dict[tuple[int, str], tuple[Any, CompilationError]] = {}
 
     def install(self) -> None:
         """Makes Triton use it, for every jit function that has not compiled anything yet."""
@@ -57,11 +64,13 @@ class Compiler:
     def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
         key = (id(src.fn), str((src.signature, src.constants, src.attrs, options)))
         if key in self._failed:
-            raise self._failed[key].with_traceback(None)
+            raise self._failed[key][1].with_traceback(None)
+        if src.ext != "ttir":
+            raise NotImplementedError("This kernel is written in Gluon; only Triton's own language is read here.")
         try:
             ttir, argument_types, parsed = _lower(src, options or {})
         except CompilationError as error:
-            self._failed[key] = error  # an autotuner meets the same one at every call
+            self._failed[key] = src.fn, error  # an autotuner meets the same one at every call
             raise
         src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
         # that names the line
@@ -228,7 +237,8 @@ def _flatten(types: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[str,
 
 
 def _reinterpreted(view: View, kind: str) -> View:
-    return view
+    dtype = DTYPES.get(kind.removeprefix("*").removeprefix("k"), view.dtype)
+    return replace(view, dtype=dtype) if ITEMSIZE[dtype] == ITEMSIZE[view.dtype] else view
 
 
 def _ints(values: Sequence[Any]) -> tuple[int, ...]:

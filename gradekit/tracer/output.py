@@ -35,7 +35,7 @@ class Output(io.TextIOBase):
     def take(self) -> str:
         """What was written since the last time."""
         text, self._parts, self._room = "".join(self._parts), [], LIMIT
-        return text
+        return printable(text)
 
     def __enter__(self) -> Self:
         self._stack = contextlib.ExitStack()
@@ -46,6 +46,11 @@ class Output(io.TextIOBase):
     def __exit__(self, *exception: object) -> None:
         if self._stack is not None:
             self._stack.close()
+
+
+def printable(text: str) -> str:
+    """The text with what no encoding can carry (lone surrogates) replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import contextlib
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -23,8 +24,8 @@ IDLE_SECONDS = 5.0
 """A grader that is quiet for so long, and still there, is one that stays: one submission is graded sooner."""
 
 
-def serve(descriptor: int) -> None:
-    """Serves the socket that `descriptor` names until its other end closes."""
+def serve(descriptor: int, scratch: str) -> None:
+    """Serves the socket that `descriptor` names until its other end closes; then removes the folder `scratch`."""
     from gradekit.tracer import warm  # imports torch and triton
 
     control = socket.socket(fileno=descriptor)
@@ -41,6 +42,7 @@ def serve(descriptor: int) -> None:
     finally:
         for pid in children:
             _end(pid)
+        shutil.rmtree(scratch, ignore_errors=True)
         os._exit(0)  # sooner than taking torch apart
 
 
@@ -60,8 +62,9 @@ def _answer(control: socket.socket, children: set[int]) -> None:
         children.add(pid)
         wire.send(control, {"pid": pid})
     else:
+        known = request["pid"] in children  # it may be one of a server before this one
         children.discard(request["pid"])
-        wire.send(control, {"status": _end(request["pid"])})
+        wire.send(control, {"status": _end(request["pid"]) if known else 0})
 
 
 def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -259,3 +259,18 @@ def test_a_custom_operator_is_traced_through(made: str) -> None:
         program = traced(body, argument)
         assert kinds(program.steps) == ["Allocate", "Launch"]
         assert launch_of(program).args[1] == program.results[0]
+
+
+def test_a_reinterpreted_tensor_has_its_new_dtype() -> None:
+    """triton.reinterpret changes what the pointer points to"""
+    program = traced(LAUNCH.format("copy_kernel[(1,)](triton.reinterpret(x, tl.int32), out, 100, BLOCK=128)"), X)
+    assert launch_of(program).args[0] == tensor(0, 100, dtype="int32")
+
+
+@pytest.mark.parametrize(
+    "decorator", ["torch.compile", "torch.compile(fullgraph=True)", "torch.no_grad()", "torch.inference_mode()"]
+)
+def test_decorators_of_torch_change_nothing(decorator: str) -> None:
+    """A compiled or gradient-free entry is traced like any other"""
+    program = traced(f"@{decorator}\n" + LAUNCH.format("copy_kernel[(1,)](x, out, 100, BLOCK=128)"), X)
+    assert kinds(program.steps) == ["Allocate", "Launch"]
