@@ -26,6 +26,7 @@ SCHEMA = "gradekit/program/1"
 ITEMSIZE = {
     "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
     "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "complex64": 8, "complex128": 16,
 }  # fmt: skip
 """Bytes per element of every dtype that a view may have, by torch's name."""
 

@@ -3,8 +3,9 @@
 Every lane's address, program and value are compared with what other programs of the launch did. What is wrong becomes
 an `Incident`, and the access goes on with what is harmless: a bad load gives poison, a bad store is dropped.
 
-Two programs are ordered only by atomics. A program that has executed an atomic operation in this launch may have
-taken a lock or awaited a signal, so its later accesses are not called races: silence where the evidence is not clear.
+Two programs are ordered only by atomics. A program that has executed an atomic operation or a volatile load in this
+launch may have taken a lock or awaited a signal, so its later accesses are not called races: silence where the evidence
+is not clear.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ SHOWN = 8
 
 @dataclass
 class Site:
-    """Where an access happens: the student's `line`, the `launch` number and `kernel`, and the programs of axis 0."""
+    """Where an access happens: the student's `line`, the `launch` number and `kernel`, and the programs of axis 0.
+
+    `volatile` says that the kernel asks for what other programs write meanwhile.
+    """
 
     line: int | None
     launch: int
     kernel: str
     programs: Tensor
+    volatile: bool = False
 
 
 @dataclass
@@ -109,6 +114,8 @@ class CheckedMemory:
         poison = torch.full([dtype.itemsize], 0xFF, dtype=torch.uint8).view(dtype)
         base = dense(0 if other is None else other, dtype, shape)
         result = base.expand(list(shape)).clone().reshape(-1)
+        if site.volatile:
+            self.synchronized[site.programs] = True
         for storage, lanes in self._by_storage(pointer, mask, shape, dtype.itemsize):
             self.traffic.loaded += lanes.index.numel() * dtype.itemsize
             result[lanes.where] = poison

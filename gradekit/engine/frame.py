@@ -171,7 +171,8 @@ class Frame:
 
     def site(self, op: Op) -> Site:
         machine = self.machine
-        return Site(machine.line(op), machine.launch, machine.kernel, self.programs())
+        volatile = bool(op.attributes.get("isVolatile", False))
+        return Site(machine.line(op), machine.launch, machine.kernel, self.programs(), volatile)
 
     def report(self, cause: Cause, op: Op, which: Tensor, message: str) -> None:
         """An incident that concerns no memory, for the programs where `which` (bool [count]) holds."""
