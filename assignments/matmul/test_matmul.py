@@ -87,6 +87,7 @@ def test_extreme_values(submission, pair):
 
 
 @points(10, kind="memory")
+@settings(max_examples=30)
 @given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70)))
 def test_memory(submission, pair):
     """Stays inside its tensors, writes each element exactly once"""
@@ -94,6 +95,7 @@ def test_memory(submission, pair):
 
 
 @points(5, kind="structure")
+@settings(max_examples=15)
 @given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70), layouts=PLAIN))
 def test_inputs_unmodified(submission, pair):
     """Leaves its inputs as they were, and answers with a new tensor"""

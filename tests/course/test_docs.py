@@ -1,0 +1,37 @@
+"""The pages for people agree with the code: every name that gradekit offers is explained, every command exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import gradekit
+from gradekit.cli import main
+from gradekit.strategies import LAYOUTS, PROFILES
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+INSTRUCTORS = (ROOT / "docs" / "instructors.md").read_text()
+
+
+def test_every_name_that_gradekit_offers_is_explained() -> None:
+    assert [name for name in gradekit.__all__ if not re.search(rf"`{name}\b", INSTRUCTORS)] == []
+
+
+def test_every_layout_and_kind_of_values_is_explained() -> None:
+    assert [name for name in (*LAYOUTS, *PROFILES) if not re.search(rf"\b{name}\b", INSTRUCTORS)] == []
+
+
+def test_the_readme_shows_every_command_and_no_other() -> None:
+    assert set(re.findall(r"^    (?:\$ )?gradekit (\w+)", README, flags=re.MULTILINE)) == set(main.commands)
+
+
+def test_every_option_that_the_readme_shows_exists() -> None:
+    options = {name for command in main.commands.values() for option in command.params for name in option.opts}
+    assert set(re.findall(r"gradekit check.*?(--\w+)", README)) <= options
+
+
+def test_every_file_that_the_papers_link_to_exists() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "instructors.md"):
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
