@@ -220,16 +220,18 @@ class _Server:
     def fork(self, limits: Limits) -> tuple[int, socket.socket]:
         """A new child: its process id, and the socket to it."""
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as failed:
+            failed.callback(ours.close)
             wanted = {"memory_bytes": limits.memory_bytes, "file_bytes": limits.file_bytes}
             answer = self._ask({"do": "fork", "limits": wanted}, [theirs.fileno()])
+            failed.pop_all()
         self.children.add(answer["pid"])
         return answer["pid"], ours
 
     def end(self, pid: int) -> int:
         """Kills a child and all that it started; its wait status."""
         self.children.discard(pid)
-        with contextlib.suppress(TraceError):
+        with contextlib.suppress(TraceError, Unavailable):
             return self._ask({"do": "end", "pid": pid}, [])["status"]
         return 0
 

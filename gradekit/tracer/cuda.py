@@ -147,11 +147,27 @@ def install() -> None:
     driver.set_active(Driver())
     for name, value in _torch_cuda().items():
         setattr(torch.cuda, name, value)
+    torch.Generator = Generator  # type: ignore[misc]
+    torch.Tensor.record_stream = _nothing  # type: ignore[method-assign]  # its parser would refuse our streams
+    torch.cuda.nvtx.range_push = torch.cuda.nvtx.range_pop = torch.cuda.nvtx.mark = _nothing
+    torch.cuda.nvtx.range = Quiet  # type: ignore[assignment]
     torch.compile = _compile  # type: ignore[assignment]
     triton.testing.do_bench = bench
     triton.testing.do_bench_cudagraph = bench
     triton.testing.Mark.run = lambda *args, **kwargs: None
     torch._library.triton.wrap_triton_enabled_default = False  # wrap_triton, outside torch.compile, wraps nothing
+
+
+class Generator(torch.Generator):
+    """A random generator; one for the GPU lives on the CPU, where nobody sees what it draws."""
+
+    def __new__(cls, device: Any = "cpu") -> Self:
+        """Of any device."""
+        return super().__new__(cls, torch.device("cpu"))  # type: ignore[call-arg]
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    pass
 
 
 def _compile(function: Any = None, **options: Any) -> Any:

@@ -65,7 +65,6 @@ class CudaMask(TorchFunctionMode):
             torch.Tensor.type: _type,
             torch.Tensor.pin_memory: lambda tensor, *args: tensor,
             torch.Tensor.is_pinned: lambda tensor, *args: False,
-            torch.Tensor.record_stream: lambda tensor, stream: None,
             torch.Tensor.__setitem__: _setitem,
             torch.Tensor.__repr__: _repr,
             torch.Tensor.__format__: lambda tensor, spec: _repr(tensor) if tensor.is_meta else format(tensor, spec),

@@ -72,6 +72,13 @@ class Recorder:
         self._known[raw._cdata] = storage
         return storage
 
+    def address_of(self, raw: Any) -> int:
+        """What `data_ptr()` of torch's own storage object answers."""
+        if raw.device.type != "meta":
+            return torch._C.StorageBase.data_ptr(raw)  # type: ignore[attr-defined]
+        known = self._known.get(raw._cdata)
+        return known.address if known is not None and known.nbytes else 0
+
     def view(self, tensor: torch.Tensor) -> View:
         """The tensor as a view of its storage."""
         with torch._C.DisableTorchFunction():

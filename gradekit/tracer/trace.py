@@ -27,6 +27,7 @@ class Tracer:
         self.compiler = Compiler(self.recorder)
         self.compiler.install()
         Tuning(self.recorder, self.compiler).install()
+        torch.UntypedStorage.data_ptr = lambda storage: self.recorder.address_of(storage)  # type: ignore[assignment,method-assign]
         self.mask = CudaMask(self.recorder)
         self.steps = Steps(self.recorder, self.mask)
 

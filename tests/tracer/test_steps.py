@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gradekit.program import Allocate, Aten, Copy, Fill, Literal, Scalar, View
+from gradekit.sandbox import Tracer
 
-from .helpers import X, kinds, only, tensor, traced
+from .helpers import X, kinds, only, submission, tensor, traced
 
 
 def test_an_allocation_is_recorded_with_its_size_and_line() -> None:
@@ -155,6 +156,21 @@ def test_the_same_call_gives_the_same_program() -> None:
     """Numbers of storages do not depend on earlier calls or on the process"""
     body = "def entry(x):\n    y = torch.zeros_like(x)\n    copy_kernel[(1,)](x, y, 100, BLOCK=128)\n    return y"
     assert traced(body, X) == traced(body, X)
+
+
+def test_a_buffer_kept_from_an_earlier_call_is_as_it_was_made() -> None:
+    """What an earlier call computed from its inputs is no part of a later program"""
+    body = """
+        KEPT = []
+        def entry(x):
+            if not KEPT:
+                KEPT.append(torch.zeros(100, device='cuda'))
+                copy_kernel[(1,)](x, KEPT[0], 100, BLOCK=128)
+            return KEPT[0]
+        """
+    with Tracer(submission(body)) as tracer:
+        assert kinds(tracer.trace("entry", [X]).steps) == ["Allocate", "Fill", "Launch"]
+        assert kinds(tracer.trace("entry", [X]).steps) == ["Allocate", "Fill"]
 
 
 def test_a_tensor_made_at_import_comes_with_the_steps_that_made_it() -> None:
