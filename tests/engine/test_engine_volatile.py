@@ -11,7 +11,7 @@ from gradekit.findings import Cause
 
 @triton.jit
 def running_sum(x, flags, out, B: tl.constexpr, VOLATILE: tl.constexpr):
-    """Each program adds what the programs before it have published, as a decoupled look-back does."""
+    """Each program adds what the programs before it have published, and publishes again: a decoupled look-back."""
     pid = tl.program_id(0)
     own = tl.sum(tl.load(x + pid * B + tl.arange(0, B)), 0)
     tl.store(flags + pid, own + 1)
@@ -23,6 +23,7 @@ def running_sum(x, flags, out, B: tl.constexpr, VOLATILE: tl.constexpr):
             told = tl.load(flags + before, volatile=VOLATILE)
         total += told - 1
         before -= 1
+    tl.store(flags + pid, own + 1)  # again, after others have looked
     tl.store(out + pid, total)
 
 
