@@ -5,7 +5,8 @@ tolerance.py    how far rounding may take it      memory.py    what the run touc
 diagnose.py     from evidence to a tutor's words  mutants.py   trivial results that must fail
 """
 
-from gradekit.judge.compare import Comparison, assert_close
+from gradekit.judge.compare import assert_close
+from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, Example
 from gradekit.judge.failure import Failure

@@ -8,7 +8,7 @@ import torch
 
 from gradekit.findings import Cause, Finding
 from gradekit.judge import ttir_text
-from gradekit.judge.compare import Comparison
+from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.judge.compare import Comparison
+from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.strategies import Input

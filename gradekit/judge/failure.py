@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradekit.findings import Cause, Finding
-
-if TYPE_CHECKING:
-    from gradekit.judge.compare import Comparison
+from gradekit.judge.comparison import Comparison
 
 
 class Failure(AssertionError):

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from gradekit.judge import MUTANTS, Reference, reference, tolerance
-from gradekit.judge.compare import Comparison
+from gradekit.judge.comparison import Comparison
 from gradekit.strategies import FLOATS, Input, row_major
 
 MARGIN = 3.0

@@ -1,0 +1,69 @@
+"""A result beside its reference, element by element: which are wrong, in which way, and by how much."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from gradekit.judge.reference import Reference
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A result of the right form beside its reference: which elements are wrong, and by how much."""
+
+    actual: torch.Tensor
+    reference: Reference
+
+    @cached_property
+    def value(self) -> torch.Tensor:
+        """The result in float64 (for integers: as it is)."""
+        return self.actual.detach().double() if self.actual.is_floating_point() else self.actual
+
+    @cached_property
+    def wrong(self) -> torch.Tensor:
+        """True where an element is wrong, in the shape of the result."""
+        if not self.actual.is_floating_point():
+            return self.actual != self.reference.native
+        return ~(self._close | self._same_special | self._overflowed_rightly)
+
+    @cached_property
+    def wrong_count(self) -> int:
+        """How many elements are wrong."""
+        return int(self.wrong.sum())
+
+    @cached_property
+    def nan(self) -> torch.Tensor:
+        """True where the result is NaN and must not be."""
+        return self.wrong & self.value.isnan()
+
+    @cached_property
+    def inf(self) -> torch.Tensor:
+        """True where the result is infinite and must not be."""
+        return self.wrong & self.value.isinf()
+
+    @cached_property
+    def error(self) -> torch.Tensor:
+        """|result - exact| in units of the allowance, float64; infinite where either is not finite."""
+        size = (self.value.double() - self.reference.exact.double()).abs() / self.reference.allowance
+        return torch.where(self.wrong, size.nan_to_num(math.inf, math.inf), size.nan_to_num(0.0, 0.0))
+
+    @property
+    def _close(self) -> torch.Tensor:
+        return (self.value - self.reference.exact).abs() <= self.reference.allowance  # False for NaN and inf - inf
+
+    @property
+    def _same_special(self) -> torch.Tensor:
+        # Where torch itself overflows on the way, its infinity or NaN is right, and so is a finite exact result.
+        native, exact = self.reference.native.double(), self.reference.exact
+        same = (self.value == exact) | ((self.value == native) & native.isinf())
+        return same | (self.value.isnan() & (native.isnan() | exact.isnan()))
+
+    @property
+    def _overflowed_rightly(self) -> torch.Tensor:
+        limit = torch.finfo(self.actual.dtype).max - self.reference.allowance
+        exact = self.reference.exact
+        return self.value.isinf() & (exact.abs() >= limit) & (self.value.sign() == exact.sign())
