@@ -10,6 +10,7 @@ is not clear.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -82,7 +83,10 @@ class Marks:
 
 @dataclass
 class Lanes:
-    """The active lanes of one access to one storage, 1-D: element positions, programs, and where they are in the tile."""
+    """The active lanes of one access to one storage, 1-D: element positions, programs, and where they are in the tile.
+
+    The tensors may be shared with other accesses: never write to them.
+    """
 
     index: Tensor
     programs: Tensor
@@ -129,13 +133,13 @@ class CheckedMemory:
         if storage.written is not None:
             # An input's unwritten elements are those that lie between or beside the elements of the tensor passed.
             cause = Cause.OUT_OF_BOUNDS_LOAD if storage.is_input else Cause.UNINITIALIZED_READ
-            self._report(cause, storage, self._unwritten(storage, lanes, itemsize), itemsize, site)
+            self._report(cause, storage, lanes, _unwritten(storage, lanes, itemsize), itemsize, site)
         if site.volatile:
             return  # whoever writes here afterwards answers it, and does not race with it
         marks, units, programs = self._units(storage, lanes, itemsize)
         writer = marks.writer[units]
         raced = (writer != 0) & (writer != programs + 1) & ~self.synchronized[programs]
-        self._report(Cause.RACE, storage, self._some(lanes, raced), itemsize, site)
+        self._report(Cause.RACE, storage, lanes, _lanes_of(raced, lanes), itemsize, site)
         marks.first_reader.scatter_reduce_(0, units, programs, "amin")
         marks.last_reader.scatter_reduce_(0, units, programs, "amax")
 
@@ -155,16 +159,16 @@ class CheckedMemory:
         itemsize = value.dtype.itemsize
         changed = _bits(storage.typed(value.dtype)[lanes.index]) != _bits(value)
         if storage.is_input:
-            self._report(Cause.INPUT_MODIFIED, storage, lanes.keep(changed), itemsize, site)
-        self._report(Cause.WRITE_CONFLICT, storage, lanes.keep(_collisions(lanes.index, value)), itemsize, site)
+            self._report(Cause.INPUT_MODIFIED, storage, lanes, changed, itemsize, site)
+        self._report(Cause.WRITE_CONFLICT, storage, lanes, _collisions(lanes.index, value), itemsize, site)
         marks, units, programs = self._units(storage, lanes, itemsize)
-        ratio = len(units) // max(len(lanes.index), 1)
+        changed = _repeated(changed, len(units) // max(len(lanes.index), 1))
         unordered = ~self.synchronized[programs]
         writer = marks.writer[units]
-        conflict = (writer != 0) & (writer != programs + 1) & unordered & changed.repeat_interleave(ratio)
-        self._report(Cause.WRITE_CONFLICT, storage, self._some(lanes, conflict), itemsize, site)
+        conflict = (writer != 0) & (writer != programs + 1) & unordered & changed
+        self._report(Cause.WRITE_CONFLICT, storage, lanes, _lanes_of(conflict, lanes), itemsize, site)
         read = (marks.first_reader[units] < programs) | (marks.last_reader[units] > programs)
-        self._report(Cause.RACE, storage, self._some(lanes, read & unordered), itemsize, site)
+        self._report(Cause.RACE, storage, lanes, _lanes_of(read & unordered, lanes), itemsize, site)
         marks.writer[units] = programs + 1
 
     def _write(self, storage: Storage, lanes: Lanes, value: Tensor) -> None:
@@ -205,9 +209,10 @@ class CheckedMemory:
     def _examine_atomic(self, storage: Storage, lanes: Lanes, change: Update, itemsize: int, site: Site) -> None:
         if storage.is_input:
             if change is not keep:
-                self._report(Cause.INPUT_MODIFIED, storage, lanes, itemsize, site)
+                self._report(Cause.INPUT_MODIFIED, storage, lanes, lanes.index >= 0, itemsize, site)
         elif storage.written is not None and change is not overwrite:
-            self._report(Cause.UNINITIALIZED_READ, storage, self._unwritten(storage, lanes, itemsize), itemsize, site)
+            unwritten = _unwritten(storage, lanes, itemsize)
+            self._report(Cause.UNINITIALIZED_READ, storage, lanes, unwritten, itemsize, site)
 
     # --- lanes ---------------------------------------------------------------------------------------------------
 
@@ -229,7 +234,9 @@ class CheckedMemory:
         lanes.programs = site.programs[lanes.programs]
         count = 0 if storage is None else storage.count(itemsize)
         bad = (lanes.index < 0) | (lanes.index >= count)
-        self._report(cause, storage, lanes.keep(bad), itemsize, site)
+        if not bool(bad.any()):
+            return lanes
+        self._report(cause, storage, lanes, bad, itemsize, site)
         return lanes.keep(~bad)
 
     def _units(self, storage: Storage, lanes: Lanes, itemsize: int) -> tuple[Marks, Tensor, Tensor]:
@@ -239,24 +246,16 @@ class CheckedMemory:
         if marks is None:
             marks = self.marks[storage] = Marks.blank(storage.data.numel() // storage.unit, storage.unit)
         marks.refine(storage.unit)
-        ratio = len(units) // max(len(lanes.index), 1)
-        return marks, units, lanes.programs.repeat_interleave(ratio)
+        return marks, units, _repeated(lanes.programs, len(units) // max(len(lanes.index), 1))
 
-    def _unwritten(self, storage: Storage, lanes: Lanes, itemsize: int) -> Lanes:
-        """The lanes of which some unit was never written."""
-        units = storage.units(lanes.index, itemsize)
-        return (
-            self._some(lanes, ~storage.written[units]) if storage.written is not None else lanes.keep(lanes.index < 0)
-        )
-
-    def _some(self, lanes: Lanes, units: Tensor) -> Lanes:
-        """The lanes of which some unit is marked."""
-        return lanes.keep(units.view(len(lanes.index), -1).any(1)) if len(units) else lanes
-
-    def _report(self, cause: Cause, storage: Storage | None, lanes: Lanes, itemsize: int, site: Site) -> None:
-        if lanes.index.numel():
-            elements, programs = lanes.index[:SHOWN].tolist(), lanes.programs[:SHOWN].tolist()
-            self.log.append(Incident(cause, site, storage, itemsize, elements, programs, lanes.index.numel()))
+    def _report(
+        self, cause: Cause, storage: Storage | None, lanes: Lanes, which: Tensor, itemsize: int, site: Site
+    ) -> None:
+        """An incident that concerns the lanes where `which` (bool, one for each) holds; none if there are none."""
+        if bool(which.any()):
+            bad = lanes.keep(which)
+            elements, programs = bad.index[:SHOWN].tolist(), bad.programs[:SHOWN].tolist()
+            self.log.append(Incident(cause, site, storage, itemsize, elements, programs, bad.index.numel()))
 
     def finish(self) -> None:
         """Ends the launch: the next one is ordered after it."""
@@ -277,8 +276,39 @@ def _active_lanes(offset: int | Affine | Tensor, mask: Value | None, shape: Shap
         offset = torch.full([1] * len(shape), offset, dtype=torch.int64)
     index = (materialize(offset, shape) if isinstance(offset, Affine) else offset).expand(list(shape)).reshape(-1)
     active = _flat_mask(mask, shape)
-    where = torch.arange(index.numel()) if active is None else active.nonzero().view(-1)
-    return Lanes(index[where], where // max(math.prod(shape[1:]), 1), where)
+    programs = _programs(shape[0], math.prod(shape[1:]))
+    if active is None or bool(active.all()):
+        return Lanes(index, programs, _positions(index.numel()))
+    where = active.nonzero().view(-1)
+    return Lanes(index[where], programs[where], where)
+
+
+@functools.lru_cache(maxsize=16)
+def _positions(lanes: int) -> Tensor:
+    return torch.arange(lanes)
+
+
+@functools.lru_cache(maxsize=16)
+def _programs(count: int, lanes: int) -> Tensor:
+    """The position of its program for each lane of `count` tiles."""
+    return torch.arange(count).repeat_interleave(lanes)
+
+
+def _repeated(value: Tensor, ratio: int) -> Tensor:
+    """What holds for a lane, for each of its `ratio` units."""
+    return value if ratio == 1 else value.repeat_interleave(ratio)
+
+
+def _lanes_of(units: Tensor, lanes: Lanes) -> Tensor:
+    """Which lanes have a marked unit."""
+    return units if len(units) == len(lanes.index) else units.view(len(lanes.index), -1).any(1)
+
+
+def _unwritten(storage: Storage, lanes: Lanes, itemsize: int) -> Tensor:
+    """Which lanes have a unit that was never written."""
+    units = storage.units(lanes.index, itemsize)
+    assert storage.written is not None
+    return _lanes_of(~storage.written[units], lanes)
 
 
 def _flat_mask(mask: Value | None, shape: Shape) -> Tensor | None:
@@ -296,9 +326,10 @@ def _bits(value: Tensor) -> Tensor:
 
 def _collisions(index: Tensor, value: Tensor) -> Tensor:
     """Lanes of one store that write another value to an element that an earlier lane of the store also writes."""
+    if len(index) < 2 or bool((index[1:] > index[:-1]).all()):
+        return torch.zeros(len(index), dtype=torch.bool)
     order = torch.argsort(index, stable=True)
     ordered, bits = index[order], _bits(value)[order]
     collides = torch.zeros(len(index), dtype=torch.bool)
-    if len(index) > 1:
-        collides[order[1:]] = (ordered[1:] == ordered[:-1]) & (bits[1:] != bits[:-1])
+    collides[order[1:]] = (ordered[1:] == ordered[:-1]) & (bits[1:] != bits[:-1])
     return collides
