@@ -36,7 +36,7 @@ _OFFERED = {
         "tensors",
         "vectors",
     ),
-    "gradekit.subject": ("Observation",),
+    "gradekit.runs": ("Observation",),
 }
 
 _HOME = {name: module for module, names in _OFFERED.items() for name in names}

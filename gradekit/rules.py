@@ -46,10 +46,13 @@ def within_budget(entry: str, label: str = "") -> Iterator[None]:
         yield
     except OverBudget as error:
         where = f", in the configuration {label}," if label else ""
-        message = f"{entry} was stopped{where} because it took {error}. Does a loop in a kernel never end?"
-        if error.resource == "bytes":
-            message = f"{entry} was stopped{where} because it allocates {error}."
-        raise Failure(Cause.BUDGET_EXCEEDED, message, line=error.line) from None
+        raise Failure(Cause.BUDGET_EXCEEDED, f"{entry} was stopped{where} {_why(error)}", line=error.line) from None
+
+
+def _why(error: OverBudget) -> str:
+    if error.resource == "bytes":
+        return f"because it allocates more than {error.limit / 2**30:g} GiB."
+    return f"after {error.limit:,.0f} {error.resource} in its kernels. Does a loop in one never end?"
 
 
 def options(program: Program) -> list[tuple[int, str]]:

@@ -2,26 +2,21 @@
 
     observation = submission.softmax(x)          # x: an Input spec, a tensor, a number, or None
 
-Runs in the grader's process. A call is traced to a program (in the tracer's process, once for each signature: shapes,
-strides, offsets, dtypes, scalars, shared storages), the program is held against the host-side rules, and every
-distinct configuration of it is run by the engine. A run of the same signature on the same values is not repeated.
+Runs in the grader's process. A call is traced to a program in the tracer's process, once for each signature: shapes,
+strides, offsets, dtypes, scalars, shared storages. What the program does is for `runs` to see.
 """
 
 from __future__ import annotations
 
-import collections
-import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gradekit import rules
-from gradekit.engine import run as engine
-from gradekit.findings import Cause, Finding
-from gradekit.judge.failure import Failure
 from gradekit.program import Argument, Program, Scalar, View
+from gradekit.runs import Case, Mutation, Observation, Runs
 from gradekit.sandbox import Loaded, TraceError, Tracer
 from gradekit.strategies import Input
 
@@ -29,45 +24,8 @@ if TYPE_CHECKING:
     from gradekit.assignment import Assignment
     from gradekit.submission import Submission
 
-REMEMBERED_BYTES = 128 << 20
-"""Results of earlier runs that are kept for the next check: the whole grader must stay under 1.5 GiB."""
-
 PATIENCE = 3
 """A submission whose process hung or died so many times is not called again: each time costs the student ten seconds."""
-
-Mutation = Callable[[Sequence[torch.Tensor], Sequence[Any]], Sequence[torch.Tensor]]
-
-
-@dataclass(frozen=True, eq=False)
-class Observation:
-    """What one call of the entry showed.
-
-    `inputs` are the arguments as the test gave them, `results` the tensors and numbers that the call returned, in
-    order. `findings` are those of every configuration. `variants` are the same call under the other configurations of
-    an autotuned kernel, each with its `label`: they must be right too.
-    """
-
-    entry: str
-    inputs: tuple[Any, ...]
-    results: tuple[Any, ...]
-    findings: tuple[Finding, ...]
-    counters: Any
-    program: Program
-    prints: tuple[str, ...] = ()
-    label: str = ""
-    variants: tuple[Observation, ...] = ()
-    mutate: Any = None
-
-    @property
-    def tensor(self) -> torch.Tensor:
-        """The result, where the call returns exactly one tensor.
-
-        Raises:
-            Failure: it returned something else.
-        """
-        if len(self.results) != 1 or not isinstance(self.results[0], torch.Tensor):
-            raise Failure(Cause.WRONG_TYPE, f"{self.entry} returns {self.program.returned}, not one tensor.")
-        return self.results[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,24 +53,17 @@ class Subject:
         mutate: Mutation | None = None,
     ) -> None:
         self.submission = submission
-        self.assignment = assignment
-        self.mutate = mutate
         self.calls: list[Call] = []
+        self._runs = Runs(submission, assignment, mutate)
         self._start = start
         self._tracer: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = {}
-        self._runs: collections.OrderedDict[str, Observation] = collections.OrderedDict()
-        self._remembered = 0
         self._deaths: list[TraceError] = []
 
     def __getattr__(self, name: str) -> Callable[..., Observation]:
         if name.startswith("_"):
             raise AttributeError(name)
-
-        def call(*args: Any) -> Observation:
-            return self.call(name, args)
-
-        return call
+        return lambda *args: self.call(name, args)
 
     def __repr__(self) -> str:  # Hypothesis shows the arguments of a failing test: not all that is remembered here
         return f"Subject({self.submission.path!r})"
@@ -125,9 +76,10 @@ class Subject:
             Failure: the program breaks a rule, or ran over its budget.
             Unsupported: the engine cannot know what a kernel does.
         """
-        self.calls.append(Call(entry, tuple(args)))
-        observation = self._observe(entry, tuple(args))
-        self.calls[-1] = Call(entry, tuple(args), observation)
+        args = tuple(args)
+        self.calls.append(Call(entry, args))
+        observation = self._runs.known(entry, args) or self._runs.run(self._case(entry, args))
+        self.calls[-1] = Call(entry, args, observation)
         return observation
 
     def forget_calls(self) -> None:
@@ -150,7 +102,9 @@ class Subject:
             self._tracer.close()
         self._tracer = None
 
-    # --- tracing ---------------------------------------------------------------------------------------------------
+    def _case(self, entry: str, args: tuple[Any, ...]) -> Case:
+        arguments, tensors = to_arguments(args)
+        return Case(entry, args, tensors, self._program(entry, arguments))
 
     def _program(self, entry: str, arguments: tuple[Argument, ...]) -> Program:
         signature = repr((entry, arguments))
@@ -173,51 +127,6 @@ class Subject:
                 self._deaths.append(error)
                 self.close()
             return error
-
-    # --- running ---------------------------------------------------------------------------------------------------
-
-    def _observe(self, entry: str, args: tuple[Any, ...]) -> Observation:
-        key = _values(entry, args)
-        if key in self._runs:
-            self._runs.move_to_end(key)
-            return self._runs[key]
-        arguments, tensors = to_arguments(args)
-        program = self._program(entry, arguments)
-        rules.check_program(program, entry, self.assignment.allow, self.submission)
-        observation = self._run_all(entry, args, program, tensors)
-        self._remember(key, observation)
-        return observation
-
-    def _run_all(self, entry: str, args: tuple[Any, ...], program: Program, tensors: list[torch.Tensor]) -> Observation:
-        first, *others = [
-            self._run(entry, args, program, tensors, option, label) for option, label in rules.options(program)
-        ]
-        findings = first.findings + tuple(_in_configuration(f, o.label) for o in others for f in o.findings)
-        return replace(first, findings=findings, variants=tuple(others))
-
-    def _run(
-        self, entry: str, args: tuple[Any, ...], program: Program, tensors: list[torch.Tensor], option: int, label: str
-    ) -> Observation:
-        named = zip(rules.argument_names(args, entry, self.submission), args, strict=True)
-        names = [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
-        with rules.within_budget(entry, label):
-            run = engine.run(program, tensors, option=option, allow=self.assignment.allow, names=names)
-        return Observation(
-            entry, args, tuple(run.results), tuple(run.findings), run.counters, program, tuple(run.prints), label,
-            mutate=self.mutate and functools.partial(self._mutated, tensors),
-        )  # fmt: skip
-
-    def _mutated(self, tensors: list[torch.Tensor], expected: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-        assert self.mutate is not None
-        return self.mutate(expected, tensors)
-
-    def _remember(self, key: str, observation: Observation) -> None:
-        if not key:
-            return
-        self._runs[key] = observation
-        self._remembered += _weight(observation)
-        while len(self._runs) > 1 and self._remembered > REMEMBERED_BYTES:
-            self._remembered -= _weight(self._runs.popitem(last=False)[1])
 
 
 def to_arguments(args: Sequence[Any]) -> tuple[tuple[Argument, ...], list[torch.Tensor]]:
@@ -248,20 +157,3 @@ def _identity(arg: Input | torch.Tensor) -> Any:
 def _view(tensor: torch.Tensor, storage: int) -> View:
     dtype = str(tensor.dtype).removeprefix("torch.")
     return View(storage, dtype, tuple(tensor.shape), tuple(tensor.stride()), int(tensor.storage_offset()))
-
-
-def _values(entry: str, args: tuple[Any, ...]) -> str:
-    """What tells one run from another; empty where a tensor without a spec is among the arguments."""
-    if any(isinstance(arg, torch.Tensor) for arg in args):
-        return ""
-    first = {id(arg): position for position, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
-    return repr([entry, *((arg, first.get(id(arg))) for arg in args)])
-
-
-def _in_configuration(finding: Finding, label: str) -> Finding:
-    return replace(finding, message=f"With the configuration {label}: {finding.message}")
-
-
-def _weight(observation: Observation) -> int:
-    own = sum(r.numel() * r.element_size() for r in observation.results if isinstance(r, torch.Tensor))
-    return own + sum(map(_weight, observation.variants))

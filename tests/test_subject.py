@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
+from gradekit import runs
 from gradekit.assignment import Assignment
+from gradekit.engine import run as engine
 from gradekit.findings import Cause
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
@@ -216,13 +218,32 @@ def test_calls_are_evidence_until_they_are_forgotten(subject: Subject) -> None:
     assert subject.calls == []
 
 
-def test_with_a_mutation_the_judge_sees_the_mutant(subject: Subject) -> None:
-    subject.mutate = lambda expected, inputs: [torch.zeros_like(e) for e in expected]
+def test_with_a_mutation_the_judge_sees_the_mutant() -> None:
+    subject = Subject(SUBMISSION, ASSIGNMENT, CountingTracer, lambda expected, inputs: [expected[0] * 0])
     x, y = vector(), vector(seed=1)
     seen = subject.add(x, y)
     assert torch.equal(seen.tensor, x.tensor() + y.tensor())  # the run itself is the submission's
     with pytest.raises(Failure):
         assert_close(seen, reference(plus, x, y))
+    subject.close()
+
+
+def test_kernels_that_never_end_are_given_less_and_less_time(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+
+    def run(*_: Any, budget: engine.Budget, **__: Any) -> None:
+        given.append(budget.seconds)
+        raise engine.OverBudget("seconds", budget.seconds, 12)
+
+    monkeypatch.setattr(engine, "run", run)
+    for seed in (1, 2, 3, 3, 3, 4):
+        with pytest.raises(Failure, match="Does a loop in one never end") as caught:
+            subject.add(vector(seed=seed), vector())
+        assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 12)
+    patient = engine.Budget().seconds
+    assert given == [patient, patient, patient, runs.HURRY]  # what was stopped once is not run again
 
 
 def test_its_repr_is_short_for_hypothesis_shows_it(subject: Subject) -> None:

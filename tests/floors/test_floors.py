@@ -23,7 +23,7 @@ FLOORS = (
     # 1: running and judging
     {"sandbox", "engine", "judge", "strategies", "gpu"},
     # 2: the submission as tests see it; the record's renderings
-    {"rules", "subject", "report"},
+    {"rules", "runs", "subject", "report"},
     # 3: the grading run
     {"plugin"},
     # 4: what uses grading runs
@@ -36,7 +36,7 @@ FLOORS = (
 SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
-    ("judge", "strategies"), ("subject", "rules"), ("check", "verify"),
+    ("judge", "strategies"), ("runs", "rules"), ("subject", "rules"), ("subject", "runs"), ("check", "verify"),
 }  # fmt: skip
 """Neighbours that may be imported beside the lower floors: (who imports, whom). A tuple here costs a thought."""
 
