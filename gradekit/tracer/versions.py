@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import inspect
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch._compile
-import triton
+import torch._library.triton
 from torch._library.custom_ops import OPDEFS
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
@@ -20,7 +21,7 @@ from triton.runtime.jit import JITFunction
 TARGET = GPUTarget("cuda", 90, 32)
 """The GPU that submissions see: Hopper, the oldest on which every construct of the front end is accepted."""
 
-VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
+_JIT_FUNCTIONS: list[weakref.ref[JITFunction]] = []
 
 
 def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], Any]:
@@ -67,8 +68,19 @@ def custom_operator(operator: Any) -> Callable[..., Any] | None:
 
 
 def jit_functions() -> list[JITFunction]:
-    """Every jit function that exists now."""
-    return [thing for thing in gc.get_objects() if isinstance(thing, JITFunction)]
+    """Every jit function of the submission that exists now."""
+    return [function for reference in _JIT_FUNCTIONS if (function := reference()) is not None]
+
+
+def watch_jit_functions() -> None:
+    """From now on, `jit_functions` knows every new one."""
+    initialize = JITFunction.__init__
+
+    def watched(self: JITFunction, *args: Any, **kwargs: Any) -> None:
+        initialize(self, *args, **kwargs)
+        _JIT_FUNCTIONS.append(weakref.ref(self))  # a list: to hash a jit function is to read all that it refers to
+
+    JITFunction.__init__ = watched
 
 
 def keep_dynamo_out() -> None:
@@ -80,6 +92,7 @@ def keep_dynamo_out() -> None:
             helper = dict(zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)).get("fn")
             if helper is not None:
                 helper.cell_contents.__dynamo_disable = helper.cell_contents  # where torch keeps the uncompiled one
+    torch._library.triton.get_inner_triton_kernels = lambda fn: []  # asked for torch.compile when an operator is made
     torch._disable_dynamo = _as_it_is  # type: ignore[assignment]  # what is wrapped from now on, by torch.library.custom_op
 
 

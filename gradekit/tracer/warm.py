@@ -25,6 +25,7 @@ def _kernel(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 def warm_up() -> None:
     """Everything that every submission needs."""
     versions.keep_dynamo_out()
+    versions.watch_jit_functions()
     versions.lower(_source(), {})
     freeze()
 
