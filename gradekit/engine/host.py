@@ -13,6 +13,9 @@ from gradekit.engine.memory import Memory, Storage
 from gradekit.findings import Cause
 from gradekit.program import ITEMSIZE, Aten, Scalar, View
 
+DTYPES = {name: getattr(torch, name) for name in ITEMSIZE}
+"""torch's dtypes by the names that views have."""
+
 
 class ForbiddenOp(Exception):
     """The submission computes with torch's `op` on the host, at `line`, where the assignment does not allow it."""
@@ -49,7 +52,8 @@ def _positions(view: View) -> Tensor:
 def write(memory: Memory, target: View, value: Tensor, line: int | None, known: Tensor | None = None) -> list[Incident]:
     """target[...] = value, as torch's copy_ does; `known` says which of the values have been written (None: all)."""
     storage, itemsize = memory.storages[target.storage], ITEMSIZE[target.dtype]
-    incidents = _modified(storage, target, line) if storage.is_input and target.numel else []
+    modified = storage.is_input and target.numel
+    incidents = [_on_host(Cause.INPUT_MODIFIED, storage, target, _positions(target), line)] if modified else []
     own(storage)
     read(memory, target).copy_(value)
     if storage.written_map(itemsize) is not None and target.numel:
@@ -69,43 +73,50 @@ def write_values(memory: Memory, target: View, origin: View, line: int | None) -
     return write(memory, target, read(memory, origin), line, known)
 
 
-def _modified(storage: Storage, target: View, line: int | None) -> list[Incident]:
-    positions = _positions(target)
+def _on_host(cause: Cause, storage: Storage, view: View, positions: Tensor, line: int | None) -> Incident:
+    """An incident that concerns elements of a view, at `positions` of its storage, and no program."""
     site = Site(line, -1, "", torch.zeros(1, dtype=torch.int64))
     shown = positions[:SHOWN].tolist()
-    return [
-        Incident(Cause.INPUT_MODIFIED, site, storage, ITEMSIZE[target.dtype], shown, [0] * len(shown), len(positions))
-    ]
+    return Incident(cause, site, storage, ITEMSIZE[view.dtype], shown, [0] * len(shown), len(positions))
 
 
 # --- operations that an assignment may allow -------------------------------------------------------------------------
 
 _COMPUTE: dict[str, Callable[..., Tensor]] = {
-    "aten::sum": torch.sum, "aten::sum.dim_IntList": torch.sum, "aten::mean": torch.mean, "aten::mean.dim": torch.mean,
-    "aten::add.Tensor": torch.add, "aten::sub.Tensor": torch.sub, "aten::mul.Tensor": torch.mul,
-    "aten::div.Tensor": torch.div, "aten::clamp": torch.clamp, "aten::clamp_min": torch.clamp_min,
-    "aten::neg": torch.neg, "aten::cumsum": torch.cumsum,
+    "aten::sum": torch.sum, "aten::mean": torch.mean, "aten::cumsum": torch.cumsum,
+    "aten::add": torch.add, "aten::sub": torch.sub, "aten::mul": torch.mul, "aten::div": torch.div,
+    "aten::neg": torch.neg, "aten::clamp": torch.clamp, "aten::clamp_min": torch.clamp_min,
+    "aten::clamp_max": torch.clamp_max, "aten::maximum": torch.maximum, "aten::minimum": torch.minimum,
 }  # fmt: skip
-"""Everything that can be allowed: names from outside are looked up here and nowhere else."""
+"""Everything that can be allowed: names from outside are looked up here and nowhere else. "aten::add_" is "aten::add"
+whose output is its first argument."""
+_KEYWORDS = ("dim", "keepdim", "alpha", "min", "max", "dtype", "rounding_mode")
 
 
-def compute(memory: Memory, step: Aten, allow: Collection[str]) -> None:
+def compute(memory: Memory, step: Aten, allow: Collection[str]) -> list[Incident]:
     """Runs one allowed operation; raises ForbiddenOp for any other."""
-    function = _COMPUTE.get(step.op)
+    function = _COMPUTE.get(step.op.removesuffix("_"))
+    line = step.source.line if step.source else None
     if step.op not in allow or function is None or len(step.outputs) != 1:
-        raise ForbiddenOp(step.op, step.source.line if step.source else None)
-    kwargs = {
-        name: _value(memory, value)
-        for name, value in step.kwargs.items()
-        if name in ("dim", "keepdim", "alpha", "min", "max")
-    }
+        raise ForbiddenOp(step.op, line)
+    kwargs = {name: _value(memory, value) for name, value in step.kwargs.items() if name in _KEYWORDS}
     result = function(*(_value(memory, value) for value in step.args), **kwargs)
-    write(memory, step.outputs[0], result, step.source.line if step.source else None)
+    incidents = [i for value in step.args if isinstance(value, View) for i in _uninitialized(memory, value, line)]
+    return incidents + write(memory, step.outputs[0], result, line)
 
 
 def _value(memory: Memory, value: Any) -> Any:
     if isinstance(value, View):
         return read(memory, value)
     if isinstance(value, Scalar):
-        return value.value
+        return DTYPES.get(str(value.value)) if value.dtype == "dtype" else value.value
     return [_value(memory, item) for item in value] if isinstance(value, tuple) else value
+
+
+def _uninitialized(memory: Memory, view: View, line: int | None) -> list[Incident]:
+    """What an operation reads of a tensor that nothing has written."""
+    storage = memory.storages[view.storage]
+    seen = written(storage, view)
+    if seen is None or bool(seen.all()):
+        return []
+    return [_on_host(Cause.UNINITIALIZED_READ, storage, view, _positions(view)[~seen.reshape(-1)], line)]

@@ -170,7 +170,7 @@ class _Runner:
             case Literal(target=target, values=values):
                 self._write(target, torch.tensor(values).view(target.shape), line)
             case Aten():
-                compute(self.memory, step, self.allow)
+                self.incidents += compute(self.memory, step, self.allow)
             case Choice(options=options) if options:
                 for inner in options[self.option % len(options)]:
                     self._step(inner)

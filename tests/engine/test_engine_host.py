@@ -1,9 +1,13 @@
 """Steps of the host on the engine's memory, for every dtype that torch has a name for."""
 
 import torch
+from launching import view
 
 from gradekit.engine.run import run
-from gradekit.program import Allocate, Copy, Program, View
+from gradekit.findings import Cause
+from gradekit.program import Allocate, Aten, Copy, Program, Scalar, Source, View
+
+X = torch.arange(16.0)
 
 
 def test_a_complex_view_of_real_numbers_is_read_as_torch_reads_it():
@@ -13,3 +17,32 @@ def test_a_complex_view_of_real_numbers_is_read_as_torch_reads_it():
     result = run(program, [pairs])
     assert not result.findings
     assert torch.equal(result.results[0], torch.view_as_complex(pairs))
+
+
+def summed(tensor, *args, shape=(), **kwargs):
+    """torch.sum(tensor, *args, **kwargs), whose result is float32 of that shape."""
+    given, made = view(0, tensor), View(9, "float32", shape, tuple([1] * len(shape)))
+    step = Aten("aten::sum", (given, *args), kwargs, (made,), Source(3))
+    program = Program((given,), {}, (Allocate(9, 64), step), (made,), "tensor", {})
+    return run(program, [tensor], allow=["aten::sum"]).results[0]
+
+
+def test_an_allowed_sum_has_the_dtype_and_dimensions_that_it_was_given():
+    halves = torch.full((5000,), 1.0, dtype=torch.bfloat16)
+    assert summed(halves, dtype=Scalar("float32", "dtype")).item() == 5000  # no number of bfloat16
+    assert torch.equal(summed(X.view(4, 4), (Scalar(1),), shape=(4,)), X.view(4, 4).sum(1))
+
+
+def test_an_allowed_operation_in_place_works_on_its_first_argument():
+    own = View(9, "float32", (16,), (1,))
+    step = Aten("aten::div_", (own, Scalar(4)), {}, (own,), Source(3))
+    made = Program((view(0, X),), {}, (Allocate(9, 64), Copy(own, view(0, X)), step), (own,), "tensor", {})
+    assert torch.equal(run(made, [X], allow=["aten::div_"]).results[0], X / 4)
+
+
+def test_an_allowed_operation_that_changes_an_input_or_reads_what_nobody_wrote_is_found():
+    given, own = view(0, X), View(9, "float32", (16,), (1,))
+    step = Aten("aten::add_", (given, own), {}, (given,), Source(3))
+    made = Program((given,), {}, (Allocate(9, 64), step), (given,), "tensor", {})
+    found = run(made, [X.clone()], allow=["aten::add_"]).findings
+    assert {(f.cause, f.count, f.line) for f in found} == {(Cause.UNINITIALIZED_READ, 16, 3), (Cause.INPUT_MODIFIED, 16, 3)}
