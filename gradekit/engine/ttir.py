@@ -342,7 +342,8 @@ class _Parser(Reader):
             return False
         while tokens[at][0] == "%" and tokens[at + 1] == ",":
             at += 2
-        return tokens[at + 1] == "=" or (tokens[at + 1] == ":" and tokens[at + 3] in ("=", ","))
+        counted = tokens[at + 1] == ":" and tokens[at + 2].isdecimal()  # `%a:2`; a type otherwise
+        return tokens[at + 1] == "=" or (counted and tokens[at + 3] in ("=", ","))
 
     def word_in_clause(self, token: str, clause: _Clause) -> bool:
         """Takes `name = value`, `name<...>`, a word, a string or a @symbol; False for what belongs to what follows."""
