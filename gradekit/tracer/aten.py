@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
 from gradekit.tracer import versions
 from gradekit.tracer.errors import ReadsValues
+from gradekit.tracer.layout import empty_like
 from gradekit.tracer.recorder import Recorder, dtype_name
 
 LITERAL_LIMIT = 1 << 16
@@ -40,6 +41,7 @@ FILLS: dict[str, Callable[..., Any]] = {
     "fill": lambda tensor, value: value,
     "scalar_tensor": lambda value, **kwargs: value,
 }
+LIKES = {"aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like"}
 COPIES = {"clone", "_to_copy", "contiguous", "lift_fresh_copy", "_reshape_copy", "_copy_from", "copy"}
 READS = {"_local_scalar_dense": "item()", "equal": "torch.equal", "is_nonzero": "bool()", "nonzero": "nonzero()"}
 
@@ -72,7 +74,8 @@ class Steps(TorchDispatchMode):
         if on_gpu and len(on_gpu) < len(tensors):
             _same_device(name, tensors)
         _refuse_reading(name, on_gpu, kwargs)
-        out = func(*args, **kwargs)
+        out = _made_like(name, args, kwargs) if name in LIKES else None
+        out = func(*args, **kwargs) if out is None else out
         if on_gpu or any(tensor.is_meta for tensor in tensors_in(out)):
             self._record(func, name.removeprefix("aten::"), args, kwargs, out, on_gpu)
         return out
@@ -125,6 +128,14 @@ class Steps(TorchDispatchMode):
         if value is None or isinstance(value, (bool, int, float, str)):
             return Scalar(value)
         return Scalar(str(value), type(value).__name__)
+
+
+def _made_like(name: str, args: Any, kwargs: dict[str, Any]) -> torch.Tensor | None:
+    """The result of `name`, one of LIKES, without torch's help; None where torch must give it."""
+    device, form = kwargs.get("device"), kwargs.get("memory_format")
+    if not args[0].is_meta or (device and device.type != "meta") or form not in (None, torch.preserve_format):
+        return None
+    return empty_like(args[0], kwargs.get("dtype"))
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 import torch.utils._device as default_device
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import _disable_current_modes
 
 from gradekit.tracer.aten import LITERAL_LIMIT
 from gradekit.tracer.errors import ReadsValues
@@ -135,9 +134,17 @@ def _from_numbers(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     return host.to(META).requires_grad_(requires_grad)
 
 
-def _size_of(func: Any, args: Any, kwargs: dict[str, Any]) -> int:
-    with _disable_current_modes():
-        return func(*args, **kwargs).numel()
+def _size_of(func: Any, args: Any, kwargs: dict[str, Any]) -> float:
+    """How many numbers torch.arange or torch.linspace is asked for."""
+    if func is torch.linspace:
+        return kwargs.get("steps", args[2] if len(args) > 2 else 0)
+    start, end, step = (kwargs.get(name) for name in ("start", "end", "step"))
+    given = [value for value in args if isinstance(value, (int, float))]
+    if len(given) == 1:
+        end = given[0] if end is None else end
+    elif given:
+        start, end, step = (*given, step)[:3]
+    return abs(((end or 0) - (start or 0)) / (step or 1))
 
 
 def _lacks_data(error: Exception) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from gradekit.program import Allocate, Aten, Copy, Fill, Literal, Scalar, View
 from gradekit.sandbox import Tracer
@@ -87,6 +88,10 @@ def test_writing_into_a_slice_is_a_copy_or_a_fill() -> None:
         ("torch.tensor([1, 2, 3], device=x.device)", (1, 2, 3)),
         ("torch.arange(4, device='cuda')", (0, 1, 2, 3)),
         ("torch.as_tensor([0.5], device='cuda')", (0.5,)),
+        ("torch.arange(2, 8, 2, device='cuda')", (2, 4, 6)),
+        ("torch.arange(end=3, device='cuda')", (0, 1, 2)),
+        ("torch.arange(start=1, end=2, step=0.5, device='cuda')", (1.0, 1.5)),
+        ("torch.linspace(0, 1, 3, device='cuda')", (0.0, 0.5, 1.0)),
         ("torch.tensor([True, False]).to(x.device)", (True, False)),
         ("torch.arange(3).cuda()", (0, 1, 2)),
         ("torch.tensor(float('inf'), device='cuda')", (float("inf"),)),
@@ -150,6 +155,29 @@ def test_a_huge_allocation_is_only_a_number() -> None:
     """10**12 elements on the GPU cost nothing to trace"""
     program = traced("def entry(x):\n    return torch.empty(10**12, device='cuda')", X)
     assert only(program.steps, Allocate).nbytes == 4 * 10**12
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.arange(10**12, device='cuda')", "torch.linspace(0, 1, steps=10**12, device='cuda')"]
+)
+def test_very_many_numbers_are_a_computation(made: str) -> None:
+    """What would not fit into a program is recorded by name"""
+    assert only(traced(f"def entry(x):\n    return {made}", X).steps, Aten).outputs[0].shape == (10**12,)
+
+
+@pytest.mark.parametrize("made", ["torch.empty_like(x.t())", "torch.zeros_like(x[:, ::2])", "torch.empty_like(x, dtype=torch.int32)",
+                                  "torch.full_like(x.t(), 2, memory_format=torch.contiguous_format)", "torch.ones_like(x.expand(3, 4, 6))"])  # fmt: skip
+def test_a_tensor_made_like_another_has_torchs_geometry(made: str) -> None:
+    """Shape, strides and dtype are those that torch gives on the CPU"""
+    x = torch.zeros(4, 6)
+    (result,) = traced(f"def entry(x):\n    return {made}", tensor(0, 4, 6)).results
+    expected = eval(made, {"x": x, "torch": torch})
+    assert isinstance(result, View)
+    assert (result.shape, result.stride, f"torch.{result.dtype}") == (
+        expected.shape,
+        expected.stride(),
+        str(expected.dtype),
+    )
 
 
 def test_the_same_call_gives_the_same_program() -> None:
