@@ -113,12 +113,8 @@ def _mapped_bytes() -> int:
 
 
 def _end(pid: int) -> int:
-    """Kills a child's process group; its wait status."""
-    with contextlib.suppress(ProcessLookupError):
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return status
-        os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    """Kills a child and its process group; its wait status, which tells how it ended if it had ended before."""
+    for kill in (os.killpg, os.kill):  # before waiting: until then the number is nobody else's
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
     return os.waitpid(pid, 0)[1]
