@@ -1,4 +1,4 @@
-"""What the assignments allow is enough for every right algorithm, computed here by torch: no kernel has to run for it."""
+"""What the assignments allow is enough for every right algorithm, computed here by torch instead of a kernel."""
 
 from __future__ import annotations
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
 import gradekit
 from gradekit.cli import main
 from gradekit.strategies import LAYOUTS, PROFILES
@@ -24,6 +27,20 @@ def test_every_layout_and_kind_of_values_is_explained() -> None:
 
 def test_the_readme_shows_every_command_and_no_other() -> None:
     assert set(re.findall(r"^    (?:\$ )?gradekit (\w+)", README, flags=re.MULTILINE)) == set(main.commands)
+
+
+def test_the_report_in_the_readme_is_what_the_wrong_submission_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declaration, _, text = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text().partition("\n")
+    assert declaration.startswith("# expect:")
+    (tmp_path / "submission.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(main, ["check", "submission.py"], env={"COLUMNS": "80"}).stdout
+    sample = re.search(r"(?ms)^    \$ gradekit check submission.py\n(.*?)^    Checked in", README)
+    assert sample
+    wanted = [line.removeprefix("    ").rstrip() for line in sample[1].splitlines()]
+    assert [line.rstrip() for line in shown.partition("Checked in")[0].splitlines()] == wanted
 
 
 def test_every_option_that_the_readme_shows_exists() -> None:
