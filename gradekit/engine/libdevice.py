@@ -14,6 +14,7 @@ from torch import Tensor
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
 from gradekit.engine.integers import multiply_high_unsigned, tensor
 from gradekit.engine.libdevice_integers import INTEGER_FUNCTIONS
+from gradekit.engine.libdevice_rounding import ROUNDED
 from gradekit.engine.registry import evaluates
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def _round_half_away(x: Tensor) -> Tensor:
     return torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x))
 
 
-FUNCTIONS: dict[str, Callable[..., Tensor]] = INTEGER_FUNCTIONS | {
+FUNCTIONS: dict[str, Callable[..., Tensor]] = INTEGER_FUNCTIONS | ROUNDED | {
     "abs": torch.abs, "fabs": torch.abs, "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1,
     "exp10": lambda x: torch.pow(torch.full_like(x, 10.0), x), "fast_exp": torch.exp,
     "fast_exp10": lambda x: torch.pow(torch.full_like(x, 10.0), x),
