@@ -15,6 +15,7 @@ Vocabulary
 from __future__ import annotations
 
 import functools
+import math
 import types
 import typing
 from collections.abc import Iterator
@@ -81,7 +82,7 @@ class Descriptor:
     padding: str = "zero"
 
 
-Argument = Union[View, Scalar, Descriptor]
+Argument = View | Scalar | Descriptor
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class Choice:
     source: Source | None = None
 
 
-Step = Union[Allocate, Fill, Copy, Literal, Aten, Launch, Choice]
+Step = Allocate | Fill | Copy | Literal | Aten | Launch | Choice
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if isinstance(value, dict):
         return {"is": "dict", "items": [[key, encode(item)] for key, item in value.items()]}
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if isinstance(value, float) and not math.isfinite(value):
         return {"is": "float", "value": repr(value)}
     return value
 
