@@ -1,5 +1,7 @@
 """The submission as a test calls it: traced once for each signature, run once for each input, in every configuration."""
 
+import contextlib
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -67,6 +69,16 @@ def dies(x):
     os._exit(3)
 
 
+known = {}
+
+
+def remembers(x, y):
+    form = x.shape, x.dtype
+    if form not in known:
+        known[form] = add(x, y)
+    return known[form]
+
+
 def raises(x):
     raise ValueError("not today")
 '''
@@ -127,17 +139,26 @@ def test_several_results_have_no_one_tensor(subject: Subject) -> None:
     assert caught.value.cause is Cause.WRONG_TYPE
 
 
-def test_one_signature_is_traced_once(subject: Subject) -> None:
-    for seed in range(4):
-        subject.add(vector(seed=seed), vector(seed=9))
-    assert len(CountingTracer.traced) == 1
+def test_one_signature_is_traced_once_but_the_first_twice(subject: Subject) -> None:
+    for size, seed in itertools.product([100, 101, 102], range(4)):
+        subject.add(vector(size, seed=seed), vector(size, seed=9))
+    assert [args[0].shape for _, args in CountingTracer.traced] == [(100,), (100,), (101,), (102,)]
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_a_result_of_an_earlier_call_of_the_same_form_is_no_new_tensor(subject: Subject, size: int) -> None:
+    with contextlib.suppress(Failure):
+        subject.remembers(vector(), vector(seed=1))
+    with pytest.raises(Failure) as caught:
+        subject.remembers(vector(size), vector(size, seed=2))
+    assert caught.value.cause is Cause.NO_KERNEL
 
 
 @pytest.mark.parametrize("other", [vector(101), vector(stride=(2,)), vector(offset=1), vector(dtype="float16")])
 def test_another_form_is_another_signature(subject: Subject, other: Input) -> None:
     subject.add(vector(), vector())
     subject.add(other, other)
-    assert len(CountingTracer.traced) == 2
+    assert len(CountingTracer.traced) == 3
 
 
 def test_the_same_input_is_not_run_twice(subject: Subject) -> None:
