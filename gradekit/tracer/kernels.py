@@ -192,18 +192,32 @@ class TracedKernel:
             return self._pointer(position, value)
         if hasattr(value, "base") and hasattr(value, "data_ptr"):  # triton.reinterpret
             return _reinterpreted(self._pointer(position, value.base), kind)
+        if callable(getattr(value, "data_ptr", None)):
+            return self._typed_address(position, kind, value)
         return Scalar(value, kind)
+
+    def _typed_address(self, position: int, kind: str, value: Any) -> View:
+        """Whatever has `data_ptr()` and a dtype is a pointer to Triton."""
+        dtype = DTYPES.get(kind.removeprefix("*").removeprefix("k"), "uint8")
+        view = self.compiler.recorder.view_at(value.data_ptr(), dtype)
+        if view is None:
+            raise _not_on_the_gpu(position)
+        return view
 
     def _pointer(self, position: int, value: torch.Tensor) -> View:
         with torch._C.DisableTorchFunction():
             if not value.is_meta:
-                raise ValueError(f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)")
+                raise _not_on_the_gpu(position)
         return self.compiler.recorder.view(value)
 
     def _descriptor(self, position: int, value: TensorDescriptor) -> Descriptor:
         base = self._pointer(position, value.base)
         view = View(base.storage, base.dtype, _ints(value.shape), _ints(value.strides), base.offset)
         return Descriptor(view, _ints(value.block_shape), value.padding)
+
+
+def _not_on_the_gpu(position: int) -> ValueError:
+    return ValueError(f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)")
 
 
 def key_of(kernel: Kernel) -> str:

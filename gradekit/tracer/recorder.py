@@ -17,7 +17,20 @@ from typing import Any
 
 import torch
 
-from gradekit.program import ADDRESS_GAP, Allocate, Choice, Kernel, Launch, Literal, Program, Scalar, Source, Step, View
+from gradekit.program import (
+    ADDRESS_GAP,
+    ITEMSIZE,
+    Allocate,
+    Choice,
+    Kernel,
+    Launch,
+    Literal,
+    Program,
+    Scalar,
+    Source,
+    Step,
+    View,
+)
 
 NAME = "submission.py"
 """What a program calls the file, wherever it stands, so that the same submission always gives the same program."""
@@ -96,6 +109,13 @@ class Recorder:
             if tensor.numel() == 0:
                 return 0
             return self.storage(tensor).address + int(tensor.storage_offset()) * tensor.element_size()
+
+    def view_at(self, address: int, dtype: str) -> View | None:
+        """What lies at an address that `address` has told, as one number of a dtype; None where there is nothing."""
+        for storage in self._known.values():
+            if 0 <= address - storage.address < ADDRESS_GAP:
+                return View(storage.number, dtype, (), (), (address - storage.address) // ITEMSIZE[dtype])
+        return None
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
