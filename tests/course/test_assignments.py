@@ -18,7 +18,7 @@ ASSIGNMENTS = discover(ROOT / "assignments")
 
 
 def _all_claims(assignment: Assignment) -> Iterator[Claim]:
-    """Ten examples show that the solution is right and a mutant wrong; a subtle mistake takes as many as students get."""
+    """Ten examples show a right solution and a mutant; a subtle mistake takes as many as students get."""
     for thorough, quick in zip(claims(assignment, grade), claims(assignment, grade, quick=True), strict=True):
         yield thorough if thorough.subject.startswith("wrong_") else quick
 
