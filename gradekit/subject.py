@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradekit.assignment import Assignment
     from gradekit.submission import Submission
 
-PATIENCE = 3
+PATIENCE = 2
 """A submission whose process hung or died so many times is not called again: each time costs the student ten seconds."""
 
 

@@ -249,22 +249,21 @@ def test_with_a_mutation_the_judge_sees_the_mutant() -> None:
     subject.close()
 
 
-def test_kernels_that_never_end_are_given_less_and_less_time(
+def test_after_a_kernel_that_never_ends_others_are_given_less(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[float] = []
+    given: list[int] = []
 
     def run(*_: Any, budget: engine.Budget, **__: Any) -> None:
-        given.append(budget.seconds)
-        raise engine.OverBudget("seconds", budget.seconds, 12)
+        given.append(budget.steps)
+        raise engine.OverBudget("steps", budget.steps, 12)
 
     monkeypatch.setattr(engine, "run", run)
     for seed in (1, 2, 3, 3, 3, 4):
         with pytest.raises(Failure, match="Does a loop in one never end") as caught:
             subject.add(vector(seed=seed), vector())
         assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 12)
-    patient = engine.Budget().seconds
-    assert given == [patient, patient, patient, runs.HURRY]  # what was stopped once is not run again
+    assert given == [engine.Budget().steps, runs.HURRY, runs.HURRY, runs.HURRY]  # what was stopped once is not run again
 
 
 def test_its_repr_is_short_for_hypothesis_shows_it(subject: Subject) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.frame import PROGRAM, Frame, Unsupported, dtype_of
+from gradekit.engine.frame import PROGRAM, Frame, OverBudget, Unsupported, dtype_of
 from gradekit.engine.registry import OPS, evaluates
 from gradekit.engine.values import BITS, FLOAT, Affine, arange, dense, narrow, stitch
 
@@ -31,12 +31,20 @@ BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
     """Evaluates the operations in order; returns the one that ends the block, with its operands' values."""
     frame.values.update(zip(block.arguments, arguments, strict=True))
-    frame.machine.meter.spend(len(block.ops), None)
+    _spend(frame, block)
     for op in block.ops:
         if op.name in ENDS or op.name in BRANCHES:
             return op, [frame.get(name) for name in op.operands]
         _evaluate(frame, op)
     return block.ops[-1], []
+
+
+def _spend(frame: Frame, block: Block) -> None:
+    try:
+        frame.machine.meter.spend(len(block.ops))
+    except OverBudget as error:
+        error.line = next((line for op in block.ops if (line := frame.machine.line(op))), None)
+        raise
 
 
 def _evaluate(frame: Frame, op: Op) -> None:

@@ -60,13 +60,13 @@ class Meter:
         self.budget, self.steps, self.flops = budget, 0, 0
         self.deadline = time.monotonic() + budget.seconds
 
-    def spend(self, steps: int, line: int | None = None) -> None:
+    def spend(self, steps: int) -> None:
         """Raises OverBudget when the steps or the seconds are used up."""
         self.steps += steps
         if self.steps > self.budget.steps:
-            raise OverBudget("steps", self.budget.steps, line)
+            raise OverBudget("steps", self.budget.steps)
         if time.monotonic() > self.deadline:
-            raise OverBudget("seconds", self.budget.seconds, line)
+            raise OverBudget("seconds", self.budget.seconds)
 
 
 class LaunchMemory(Protocol):

@@ -237,8 +237,9 @@ def test_an_endless_loop_ends_with_the_budget():
         while at < n:
             tl.store(out, 1.0)
 
-    with pytest.raises(OverBudget, match="steps"):
+    with pytest.raises(OverBudget, match="steps") as caught:
         run(program(endless, (3,), B=16), [X], budget=Budget(steps=10_000))
+    assert line_of(endless, "while") <= caught.value.line <= line_of(endless, "tl.store")
 
 
 def test_a_huge_allocation_ends_with_the_budget_before_it_is_made():
