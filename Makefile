@@ -11,7 +11,7 @@ WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint verify thorough bench test-gpu clean
 
 demo: $(READY)
 	@echo 'A right submission:  gradekit check $(RIGHT)'
@@ -26,6 +26,25 @@ test: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# What follows takes longer than a change should wait for.
+
+verify: $(READY)
+	$(BIN)/gradekit verify
+
+# 1,000 examples for each property of each solution
+thorough: $(READY)
+	@for id in $$(ls assignments); do \
+	    $(BIN)/python -m pytest -q assignments/$$id --submission solutions/$$id/solution.py --gradekit-profile thorough \
+	    || exit 1; done
+
+bench: $(READY)
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/check.py
+
+# The engine against a card, for a machine that has one
+test-gpu: $(READY)
+	$(BIN)/python -m pytest tests/engine/test_against_gpu.py
 
 # --system-site-packages only where the system's Python has a torch that knows CUDA: replacing it would break the GPU.
 $(READY): pyproject.toml
