@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.atomics import Update, update
-from gradekit.engine.memory import Storage, strided
+from gradekit.engine.memory import Storage, everywhere, strided
 from gradekit.engine.values import Affine, Conjunction, Pointer, Value, dense, materialize, narrow, span
 
 Shape = Sequence[int]
@@ -93,7 +93,7 @@ class FastMemory:
     def _load_region(self, storage: Storage, dtype: torch.dtype, offset: Affine, sizes: Shape, lanes: Shape) -> Tensor:
         self.traffic.loaded += math.prod(lanes) * dtype.itemsize
         written = storage.written_map(dtype.itemsize)
-        if written is not None and not (storage.unit == dtype.itemsize and bool(_read(written, offset, sizes).all())):
+        if written is not None and not (storage.unit == dtype.itemsize and everywhere(_read(written, offset, sizes))):
             raise Suspicion("reads an element that nobody has written")
         return _read(storage.typed(dtype), offset, sizes)
 
@@ -193,7 +193,7 @@ class FastMemory:
         for storage, footprint in self.footprints.items():
             if footprint.touched is None:
                 continue
-            if footprint.lanes == footprint.touched.numel() and bool(footprint.touched.all()):
+            if footprint.lanes == footprint.touched.numel() and everywhere(footprint.touched):
                 storage.written = None  # every element once
                 continue
             if int(torch.count_nonzero(footprint.touched)) != footprint.lanes:
@@ -236,7 +236,7 @@ class Region:
         self.empty = mask is False or (isinstance(mask, int) and not mask)
         self.whole: Tensor | None = None
         for factor in _masks(mask):
-            if not bool(factor.all()):
+            if not everywhere(factor):
                 self._take(factor)
         if self.factors:
             self._find_whole_programs()
@@ -249,7 +249,7 @@ class Region:
             if not keep:
                 self.empty = True
                 return
-            if axes and bool(factor.narrow(axes[0], 0, keep).all()):
+            if axes and everywhere(factor.narrow(axes[0], 0, keep)):
                 self.sizes[axes[0]] = self.cut[axes[0]] = min(keep, self.sizes[axes[0]])
                 return
         self.factors.append(factor)
