@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gradekit.engine.checked import SHOWN, Incident
 from gradekit.engine.host import written
-from gradekit.engine.memory import Memory, Storage
+from gradekit.engine.memory import Memory, Storage, everywhere
 from gradekit.findings import Cause, Finding
 from gradekit.program import ITEMSIZE, Program, View
 
@@ -122,7 +122,7 @@ def unwritten(program: Program, memory: Memory, namer: Namer) -> list[Finding]:
         if not isinstance(result, View) or not result.numel:
             continue
         seen = written(memory.storages[result.storage], result)
-        if seen is None or bool(seen.all()):
+        if seen is None or everywhere(seen):
             continue
         missing = (~seen).nonzero()
         name = namer.storage(result.storage)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.checked import SHOWN, Incident, Site, own
-from gradekit.engine.memory import Memory, Storage
+from gradekit.engine.memory import Memory, Storage, everywhere
 from gradekit.findings import Cause
 from gradekit.program import ITEMSIZE, Aten, Scalar, View
 
@@ -117,6 +117,6 @@ def _uninitialized(memory: Memory, view: View, line: int | None) -> list[Inciden
     """What an operation reads of a tensor that nothing has written."""
     storage = memory.storages[view.storage]
     seen = written(storage, view)
-    if seen is None or bool(seen.all()):
+    if seen is None or everywhere(seen):
         return []
     return [_on_host(Cause.UNINITIALIZED_READ, storage, view, _positions(view)[~seen.reshape(-1)], line)]

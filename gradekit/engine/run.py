@@ -24,7 +24,7 @@ from gradekit.engine.explain import Namer, explain, unwritten
 from gradekit.engine.fast import FastMemory, Suspicion, Traffic
 from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter, OverBudget, Unsupported, dtype_of, itemsize_of
 from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
-from gradekit.engine.memory import Memory, covered, view_bytes
+from gradekit.engine.memory import Memory, covered, everywhere, view_bytes
 from gradekit.engine.ttir import Function, Module, Op, Region, Type, parse
 from gradekit.engine.values import Block, Pointer, wrap
 from gradekit.findings import Finding
@@ -148,7 +148,7 @@ class _Runner:
             ]
             written = functools.reduce(torch.logical_or, seen) if len(seen) > 1 else seen[0]
             self.memory.place_input(
-                id, data, self.namer.storage(id), None if bool(written.all()) else written, itemsize
+                id, data, self.namer.storage(id), None if everywhere(written) else written, itemsize
             )
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
