@@ -319,3 +319,11 @@ def evaluate_assert(frame: Frame, op: Op) -> None:
            "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")  # fmt: skip
 def evaluate_nothing(frame: Frame, op: Op) -> None:
     """Operations of a program, and launches, happen in order; nothing is made of what the compiler may assume."""
+
+
+@evaluates("tt.elementwise_inline_asm")
+def evaluate_inline_asm(frame: Frame, op: Op) -> int:
+    """Machine code is not known, but for Triton 3.6's way to wait for an earlier launch, whose result is a dummy."""
+    if not str(op.attributes.get("asm_string", "")).strip().startswith("griddepcontrol."):
+        raise Unsupported(op.name, frame.machine.line(op))
+    return 0
