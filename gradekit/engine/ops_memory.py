@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.atomics import UPDATES, compare_and_swap, keep, overwrite
+from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
 from gradekit.engine.ops_tile import move, pointee_size
 from gradekit.engine.registry import evaluates
@@ -77,12 +77,19 @@ def evaluate_store(frame: Frame, op: Op) -> None:
 
 @evaluates("tt.atomic_rmw")
 def evaluate_atomic_rmw(frame: Frame, op: Op) -> Value:
-    type, kind = op.operand_types[1], str(op.attributes["kind"]).lower()
-    if kind not in UPDATES:
-        raise Unsupported(f"tt.atomic_rmw {kind}", frame.machine.line(op))
-    change = UPDATES["f" + kind] if type.element.startswith(("f", "bf")) and "f" + kind in UPDATES else UPDATES[kind]
+    type = op.operand_types[1]
     mask = frame.operand(op, 2) if len(op.operands) > 2 else None
-    return _atomic(frame, op, change, (to_memory(frame, frame.operand(op, 1), type),), mask, type)
+    return _atomic(frame, op, _change(frame, op, type), (to_memory(frame, frame.operand(op, 1), type),), mask, type)
+
+
+def _change(frame: Frame, op: Op, type: Type) -> Update:
+    """The update that the operation's kind names; floats have a largest and smallest of their own."""
+    kind = str(op.attributes["kind"]).lower()
+    own = "f" + kind
+    change = UPDATES.get(own if own in UPDATES and dtype_of(type).is_floating_point else kind)
+    if change is None:
+        raise Unsupported(f"{op.name} {kind}", frame.machine.line(op))
+    return change
 
 
 @evaluates("tt.atomic_cas")
@@ -240,10 +247,8 @@ def evaluate_descriptor_store(frame: Frame, op: Op) -> None:
 @evaluates("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
 def evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     block, value, *indices = (frame.get(name) for name in op.operands)
-    type, kind = op.operand_types[1], str(op.attributes["kind"]).lower()
-    change = UPDATES.get("f" + kind if dtype_of(type).is_floating_point and "f" + kind in UPDATES else kind)
-    if change is None:
-        raise Unsupported(f"tt.descriptor_reduce {kind}", frame.machine.line(op))
+    type = op.operand_types[1]
+    change = _change(frame, op, type)
     pointer, mask = _at(frame, block, indices)
     tile = dense(value, dtype_of(type), frame.shape(type))
     frame.machine.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.site(op))
