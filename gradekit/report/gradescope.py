@@ -1,0 +1,64 @@
+"""The report as Gradescope's results.json: a pure function of the record.
+
+The contract is docs/specs.md of gradescope/autograder_samples. Keys are left out, never null; a test's status is passed
+or failed and nothing else, so a pending check stands there without status and score. A fault of the grader has no score
+at all: Gradescope then says that the autograder failed, which is true, and nobody gets a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gradekit.report.story import summary, told
+from gradekit.report.text import one_line
+
+VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
+
+
+def render(record: Mapping[str, Any], *, hidden: str = "after_published") -> dict[str, Any]:
+    """results.json as data; checks of hidden tests get the visibility `hidden`.
+
+    Raises:
+        ValueError: a visibility that Gradescope does not know.
+    """
+    if hidden not in VISIBILITIES:
+        raise ValueError(f"no visibility {hidden!r}; there are {', '.join(VISIBILITIES)}")
+    results: dict[str, Any] = {"output": summary(record), "output_format": "text", "execution_time": record["seconds"]}
+    results["stdout_visibility"] = "hidden"
+    if record["status"] == "fault":
+        return results
+    results["score"] = record["score"]["earned"]
+    results["tests"] = [_test(check, record["submission"], hidden) for check in record["checks"]]
+    board = _leaderboard(record["checks"])
+    return results | ({"leaderboard": board} if board else {})
+
+
+def _test(check: Mapping[str, Any], submission: Mapping[str, Any], hidden: str) -> dict[str, Any]:
+    test: dict[str, Any] = {"name": _name(check), "name_format": "text", "output_format": "text", "tags": [check["kind"]]}
+    output = told(check, submission)
+    test |= {"output": output} if output else {}
+    if check["outcome"] in ("passed", "failed"):
+        test |= {"status": check["outcome"], "score": check["earned"], "max_score": check["possible"]}
+    if check["details"].get("hidden"):
+        test["visibility"] = hidden
+    return test
+
+
+def _name(check: Mapping[str, Any]) -> str:
+    title = one_line(check["title"]) or one_line(check["id"])
+    word = {"pending": "pending: ", "fault": "not graded: "}.get(check["outcome"], "")
+    return word + title
+
+
+def _leaderboard(checks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How many times as fast as torch.compile, where that was measured."""
+    ratios = [ratio for check in checks if (ratio := over_compiled(check)) is not None]
+    return [{"name": "Speed over torch.compile", "value": round(min(ratios), 3), "order": "desc"}] if ratios else []
+
+
+def over_compiled(check: Mapping[str, Any]) -> float | None:
+    """The measured speed over torch.compile of a speed check, or None."""
+    ratios = check["details"].get("speed", {}).get("ratios", {})
+    value = ratios.get("compiled", {}).get("value")
+    return float(value) if isinstance(value, (int, float)) else None

@@ -1,0 +1,61 @@
+"""The story of a check or a report as plain lines of text, for renderings that have no layout of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gradekit.report.hints import HINTS
+from gradekit.report.text import clean, counted, described, located, one_line, points
+from gradekit.submission import place
+
+LONGEST = 4000
+"""Characters of one story: a submission chooses how long its exceptions are, and an LMS has limits."""
+
+
+def told(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
+    """What went wrong, where, for which input, what to do, and how to see it again; empty for a passed check."""
+    if check["outcome"] == "passed" and not check["message"]:
+        return ""
+    parts = [clean(located(check["message"], submission)).strip(), *_evidence(check, submission)]
+    return cut("\n".join(part for part in parts if part))
+
+
+def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any]) -> list[str]:
+    counterexample = check["counterexample"] or {}
+    lines = [where(check, submission), *(f"input: {described(given)}" for given in counterexample.get("inputs", ()))]
+    advice = str(check["details"].get("hint") or HINTS.get(check["cause"] or "", ""))
+    lines += [f"hint: {one_line(advice)}"] if advice and check["outcome"] == "failed" else []
+    lines += [f"replay: {one_line(counterexample['replay'])}"] if counterexample.get("replay") else []
+    return lines
+
+
+def where(owner: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
+    """ "submission.py:14: x = tl.load(x_ptr + offs)", or nothing where no line is to blame."""
+    source = owner["source"]
+    return f"{one_line(place(submission, source['line']))}: {one_line(source['text'])}" if source else ""
+
+
+def summary(record: Mapping[str, Any]) -> str:
+    """One paragraph on the whole: the score, why it was rejected or not graded, and what is pending."""
+    submission, score = record["submission"], record["score"]
+    reason = [clean(located(record["message"], submission)).strip(), where(record, submission)]
+    if record["status"] == "fault":
+        return cut("\n".join(["The grader itself failed; nothing counts against the submission.", *filter(None, reason)]))
+    first = f"{points(score['earned'])} of {points(score['possible'])} points"
+    if record["status"] == "rejected":
+        return cut("\n".join([f"Rejected: {first}", *filter(None, reason)]))
+    return "\n".join([first + ".", *_pending(record), *map(one_line, record["notes"])])
+
+
+def _pending(record: Mapping[str, Any]) -> list[str]:
+    waiting = [check for check in record["checks"] if check["outcome"] in ("pending", "fault")]
+    if not waiting:
+        return []
+    worth = points(record["score"]["pending"])
+    return [f"{worth} points are pending ({counted(len(waiting), 'check')}): not measured yet, and not lost."]
+
+
+def cut(text: str) -> str:
+    """`text`, and at most LONGEST characters of it."""
+    return text if len(text) <= LONGEST else text[:LONGEST] + "\n... (cut)"
