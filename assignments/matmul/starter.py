@@ -10,7 +10,7 @@ def matmul_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K,
     a_stride_m, a_stride_k, b_stride_k, b_stride_n,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-):  # fmt: skip
+):
     """Computes one BLOCK_M x BLOCK_N tile of c."""
     # TODO: which tile of c is mine?
     # TODO: walk along K in steps of BLOCK_K; load a tile of a and a tile of b (what stands in for what is outside?),

@@ -4,6 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
+# solution:
 BLOCK_M = 4
 BLOCK_N = 256
 
@@ -29,10 +30,20 @@ def fused_chain_kernel(
     bias = tl.load(bias_ptr + n * bias_stride, mask=n < columns).to(tl.float32)
     residual = tl.load(residual_ptr + m * residual_stride_m + n * residual_stride_n, mask=mask).to(tl.float32)
     tl.store(out_ptr + m * out_stride_m + n, gelu(x + bias) + residual, mask=mask)
+# student:
+# @triton.jit
+# def fused_chain_kernel(x_ptr, bias_ptr, residual_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
+#     """Computes one tile of the result: each input is read once, the result is written once."""
+#     # TODO: which tile is mine? Rows from one program id, columns from another, for example.
+#     # TODO: load x, bias and residual, with their strides (pass them as arguments) and a mask; go to float32.
+#     # TODO: compute the whole chain; tl.sigmoid or tl.exp will help you write tanh.
+#     # TODO: store the tile.
+# end
 
 
 def fused_chain(x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-    """Return gelu(x + bias) + residual as a new contiguous [M, N] tensor of x's dtype; bias is [N]."""
+    """Return gelu(x + bias) + residual as a new tensor; x and residual are [M, N], bias is [N], strides are any."""
+    # solution:
     rows, columns = x.shape
     out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(rows, BLOCK_M), triton.cdiv(columns, BLOCK_N))
@@ -42,3 +53,7 @@ def fused_chain(x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> 
         BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N,
     )  # fmt: skip
     return out
+    # student:
+    # # TODO: allocate the result and nothing else, launch the kernel once, return the result.
+    # raise NotImplementedError("fused_chain is not written yet: fill in the TODOs in this file, and delete this line")
+    # end

@@ -4,6 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
+# solution:
 TILE = 2048
 
 
@@ -22,10 +23,20 @@ def softmax_kernel(
     numerator = tl.exp(x - peak)
     denominator = tl.where(m < rows, tl.sum(numerator, axis=1)[:, None], 1.0)
     tl.store(out_ptr + m * out_stride_m + n, numerator / denominator, mask=mask)
+# student:
+# @triton.jit
+# def softmax_kernel(x_ptr, out_ptr, N, x_stride_m, x_stride_n, BLOCK: tl.constexpr):
+#     """Normalizes one row, which fits into a tile of BLOCK columns."""
+#     row = tl.program_id(0)
+#     # TODO: load the row; what must the elements beyond its end be, so that they change neither maximum nor sum?
+#     # TODO: take the maximum away, go through tl.exp, divide by the sum. Compute in float32.
+#     # TODO: store the row.
+# end
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
-    """Return the softmax of x [M, N] over its last dimension as a new contiguous tensor of x's dtype; N <= 32768."""
+    """Return the softmax of x [M, N] over its last dimension as a new tensor; N is at most 32768, strides are any."""
+    # solution:
     rows, columns = x.shape
     out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
     block_n = triton.next_power_of_2(columns)
@@ -35,3 +46,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
         x, out, rows, columns, *x.stride(), out.stride(0), BLOCK_M=block_m, BLOCK_N=block_n, num_warps=num_warps
     )
     return out
+    # student:
+    # # TODO: allocate the result, choose BLOCK (tl.arange wants a power of two), launch, return the result.
+    # raise NotImplementedError("softmax is not written yet: fill in the TODOs in this file, and delete this line")
+    # end
