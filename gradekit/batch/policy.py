@@ -1,0 +1,267 @@
+"""A course's rules as data: due dates, lateness, attempts, extra credit, what is visible when.
+
+Read from course.toml; everything else here is a pure function of numbers and times. A time is always the submission's
+own, never the clock's, so that grading again tomorrow gives the same grade.
+
+    [assignments.softmax]
+    due = 2026-12-01T23:59:00+01:00
+    closes = "7d"                     # after the due date, or a time; what comes later counts nothing
+    grace = "15m"
+    late = {percent_a_day = 10, at_most = 50}        # or: late = {steps = [["1d", 10], ["3d", 30]]}
+    keep = "best"                     # or "last"
+    extra_credit = 10                 # points above the possible ones that may count; none by default
+    hidden = "after_due_date"         # visible, hidden, after_due_date or after_published
+    [assignments.softmax.extensions]
+    ada = "2d"
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
+KEEPS = ("best", "last")
+DAY = timedelta(days=1)
+
+
+class PolicyError(ValueError):
+    """course.toml cannot be understood: which entry, what it says, and what it may say."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """What lateness costs, in percent of the points earned.
+
+    Either `percent_a_day` for each day begun, or `steps`: (from this much lateness on, percent), rising; never more than
+    `at_most`.
+    """
+
+    percent_a_day: float = 0.0
+    steps: tuple[tuple[timedelta, float], ...] = ()
+    at_most: float = 100.0
+
+    def percent(self, late: timedelta) -> float:
+        """The percent lost by a submission that is `late` (grace already taken off)."""
+        if late <= timedelta(0):
+            return 0.0
+        by_day = self.percent_a_day * math.ceil(late / DAY)
+        by_step = max((percent for after, percent in self.steps if late > after), default=0.0)
+        return min(by_day + by_step, self.at_most, 100.0)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules of one assignment; without a due date nothing is late."""
+
+    due: datetime | None = None
+    closes: datetime | None = None
+    grace: timedelta = timedelta(0)
+    late: Late = Late()
+    keep: str = "best"
+    extra_credit: float = 0.0
+    hidden: str = "after_published"
+    extensions: Mapping[str, timedelta | datetime] = field(default_factory=dict)
+
+    def due_for(self, student: str) -> datetime | None:
+        """When the submission of `student` is due, with an extension where there is one."""
+        extension = self.extensions.get(student)
+        if isinstance(extension, datetime) or self.due is None:
+            return extension if isinstance(extension, datetime) else None
+        return self.due + (extension or timedelta(0))
+
+    def lateness(self, submitted: datetime | None, student: str) -> timedelta:
+        """How much later than due, less the grace; zero where either time is unknown."""
+        due = self.due_for(student)
+        if due is None or submitted is None:
+            return timedelta(0)
+        return max(submitted - due - self.grace, timedelta(0))
+
+    def is_closed(self, submitted: datetime | None, student: str) -> bool:
+        """Whether it came after the assignment closed; an extension moves that too."""
+        if self.closes is None or submitted is None:
+            return False
+        due = self.due_for(student)
+        moved = due - self.due if due and self.due else timedelta(0)
+        return submitted > self.closes + max(moved, timedelta(0))
+
+    def visibility(self, now: datetime, published: bool) -> bool:
+        """Whether students may see the hidden checks at `now`."""
+        reached = {"visible": True, "hidden": False, "after_published": published}
+        return reached.get(self.hidden, self.due is not None and now >= self.due)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One graded submission: points `earned`, `possible` and `pending`, and when it was `submitted`."""
+
+    earned: float
+    possible: float
+    pending: float = 0.0
+    submitted: datetime | None = None
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What the attempt counts: `points` after the `penalty` (in percent), and the sentence that explains them."""
+
+    attempt: Attempt
+    points: float
+    penalty: float
+    why: str = ""
+
+
+def mark(attempt: Attempt, policy: Policy, student: str) -> Mark:
+    """What `attempt` counts under `policy`."""
+    if policy.is_closed(attempt.submitted, student):
+        return Mark(attempt, 0.0, 100.0, "handed in after the assignment closed")
+    earned = min(attempt.earned, attempt.possible + policy.extra_credit)
+    late = policy.lateness(attempt.submitted, student)
+    percent = policy.late.percent(late)
+    why = f"{spelled(late)} late: {percent:g} % less" if percent else ""
+    return Mark(attempt, earned * (100.0 - percent) / 100.0, percent, why)
+
+
+def kept(attempts: Sequence[Attempt], policy: Policy, student: str) -> Mark | None:
+    """The attempt that counts: the best (of equals, the first), or the last that was handed in before closing."""
+    marks = [mark(attempt, policy, student) for attempt in sorted(attempts, key=_when)]
+    if not marks:
+        return None
+    if policy.keep == "last":
+        return next((m for m in reversed(marks) if not policy.is_closed(m.attempt.submitted, student)), marks[-1])
+    return max(marks, key=lambda m: m.points)
+
+
+def _when(attempt: Attempt) -> datetime:
+    return attempt.submitted or datetime.min.replace(tzinfo=UTC)
+
+
+def spelled(duration: timedelta) -> str:
+    """1 day, 2:05:00 -> "1 day 2 h"; 0:20:30 -> "20 min"."""
+    if duration >= DAY:
+        days, rest = divmod(duration, DAY)
+        hours = rest // timedelta(hours=1)
+        return f"{days} day{'s' * (days != 1)}" + (f" {hours} h" if hours else "")
+    if duration >= timedelta(hours=1):
+        return f"{duration // timedelta(hours=1)} h"
+    return f"{max(math.ceil(duration / timedelta(minutes=1)), 1)} min"
+
+
+# --- course.toml ------------------------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> dict[str, Policy]:
+    """The policy of each assignment that course.toml names.
+
+    Raises:
+        PolicyError: it is not TOML, or an entry is not what it may be.
+        OSError: it cannot be read.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path} is not TOML: {error}") from None
+    return {name: parse(table, f"assignments.{name}") for name, table in data.get("assignments", {}).items()}
+
+
+def parse(table: Mapping[str, Any], where: str = "policy") -> Policy:
+    """One assignment's table as a Policy.
+
+    Raises:
+        PolicyError: as above.
+    """
+    unknown = table.keys() - _READERS.keys()
+    if unknown:
+        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are {', '.join(_READERS)}")
+    values = {name: _READERS[name](value, f"{where}.{name}") for name, value in table.items()}
+    closes = values.pop("closes", None)
+    policy = Policy(**values)
+    if not isinstance(closes, timedelta):
+        return replace(policy, closes=closes)
+    if policy.due is None:
+        raise PolicyError(f"{where}.closes is counted from a due date, and there is none")
+    return replace(policy, closes=policy.due + closes)
+
+
+def _time(value: Any, where: str) -> datetime:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise PolicyError(f"{where} must be a time with its offset, as 2026-12-01T23:59:00+01:00, not {value!r}")
+    return value
+
+
+_UNITS = {"d": DAY, "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
+
+
+def _duration(value: Any, where: str) -> timedelta:
+    parts = re.findall(r"(\d+)\s*([dhms])", value) if isinstance(value, str) else []
+    if not parts or re.sub(r"(\d+)\s*[dhms]|\s", "", value):
+        raise PolicyError(f"{where} must be a duration such as 15m or 1d 12h, not {value!r}")
+    return sum((int(number) * _UNITS[unit] for number, unit in parts), timedelta(0))
+
+
+def _either(value: Any, where: str) -> timedelta | datetime:
+    return _duration(value, where) if isinstance(value, str) else _time(value, where)
+
+
+def _number(value: Any, where: str, most: float = math.inf) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= most:
+        raise PolicyError(
+            f"{where} must be a number from 0{'' if most == math.inf else f' to {most:g}'}, not {value!r}"
+        )
+    return float(value)
+
+
+def _one_of(words: Sequence[str]) -> Any:
+    def read(value: Any, where: str) -> str:
+        if value not in words:
+            raise PolicyError(f"{where} must be one of {', '.join(words)}, not {value!r}")
+        return str(value)
+
+    return read
+
+
+def _table(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise PolicyError(f"{where} must be a table, not {value!r}")
+    return value
+
+
+def _late(value: Any, where: str) -> Late:
+    table = _table(value, where)
+    unknown = table.keys() - {"percent_a_day", "steps", "at_most"}
+    if unknown:
+        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are percent_a_day, steps, at_most")
+    return Late(
+        _number(table.get("percent_a_day", 0), f"{where}.percent_a_day", 100),
+        tuple(_step(step, f"{where}.steps") for step in table.get("steps", ())),
+        _number(table.get("at_most", 100), f"{where}.at_most", 100),
+    )
+
+
+def _step(value: Any, where: str) -> tuple[timedelta, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise PolicyError(f'{where} must be pairs such as ["1d", 10], not {value!r}')
+    return _duration(value[0], where), _number(value[1], where, 100)
+
+
+def _extensions(value: Any, where: str) -> dict[str, timedelta | datetime]:
+    return {student: _either(more, f"{where}.{student}") for student, more in _table(value, where).items()}
+
+
+_READERS = {
+    "due": _time,
+    "closes": _either,
+    "grace": _duration,
+    "late": _late,
+    "keep": _one_of(KEEPS),
+    "extra_credit": _number,
+    "hidden": _one_of(VISIBILITIES),
+    "extensions": _extensions,
+}

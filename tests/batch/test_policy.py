@@ -1,0 +1,180 @@
+"""A course's rules, from a table: what lateness costs, which attempt counts, and what course.toml may say."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.batch.policy import Attempt, Late, Policy, PolicyError, kept, load, mark, parse, spelled
+
+DUE = datetime.fromisoformat("2026-12-01T23:59:00+01:00")
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+BY_DAY = Late(percent_a_day=10, at_most=50)
+BY_STEP = Late(steps=((timedelta(0), 5), (DAY, 20), (3 * DAY, 40)))
+
+
+@pytest.mark.parametrize(
+    ("late", "lateness", "percent"),
+    [
+        (BY_DAY, timedelta(0), 0),
+        (BY_DAY, timedelta(seconds=1), 10),
+        (BY_DAY, DAY, 10),
+        (BY_DAY, DAY + timedelta(seconds=1), 20),
+        (BY_DAY, 9 * DAY, 50),
+        (BY_STEP, timedelta(0), 0),
+        (BY_STEP, HOUR, 5),
+        (BY_STEP, DAY, 5),
+        (BY_STEP, DAY + HOUR, 20),
+        (BY_STEP, 30 * DAY, 40),
+        (Late(percent_a_day=60), 9 * DAY, 100),
+        (Late(), 9 * DAY, 0),
+    ],
+)
+def test_lateness_costs(late: Late, lateness: timedelta, percent: float) -> None:
+    assert late.percent(lateness) == percent
+
+
+@pytest.mark.parametrize(
+    ("policy", "student", "after_due", "points"),
+    [
+        (Policy(), "ada", 99 * DAY, 80),
+        (Policy(due=DUE, late=BY_DAY), "ada", -HOUR, 80),
+        (Policy(due=DUE, late=BY_DAY), "ada", HOUR, 72),
+        (Policy(due=DUE, late=BY_DAY, grace=HOUR), "ada", HOUR, 80),
+        (Policy(due=DUE, late=BY_DAY, grace=HOUR), "ada", 2 * HOUR, 72),
+        (Policy(due=DUE, late=BY_DAY, extensions={"ada": 2 * DAY}), "ada", 2 * DAY, 80),
+        (Policy(due=DUE, late=BY_DAY, extensions={"ada": 2 * DAY}), "bob", 2 * DAY, 64),
+        (Policy(due=DUE, late=BY_DAY, extensions={"ada": DUE + DAY}), "ada", DAY + HOUR, 72),
+        (Policy(due=DUE, closes=DUE + DAY), "ada", DAY, 80),
+        (Policy(due=DUE, closes=DUE + DAY), "ada", DAY + HOUR, 0),
+        (Policy(due=DUE, closes=DUE + DAY, extensions={"ada": DAY}), "ada", DAY + HOUR, 80),
+        (Policy(extensions={"ada": DUE}, late=BY_DAY), "ada", HOUR, 72),
+    ],
+)
+def test_an_attempt_counts(policy: Policy, student: str, after_due: timedelta, points: float) -> None:
+    assert mark(Attempt(80, 100, submitted=DUE + after_due), policy, student).points == pytest.approx(points)
+
+
+def test_an_attempt_without_a_time_is_not_late() -> None:
+    assert mark(Attempt(80, 100), Policy(due=DUE, closes=DUE, late=BY_DAY), "ada").points == 80
+
+
+def test_extra_credit_counts_up_to_its_limit() -> None:
+    assert mark(Attempt(118, 100), Policy(extra_credit=10), "ada").points == 110
+    assert mark(Attempt(118, 100), Policy(), "ada").points == 100
+
+
+def test_the_penalty_is_explained() -> None:
+    late = mark(Attempt(80, 100, submitted=DUE + DAY + 2 * HOUR), Policy(due=DUE, late=BY_DAY), "ada")
+    assert late.why == "1 day 2 h late: 20 % less"
+
+
+EARLY = Attempt(60, 100, submitted=DUE - DAY, key="early")
+BETTER = Attempt(90, 100, submitted=DUE + DAY, key="better")
+WORSE = Attempt(50, 100, submitted=DUE + 2 * DAY, key="worse")
+CLOSED = Attempt(100, 100, submitted=DUE + 9 * DAY, key="closed")
+
+
+@pytest.mark.parametrize(
+    ("policy", "attempts", "key"),
+    [
+        (Policy(due=DUE), [WORSE, EARLY, BETTER], "better"),
+        (Policy(due=DUE, late=Late(percent_a_day=50)), [WORSE, EARLY, BETTER], "early"),
+        (Policy(due=DUE, keep="last"), [WORSE, EARLY, BETTER], "worse"),
+        (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [EARLY, BETTER, CLOSED], "better"),
+        (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [CLOSED], "closed"),
+    ],
+)
+def test_this_attempt_is_kept(policy: Policy, attempts: list[Attempt], key: str) -> None:
+    chosen = kept(attempts, policy, "ada")
+    assert chosen is not None and chosen.attempt.key == key
+
+
+def test_of_no_attempts_none_is_kept() -> None:
+    assert kept([], Policy(), "ada") is None
+
+
+@pytest.mark.parametrize(
+    ("hidden", "now", "published", "seen"),
+    [
+        ("visible", DUE - DAY, False, True),
+        ("hidden", DUE + DAY, True, False),
+        ("after_published", DUE + DAY, False, False),
+        ("after_published", DUE - DAY, True, True),
+        ("after_due_date", DUE - HOUR, True, False),
+        ("after_due_date", DUE, False, True),
+    ],
+)
+def test_hidden_checks_are_seen(hidden: str, now: datetime, published: bool, seen: bool) -> None:
+    assert Policy(due=DUE, hidden=hidden).visibility(now, published) is seen
+
+
+def test_without_a_due_date_nothing_is_ever_after_it() -> None:
+    assert not Policy(hidden="after_due_date").visibility(DUE, True)
+
+
+COURSE = """
+[assignments.softmax]
+due = 2026-12-01T23:59:00+01:00
+closes = "7d"
+grace = "15m"
+late = {percent_a_day = 10, at_most = 50}
+keep = "last"
+extra_credit = 10
+hidden = "after_due_date"
+[assignments.softmax.extensions]
+ada = "1d 12h"
+bob = 2026-12-24T00:00:00Z
+[assignments.matmul]
+late = {steps = [["0s", 5], ["1d", 20]]}
+"""
+
+
+def test_course_toml_says_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "course.toml").write_text(COURSE)
+    softmax, matmul = load(tmp_path / "course.toml").values()
+    assert softmax == Policy(
+        DUE, DUE + 7 * DAY, timedelta(minutes=15), BY_DAY, "last", 10.0, "after_due_date",
+        {"ada": DAY + 12 * HOUR, "bob": datetime.fromisoformat("2026-12-24T00:00:00+00:00")},
+    )  # fmt: skip
+    assert matmul.late == Late(steps=((timedelta(0), 5.0), (DAY, 20.0)))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"du": 1}, "policy has no entry 'du'; there are due, closes"),
+        ({"due": "tomorrow"}, "policy.due must be a time with its offset"),
+        ({"due": datetime(2026, 12, 1)}, "policy.due must be a time with its offset"),
+        ({"grace": "15"}, "policy.grace must be a duration such as 15m or 1d 12h, not '15'"),
+        ({"grace": "1d nonsense"}, "policy.grace must be a duration"),
+        ({"closes": "7d"}, "counted from a due date"),
+        ({"keep": "worst"}, "policy.keep must be one of best, last, not 'worst'"),
+        ({"late": {"percent_a_day": 110}}, "policy.late.percent_a_day must be a number from 0 to 100, not 110"),
+        ({"late": {"percent": 1}}, "policy.late has no entry 'percent'"),
+        ({"late": 10}, "policy.late must be a table"),
+        ({"late": {"steps": ["1d"]}}, "policy.late.steps must be pairs"),
+        ({"extra_credit": -1}, "policy.extra_credit must be a number from 0, not -1"),
+        ({"extensions": {"ada": 3}}, "policy.extensions.ada must be a time"),
+    ],
+)
+def test_what_course_toml_may_not_say_is_named(table: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError, match=message.replace("(", r"\(")):
+        parse(table)
+
+
+def test_a_broken_course_toml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "course.toml").write_text("[assignments")
+    with pytest.raises(PolicyError, match="course.toml is not TOML"):
+        load(tmp_path / "course.toml")
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [(DAY, "1 day"), (2 * DAY + HOUR, "2 days 1 h"), (5 * HOUR, "5 h"), (timedelta(seconds=30), "1 min")],
+)
+def test_a_duration_is_spelled(duration: timedelta, text: str) -> None:
+    assert spelled(duration) == text
