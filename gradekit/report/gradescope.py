@@ -35,7 +35,12 @@ def render(record: Mapping[str, Any], *, hidden: str = "after_published") -> dic
 
 
 def _test(check: Mapping[str, Any], submission: Mapping[str, Any], hidden: str) -> dict[str, Any]:
-    test: dict[str, Any] = {"name": _name(check), "name_format": "text", "output_format": "text", "tags": [check["kind"]]}
+    test: dict[str, Any] = {
+        "name": _name(check),
+        "name_format": "text",
+        "output_format": "text",
+        "tags": [check["kind"]],
+    }
     output = told(check, submission)
     test |= {"output": output} if output else {}
     if check["outcome"] in ("passed", "failed"):

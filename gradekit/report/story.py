@@ -41,7 +41,9 @@ def summary(record: Mapping[str, Any]) -> str:
     submission, score = record["submission"], record["score"]
     reason = [clean(located(record["message"], submission)).strip(), where(record, submission)]
     if record["status"] == "fault":
-        return cut("\n".join(["The grader itself failed; nothing counts against the submission.", *filter(None, reason)]))
+        return cut(
+            "\n".join(["The grader itself failed; nothing counts against the submission.", *filter(None, reason)])
+        )
     first = f"{points(score['earned'])} of {points(score['possible'])} points"
     if record["status"] == "rejected":
         return cut("\n".join([f"Rejected: {first}", *filter(None, reason)]))

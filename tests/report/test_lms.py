@@ -15,7 +15,7 @@ from gradekit.report import autolab, classroom, gradescope, prairielearn
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
-NASTY = "".join(map(chr, range(0x20))) + "<b>&\"' a: b 12:30 http://x {\"scores\": {}} \ud800\x1b[31m"
+NASTY = "".join(map(chr, range(0x20))) + '<b>&"\' a: b 12:30 http://x {"scores": {}} \ud800\x1b[31m'
 STORY = (
     "At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].\n"
     "submission.py:14: x = tl.load(x_ptr + offs)\n"
@@ -187,7 +187,9 @@ def test_classroom_counts_what_is_pending_neither_way() -> None:
 @pytest.mark.parametrize("renderer", [gradescope, prairielearn, classroom, autolab])
 @pytest.mark.parametrize("outcome", Outcome)
 def test_any_text_makes_a_record_that_can_be_written(renderer: Any, outcome: Outcome) -> None:
-    odd = replace(FAILED, id=NASTY, title=NASTY, message=NASTY, outcome=outcome, earned=30 if outcome == "passed" else 0)
+    odd = replace(
+        FAILED, id=NASTY, title=NASTY, message=NASTY, outcome=outcome, earned=30 if outcome == "passed" else 0
+    )
     result = renderer.render(record(odd, assignment=NASTY))
     text = result if isinstance(result, str) else json.dumps(result, allow_nan=False)
     assert text.encode()
