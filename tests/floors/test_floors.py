@@ -19,15 +19,15 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
-    {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer"},
+    {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer", "regions"},
     # 1: running and judging
     {"sandbox", "engine", "judge", "strategies", "gpu"},
     # 2: the submission as tests see it; the record's renderings
-    {"rules", "runs", "subject", "report"},
+    {"rules", "runs", "entry", "subject", "report"},
     # 3: the grading run
     {"plugin"},
     # 4: what uses grading runs
-    {"check", "verify", "start", "doctor", "progress", "batch"},
+    {"check", "verify", "start", "release", "doctor", "progress", "batch"},
     # 5: the door
     {"cli", "__main__"},
 )
@@ -36,7 +36,8 @@ FLOORS = (
 SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
-    ("judge", "strategies"), ("runs", "rules"), ("subject", "rules"), ("subject", "runs"), ("check", "verify"),
+    ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
+    ("subject", "entry"), ("check", "verify"),
 }  # fmt: skip
 """Neighbours that may be imported beside the lower floors: (who imports, whom). A tuple here costs a thought."""
 

@@ -1,0 +1,11 @@
+"""Programs on a card: replayed and timed in a clean process, beside what torch itself takes for the same call.
+
+The worker's process (`python -m gradekit.gpu`) gets programs and specs of inputs, never an expected value. The grader's
+process keeps time of its own references, holds the expected values and judges.
+
+card.py       which card, and its clocks          timing.py     one side's clock: CUDA-graph replays, cold cache
+inputs.py     inputs made on the card             baselines.py  torch eager and torch.compile, timed the same way
+replay.py     a program as compiled kernels       contest.py    the sides take turns, until the judge has seen enough
+server.py     the worker's requests               ceilings.py   how fast this card moves bytes and multiplies
+worker.py     the worker, as the grader sees it
+"""

@@ -1,0 +1,116 @@
+"""Inputs made on the card from their specs: the same bits in every process on that card, with nothing to send.
+
+A spec is a `strategies.Input`. Its shape, strides, offset and kind of values are kept; the values themselves come from
+the card's own generator, since copying hundreds of megabytes for each set would cost more than timing them. So they are
+not the values of `Input.tensor()`, and the expected result must be computed from what is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from gradekit.strategies import Input
+
+CardInput = Input
+"""A spec whose tensor is to be made on a card; `PROFILES` lists the kinds of values that there are."""
+
+Argument = Input | int | float | bool | None
+"""An argument of a timed call: a spec, or a value that is passed as it is."""
+
+_SETS_APART = 1_000_003
+_ARGUMENTS_APART = 7919
+
+Make = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
+
+
+def make_set(
+    arguments: Sequence[Argument], number: int, device: torch.device | str
+) -> list[torch.Tensor | int | float | bool | None]:
+    """Set `number` of the arguments of a call, in order; two sets differ, and so do two arguments of one spec.
+
+    Arguments that are the same object (not merely equal) become one tensor.
+
+    Raises:
+        ValueError: a kind of values that is not made on a card.
+    """
+    made: dict[int, torch.Tensor] = {}
+    for place, spec in enumerate(arguments):
+        if isinstance(spec, Input) and id(spec) not in made:
+            made[id(spec)] = make(spec, spec.seed + number * _SETS_APART + place * _ARGUMENTS_APART, device)
+    return [made[id(a)] if isinstance(a, Input) else a for a in arguments]
+
+
+def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
+    """The tensor of `spec` with values from `seed`, on `device`; elements that the view does not reach are poison.
+
+    Raises:
+        ValueError: a kind of values that is not made on a card.
+    """
+    if spec.profile not in PROFILES:
+        raise ValueError(f"no values {spec.profile!r} on a card; there are {', '.join(PROFILES)}")
+    dtype = getattr(torch, spec.dtype)
+    generator = torch.Generator(device).manual_seed(seed)
+    own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
+    values = _values(spec.profile, dtype)(own, generator).to(dtype)
+    if spec.is_contiguous and spec.offset == 0 and own == spec.shape:
+        return values.as_strided(spec.shape, spec.stride)
+    storage = torch.full((spec.storage_size,), _poison(dtype), dtype=dtype, device=device)
+    storage.as_strided(own, spec.stride, spec.offset).copy_(values)
+    return storage.as_strided(spec.shape, spec.stride, spec.offset)
+
+
+def _poison(dtype: torch.dtype) -> float | int | bool:
+    if dtype.is_floating_point:
+        return float("nan")
+    return True if dtype == torch.bool else torch.iinfo(dtype).max
+
+
+def _values(profile: str, dtype: torch.dtype) -> Make:
+    if dtype.is_floating_point:
+        return PROFILES[profile]
+    if dtype == torch.bool:
+        return lambda shape, generator: _ints(0, 1, shape, generator)
+    low, high = {"ones": (1, 1), "integers": (-8, 8)}.get(profile, (-100, 100))
+    low = max(low, torch.iinfo(dtype).min)
+    return lambda shape, generator: _ints(low, high, shape, generator)
+
+
+def _ints(low: int, high: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(low, high + 1, shape, generator=generator, device=generator.device, dtype=torch.int32)
+
+
+def _ones(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.ones(shape, device=generator.device)
+
+
+def _integers(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _ints(-8, 8, shape, generator)
+
+
+def _grid(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _ints(-128, 128, shape, generator) / 128  # exact in every floating-point dtype of 16 bits and more
+
+
+def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=generator, device=generator.device)
+
+
+def _positive(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(shape, generator=generator, device=generator.device) * 2 + 0.125
+
+
+def _mixed(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator) * torch.exp2(_ints(-10, 10, shape, generator).float())
+
+
+PROFILES: dict[str, Make] = {
+    "ones": _ones,
+    "integers": _integers,
+    "grid": _grid,
+    "normal": _normal,
+    "positive": _positive,
+    "mixed": _mixed,
+}
+"""Kinds of values by the names that they have in `strategies`: those on which a kernel's speed is worth knowing."""
