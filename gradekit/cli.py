@@ -189,6 +189,25 @@ def verify(id: str | None, quick: bool) -> None:
 
 
 @main.command()
+@click.argument("id", required=False)
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where a starter is out of date.")
+def release(id: str | None, folder: Path | None, only_check: bool) -> None:
+    """Make the starter of ID (by default of each) from its solution; with DIR, all that students get, in DIR/ID."""
+    from gradekit import release as releasing
+    from gradekit.assignment import discover, get
+
+    chosen = [get(id)] if id else list(discover().values())
+    if only_check:
+        differences = {assignment.id: releasing.stale(assignment) for assignment in chosen}
+        for name, difference in differences.items():
+            click.echo(difference or f"{name}: the starter is what its solution holds")
+        raise click.exceptions.Exit(1 if any(differences.values()) else 0)
+    for assignment in chosen:
+        click.echo("\n".join(map(str, releasing.release(assignment, folder))))
+
+
+@main.command()
 def doctor() -> None:
     """Say what this machine has, what it can measure, and how to mend what is missing."""
     from gradekit import doctor as doctoring

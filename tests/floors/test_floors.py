@@ -19,7 +19,8 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
-    {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer", "regions"},
+    {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer"}
+    | {"regions"},
     # 1: running and judging
     {"sandbox", "engine", "judge", "strategies", "gpu"},
     # 2: the submission as tests see it; the record's renderings
