@@ -38,7 +38,7 @@ SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
     ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
-    ("subject", "entry"), ("check", "verify"),
+    ("subject", "entry"), ("check", "verify"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
 }  # fmt: skip
 """Neighbours that may be imported beside the lower floors: (who imports, whom). A tuple here costs a thought."""
 
