@@ -35,6 +35,22 @@ def check_program(program: Program, entry: str, allow: Collection[str], submissi
     _returns_what_it_made(program, entry)
 
 
+def check_gradients(program: Program, entry: str, allow: Collection[str], names: Sequence[str]) -> None:
+    """Hold `program`, a call with its backward pass, against the rules; `names` are the arguments of its results.
+
+    A gradient may be the gradient of the result itself: that is what an identity hands back.
+
+    Raises:
+        Failure: torch computed, no kernel of the submission ran, or a gradient is missing.
+    """
+    _only_allowed_operations(program, entry, allow)
+    for name, result in zip(names, program.results, strict=True):
+        if not isinstance(result, View):
+            message = f"The backward pass of {entry} gives no gradient for {name}: its `backward` returns None there."
+            raise Failure(Cause.WRONG_TYPE, message)
+    _launches_a_kernel(program, entry)
+
+
 @contextlib.contextmanager
 def within_budget(entry: str, label: str = "") -> Iterator[None]:
     """Open while `entry` runs (in the configuration `label`): a run that is cut off has no result to judge.

@@ -68,12 +68,17 @@ class Observation:
 
 @dataclass(frozen=True)
 class Case:
-    """A call to be run: `args` as the test gave them, `tensors` those among them, and the `program` that it became."""
+    """A call to be run: `args` as the test gave them, `tensors` those among them, and the `program` that it became.
+
+    `wanted` are the positions of the arguments whose gradients are its results; then the gradient of the call's own
+    result is the last of `args`.
+    """
 
     entry: str
     args: tuple[Any, ...]
     tensors: list[torch.Tensor]
     program: Program
+    wanted: tuple[int, ...] = ()
 
 
 class Runs:
@@ -87,13 +92,13 @@ class Runs:
         self._remembered = 0
         self._overdue = False
 
-    def known(self, entry: str, args: tuple[Any, ...]) -> Observation | None:
+    def known(self, entry: str, args: tuple[Any, ...], wanted: tuple[int, ...] = ()) -> Observation | None:
         """The observation of an earlier run of the same call, if it is remembered.
 
         Raises:
             Failure: that run was stopped, or broke a rule.
         """
-        key = _key(entry, args)
+        key = _key(entry, args, wanted)
         if key not in self._seen:
             return None
         self._seen.move_to_end(key)
@@ -110,13 +115,21 @@ class Runs:
             Unsupported: the engine cannot know what a kernel does.
         """
         try:
-            rules.check_program(case.program, case.entry, self.assignment.allow, self.submission)
+            self._hold_against_rules(case)
             outcome = self._in_all_configurations(case)
         except Failure as failure:
             self._remember(case, failure)
             raise
         self._remember(case, outcome)
         return outcome
+
+    def _hold_against_rules(self, case: Case) -> None:
+        allow = self.assignment.allow
+        if not case.wanted:
+            rules.check_program(case.program, case.entry, allow, self.submission)
+            return
+        names = rules.argument_names(case.args, case.entry, self.submission)
+        rules.check_gradients(case.program, case.entry, allow, [names[position] for position in case.wanted])
 
     def _in_all_configurations(self, case: Case) -> Observation:
         first, *others = [self._once(case, option, label) for option, label in rules.options(case.program)]
@@ -145,7 +158,7 @@ class Runs:
 
     def _remember(self, case: Case, outcome: Observation | Failure) -> None:
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
-        key = _key(case.entry, case.args)
+        key = _key(case.entry, case.args, case.wanted)
         if not key:
             return
         self._seen[key] = outcome
@@ -154,12 +167,12 @@ class Runs:
             self._remembered -= _weight(self._seen.popitem(last=False)[1])
 
 
-def _key(entry: str, args: tuple[Any, ...]) -> str:
+def _key(entry: str, args: tuple[Any, ...], wanted: tuple[int, ...]) -> str:
     """What tells one run from another; empty where a tensor without a spec is among the arguments."""
     if any(isinstance(arg, torch.Tensor) for arg in args):
         return ""
     first = {id(arg): position for position, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
-    return repr([entry, *((arg, first.get(id(arg))) for arg in args)])
+    return repr([entry, wanted, *((arg, first.get(id(arg))) for arg in args)])
 
 
 def _in_configuration(finding: Finding, label: str) -> Finding:

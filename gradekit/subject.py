@@ -1,6 +1,6 @@
 """The submission as a test sees it: something to call, which answers with what a run of the call showed.
 
-    observation = submission.softmax(x)          # x: an Input spec, a tensor, a number, or None
+    observation = submission.softmax(x)          # x: an Input spec, a tensor, a number, or None; see `entry`
 
 Runs in the grader's process. A call is traced to a program in the tracer's process, once for each signature: shapes,
 strides, offsets, dtypes, scalars, shared storages. What the program does is for `runs` to see.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit import rules
+from gradekit.entry import Entry
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.runs import Case, Mutation, Observation, Runs
 from gradekit.sandbox import Loaded, TraceError, Tracer
@@ -58,19 +59,21 @@ class Subject:
         self._start = start
         self._tracer: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = {}
-        self._steady: dict[str, bool] = {}  # by entry: whether the second call of all did the same as the first
+        # by entry, and what of it is wanted: whether the second call of all did the same as the first
+        self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._deaths: list[TraceError] = []
 
-    def __getattr__(self, name: str) -> Callable[..., Observation]:
+    def __getattr__(self, name: str) -> Entry:
         if name.startswith("_"):
             raise AttributeError(name)
-        return lambda *args: self.call(name, args)
+        return Entry(self, name)
 
     def __repr__(self) -> str:  # Hypothesis shows the arguments of a failing test: not all that is remembered here
         return f"Subject({self.submission.path!r})"
 
-    def call(self, entry: str, args: Sequence[Any]) -> Observation:
-        """The observation of `entry(*args)`.
+    def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
+        """The observation of `entry(*args)`; or where gradients are `wanted` of the arguments at these positions, of
+        `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`.
 
         Raises:
             TraceError: the student's code could not be traced: it raised, hung, died, or did what it may not.
@@ -79,7 +82,7 @@ class Subject:
         """
         args = tuple(args)
         self.calls.append(Call(entry, args))
-        observation = self._runs.known(entry, args) or self._runs.run(self._case(entry, args))
+        observation = self._runs.known(entry, args, wanted) or self._runs.run(self._case(entry, args, wanted))
         self.calls[-1] = Call(entry, args, observation)
         return observation
 
@@ -103,43 +106,51 @@ class Subject:
             self._tracer.close()
         self._tracer = None
 
-    def _case(self, entry: str, args: tuple[Any, ...]) -> Case:
+    def _case(self, entry: str, args: tuple[Any, ...], wanted: tuple[int, ...]) -> Case:
         arguments, tensors = to_arguments(args)
-        return Case(entry, args, tensors, self._program(entry, arguments))
+        return Case(entry, args, tensors, self._program(entry, arguments, wanted), wanted)
 
-    def _program(self, entry: str, arguments: tuple[Argument, ...]) -> Program:
-        signature = repr((entry, arguments))
+    def _program(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
+        signature = repr((entry, arguments, wanted))
         if signature not in self._programs:
-            self._programs[signature] = self._trace(entry, arguments)
+            self._programs[signature] = self._trace(entry, arguments, wanted)
         program = self._programs[signature]
         if isinstance(program, TraceError):
             raise program.with_traceback(None)
         return program
 
-    def _trace(self, entry: str, arguments: tuple[Argument, ...]) -> Program | TraceError:
+    def _trace(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program | TraceError:
         if len(self._deaths) >= PATIENCE:
             return self._deaths[-1]
         try:
             self.load()
             assert self._tracer is not None
-            return self._settled(self._tracer, entry, arguments)
+            return self._settled(self._tracer, entry, arguments, wanted)
         except TraceError as error:
             if error.cause in rules.DEADLY:  # a new process, so that the next call is not blamed for this one
                 self._deaths.append(error)
                 self.close()
             return error
 
-    def _settled(self, tracer: Tracer, entry: str, arguments: tuple[Argument, ...]) -> Program:
+    def _settled(self, tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
         """The program of a call that is not the first of its form: one that hands out earlier results shows itself.
 
         The first form is always called twice. Where both calls did the same, later forms are called once.
         """
-        program = tracer.trace(entry, arguments)
-        if self._steady.get(entry, False):
+        program = _traced(tracer, entry, arguments, wanted)
+        if self._steady.get((entry, wanted), False):
             return program
-        again = tracer.trace(entry, arguments)
-        self._steady.setdefault(entry, again == program)
+        again = _traced(tracer, entry, arguments, wanted)
+        self._steady.setdefault((entry, wanted), again == program)
         return again
+
+
+def _traced(tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
+    if not wanted:
+        return tracer.trace(entry, arguments)
+    *inputs, upstream = arguments
+    assert isinstance(upstream, View)
+    return tracer.trace_gradient(entry, inputs, wanted, upstream)
 
 
 def to_arguments(args: Sequence[Any]) -> tuple[tuple[Argument, ...], list[torch.Tensor]]:
