@@ -1,0 +1,197 @@
+"""What came in: a folder as an LMS or a person left it, as a list of hand-ins. Reads names and dates, never a submission.
+
+folders     submissions/ada/submission.py, or submissions/ada.py
+canvas      adalovelace_1234_5678_submission-2.py, with _LATE_ after the name where it was late
+moodle      Ada Lovelace_1234_assignsubmission_file_/submission.py
+gradescope  submission_123/submission.py beside submission_metadata.yml
+nbgrader    submitted/ada/softmax/softmax.ipynb, with timestamp.txt
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+READABLE = (".py", ".ipynb", ".zip", ".gz", ".tgz", ".tar")
+METADATA = "submission_metadata.yml"
+
+
+class IntakeError(ValueError):
+    """The folder holds nothing that looks like submissions: what it holds, and what was expected."""
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """One submission of one student: `student` is the key of the grade book, `path` a file or a folder.
+
+    `submitted` is when it was handed in, by the LMS's own word; None where it does not say. `problem` is why it cannot
+    be graded as it lies there (no file that can be a submission, or several).
+    """
+
+    student: str
+    path: Path
+    name: str = ""
+    email: str = ""
+    submitted: datetime | None = None
+    problem: str = ""
+
+
+def hand_ins(root: Path, entry: str) -> list[HandIn]:
+    """The hand-ins under `root`, by student; `entry` (a function's name) helps to choose among several files.
+
+    Raises:
+        IntakeError: nothing there looks like a submission.
+    """
+    for reader in (_gradescope, _moodle, _nbgrader, _canvas, _folders):
+        found = reader(root, entry)
+        if found:
+            return sorted(found, key=lambda hand_in: (hand_in.student, str(hand_in.path)))
+    names = ", ".join(sorted(child.name for child in _children(root))[:5]) or "nothing"
+    raise IntakeError(f"{root} holds {names}: expected a folder or a .py, .ipynb or .zip file for each student")
+
+
+def _children(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from (child for child in folder.iterdir() if not child.name.startswith((".", "__MACOSX")))
+
+
+# --- one reader for each layout; empty where it is another ------------------------------------------------------------
+
+_MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>\w+?)_?")
+_CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<submission>\d+)_(?P<file>.+)")
+
+
+def _moodle(root: Path, entry: str) -> list[HandIn]:
+    matches = [(child, _MOODLE.fullmatch(child.name)) for child in _children(root)]
+    return [
+        _chosen(HandIn(match["id"], child, match["name"]), [child], entry)
+        for child, match in matches
+        if match and match["kind"] == "file"
+    ]
+
+
+def _canvas(root: Path, entry: str) -> list[HandIn]:
+    """Canvas puts all files side by side; those of one student are one hand-in, the newest of which counts."""
+    files: dict[tuple[str, str], list[tuple[int, Path]]] = {}
+    for child in _children(root):
+        match = _CANVAS.fullmatch(child.name)
+        if match and child.is_file():
+            files.setdefault((match["id"], match["name"]), []).append((int(match["submission"]), child))
+    return [_chosen(HandIn(student, root, name), _newest(found), entry) for (student, name), found in files.items()]
+
+
+def _newest(found: list[tuple[int, Path]]) -> list[Path]:
+    last = max(number for number, _ in found)
+    return [path for number, path in found if number == last]
+
+
+def _nbgrader(root: Path, entry: str) -> list[HandIn]:
+    tree = root / "submitted" if (root / "submitted").is_dir() else root
+    stamped = [stamp.parent for stamp in sorted(tree.glob("*/*/timestamp.txt"))]
+    return [
+        _chosen(HandIn(folder.parent.name, folder, submitted=_stamp(folder / "timestamp.txt")), [folder], entry)
+        for folder in stamped
+    ]
+
+
+def _stamp(file: Path) -> datetime | None:
+    """ "2026-11-02 14:58:23.948203 America/Los_Angeles", or None where it says something else."""
+    date, _, zone = file.read_text(encoding="utf-8", errors="replace").strip().rpartition(" ")
+    try:
+        return datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone) if zone != "UTC" else UTC)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        return None
+
+
+def _gradescope(root: Path, entry: str) -> list[HandIn]:
+    if not (root / METADATA).is_file():
+        return []
+    table = _yaml((root / METADATA).read_text(encoding="utf-8"))
+    return [
+        _chosen(hand_in, [hand_in.path], entry)
+        for folder, facts in table.items()
+        for hand_in in _submitters(root / str(folder), facts)
+    ]
+
+
+def _yaml(text: str) -> Mapping[str, Any]:
+    import yaml  # an optional dependency: only Gradescope's export needs it
+
+    try:
+        table = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise IntakeError(f"{METADATA} is not YAML: {error}") from None
+    if not isinstance(table, dict):
+        raise IntakeError(f"{METADATA} holds no submissions")
+    return table
+
+
+def _submitters(folder: Path, facts: Mapping[str, Any]) -> Iterator[HandIn]:
+    """A group's submission is one hand-in for each member."""
+    created = facts.get(":created_at")
+    submitted = created if isinstance(created, datetime) else None
+    if submitted is not None and submitted.tzinfo is None:  # YAML's reader turns an offset into UTC and drops it
+        submitted = submitted.replace(tzinfo=UTC)
+    for person in facts.get(":submitters") or ():
+        student = str(person.get(":sid") or person.get(":email") or person.get(":name"))
+        yield HandIn(student, folder, str(person.get(":name") or ""), str(person.get(":email") or ""), submitted)
+
+
+def _folders(root: Path, entry: str) -> list[HandIn]:
+    found = []
+    for child in _children(root):
+        if child.is_dir():
+            found.append(_chosen(HandIn(child.name, child), [child], entry))
+        elif child.name.lower().endswith(READABLE):
+            found.append(HandIn(child.name.partition(".")[0], child))
+    return found if any(not hand_in.problem for hand_in in found) else []
+
+
+# --- several files, of which one is the submission ----------------------------------------------------------------------
+
+
+def _chosen(hand_in: HandIn, places: Iterable[Path], entry: str) -> HandIn:
+    """`hand_in` with the one file that can be its submission, or with the problem."""
+    files = sorted(file for place in places for file in _files(place))
+    for rule in (_named("submission"), _named(entry), _any):
+        fitting = [file for file in files if rule(file)]
+        if len(fitting) == 1:
+            return replace(hand_in, path=fitting[0])
+    if not files:
+        return replace(hand_in, problem="there is no .py, .ipynb or .zip file")
+    names = ", ".join(file.name for file in files[:5])
+    return replace(hand_in, problem=f"there are several files, and none is named submission.py or {entry}.py: {names}")
+
+
+def _files(place: Path) -> Iterator[Path]:
+    """Files that can be a submission, at most two folders deep; a link is none."""
+    if place.is_symlink():
+        return
+    if place.is_file():
+        yield from [place] if place.name.lower().endswith(READABLE) else []
+        return
+    for pattern in ("*", "*/*", "*/*/*"):
+        level = [file for file in place.glob(pattern) if _is_candidate(file)]
+        if level:
+            yield from level
+            return
+
+
+def _is_candidate(file: Path) -> bool:
+    hidden = any(part.startswith((".", "__")) for part in file.parts[-3:])
+    return not hidden and not file.is_symlink() and file.is_file() and file.name.lower().endswith(READABLE)
+
+
+def _named(stem: str) -> Callable[[Path], bool]:
+    """Whether a file is called `stem`, or was before the LMS added to its name: 12_34_softmax-2.py."""
+    exact = re.compile(rf"(?:.*_)?{re.escape(stem)}(?:[-_ ]?\(?\d+\)?)?", re.IGNORECASE)
+    return lambda file: exact.fullmatch(file.name.partition(".")[0]) is not None
+
+
+def _any(file: Path) -> bool:
+    return True

@@ -1,0 +1,149 @@
+"""Folders as LMSes leave them become one hand-in for each student, whatever else lies there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gradekit.batch import roster
+from gradekit.batch.intake import HandIn, IntakeError, hand_ins
+
+
+def lay(root: Path, *files: str) -> Path:
+    for name in files:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x = 1\n")
+    return root
+
+
+def found(root: Path) -> dict[str, str]:
+    return {h.student: h.problem or str(h.path.relative_to(root)) for h in hand_ins(root, "softmax")}
+
+
+def test_a_folder_for_each_student(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/submission.py", "bob/softmax.ipynb", "cyd/mine.py", ".git/config", "README.md")
+    assert found(tmp_path) == {"ada": "ada/submission.py", "bob": "bob/softmax.ipynb", "cyd": "cyd/mine.py"}
+
+
+def test_a_file_for_each_student(tmp_path: Path) -> None:
+    assert found(lay(tmp_path, "ada.py", "bob.zip", "grades.csv")) == {"ada": "ada.py", "bob": "bob.zip"}
+
+
+def test_among_several_files_the_name_decides(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/submission.py", "ada/test_softmax.py", "bob/softmax (2).py", "bob/helpers.py")
+    assert found(tmp_path) == {"ada": "ada/submission.py", "bob": "bob/softmax (2).py"}
+
+
+def test_files_of_which_none_stands_out_are_a_problem_of_that_student_alone(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/one.py", "ada/two.py", "bob/submission.py", "cyd/essay.pdf")
+    problems = found(tmp_path)
+    assert "several files" in problems["ada"] and "one.py, two.py" in problems["ada"]
+    assert problems["bob"] == "bob/submission.py"
+    assert problems["cyd"] == "there is no .py, .ipynb or .zip file"
+
+
+def test_a_submission_one_folder_down_is_found(tmp_path: Path) -> None:
+    assert found(lay(tmp_path, "ada/homework/submission.py"))["ada"] == "ada/homework/submission.py"
+
+
+def test_a_link_is_no_submission(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/submission.py", "bob/notes.txt")
+    (tmp_path / "bob" / "submission.py").symlink_to(tmp_path / "ada" / "submission.py")
+    assert "there is no" in found(tmp_path)["bob"]
+
+
+def test_a_canvas_download(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        "lovelaceada_1201_5501_softmax.py",
+        "babbagecharles_LATE_1202_5502_submission-2.py",
+        "babbagecharles_LATE_1202_5502_notes.py",
+        "hoppergrace_1203_5503_old.py",
+        "hoppergrace_1203_5509_new.py",
+    )
+    assert found(tmp_path) == {
+        "1201": "lovelaceada_1201_5501_softmax.py",
+        "1202": "babbagecharles_LATE_1202_5502_submission-2.py",
+        "1203": "hoppergrace_1203_5509_new.py",
+    }
+
+
+def test_a_moodle_download(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        "Ada Lovelace_4711_assignsubmission_file_/submission.py",
+        "Ada Lovelace_4711_assignsubmission_onlinetext_/onlinetext.html",
+        "Bob_4712_assignsubmission_file/softmax.ipynb",
+    )
+    assert [(h.student, h.name) for h in hand_ins(tmp_path, "softmax")] == [("4711", "Ada Lovelace"), ("4712", "Bob")]
+
+
+METADATA = """
+submission_101:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '1815'
+    :email: ada@example.edu
+  - :name: Charles Babbage
+    :sid: ''
+    :email: charles@example.edu
+  :created_at: 2026-11-02 14:58:23.948203000 -08:00
+  :score: 12.0
+"""
+
+
+def test_a_gradescope_export_has_one_hand_in_for_each_member_of_a_group(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    lay(tmp_path, "submission_101/submission.py")
+    (tmp_path / "submission_metadata.yml").write_text(METADATA)
+    ada, charles = hand_ins(tmp_path, "softmax")
+    assert (ada.student, charles.student) == ("1815", "charles@example.edu")
+    assert ada.path == charles.path == tmp_path / "submission_101" / "submission.py"
+    assert ada.submitted == datetime(2026, 11, 2, 22, 58, 23, 948203, tzinfo=UTC)
+
+
+def test_an_nbgrader_tree(tmp_path: Path) -> None:
+    lay(tmp_path, "submitted/ada/softmax/softmax.ipynb", "submitted/bob/softmax/softmax.ipynb")
+    (tmp_path / "submitted/ada/softmax/timestamp.txt").write_text("2026-11-02 14:58:23.948203 America/Los_Angeles\n")
+    (tmp_path / "submitted/bob/softmax/timestamp.txt").write_text("yesterday\n")
+    ada, bob = hand_ins(tmp_path, "softmax")
+    assert (ada.student, bob.student, bob.submitted) == ("ada", "bob", None)
+    assert ada.submitted is not None
+    assert ada.submitted.astimezone(UTC) == datetime(2026, 11, 2, 22, 58, 23, 948203, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("files", [(), ("notes.txt",), ("essays/ada.pdf",)])
+def test_a_folder_without_submissions_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
+    with pytest.raises(IntakeError, match=r"expected a folder or a \.py"):
+        hand_ins(lay(tmp_path, *files), "softmax")
+
+
+# --- the class list -----------------------------------------------------------------------------------------------------
+
+CLASS = (
+    'Student,SIS User ID,Email,Name\nx,ada1,ada@example.edu,"Lovelace, Ada"\ny,cb,charles@example.edu,Charles Babbage\n'
+)
+
+
+def test_hand_ins_go_by_the_class_lists_names(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text("\ufeff" + CLASS)
+    students = roster.load(tmp_path / "class.csv")
+    assert [student.student for student in students] == ["ada1", "cb"]
+    here = Path("x.py")
+    given = [HandIn("17", here, "lovelaceada"), HandIn("charles@example.edu", here), HandIn("zoe", here)]
+    assert [h.student for h in roster.matched(given, students)] == ["ada1", "cb", "zoe"]
+    assert roster.missing(students, roster.matched(given[:1], students)) == [students[1]]
+
+
+def test_a_name_that_two_students_have_matches_neither(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text("id,name\n1,Ada Lovelace\n2,Ada Lovelace\n")
+    (hand_in,) = roster.matched([HandIn("x", Path("x.py"), "Ada Lovelace")], roster.load(tmp_path / "class.csv"))
+    assert hand_in.student == "x"
+
+
+def test_a_class_list_without_ids_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text("group,team\n1,2\n")
+    with pytest.raises(roster.RosterError, match="it has group, team"):
+        roster.load(tmp_path / "class.csv")
