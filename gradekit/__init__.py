@@ -36,6 +36,7 @@ _OFFERED = {
         "tensors",
         "vectors",
     ),
+    "gradekit.structured": ("Csr", "csr", "csr_matrices", "cut", "lengths"),
     "gradekit.runs": ("Observation",),
 }
 

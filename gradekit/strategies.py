@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
+from gradekit import kinds
 from gradekit.program import ITEMSIZE, View
 
 Extent = int | tuple[int, int]
@@ -32,7 +33,7 @@ FLOATS = ("float32", "float16", "bfloat16")
 
 @dataclass(frozen=True, repr=False)
 class Input:
-    """A tensor to be: `stride` and `offset` count elements, `profile` names its kind of values (see `PROFILES`).
+    """A tensor to be: `stride` and `offset` count elements, `profile` names its kind of values (see `PROFILES` and `kinds`).
 
     `name` is the parameter that the tensor is passed as; it is for messages and no part of what the tensor is.
 
@@ -50,7 +51,8 @@ class Input:
 
     def __post_init__(self) -> None:
         _known("dtype", self.dtype, ITEMSIZE)
-        _known("profile", self.profile, PROFILES)
+        if not kinds.is_kind(self.profile):
+            _known("profile", self.profile, PROFILES)
         if len(self.shape) != len(self.stride):
             raise ValueError(f"shape {self.shape} and strides {self.stride} differ in length")
         if min((*self.shape, *self.stride, self.offset)) < 0:
@@ -154,9 +156,16 @@ def _tensor(spec: Input) -> torch.Tensor:
     storage = storage.to(dtype)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
     generator = torch.Generator().manual_seed(spec.seed)
-    make = PROFILES[spec.profile] if dtype.is_floating_point else _integer_profile(spec.profile)
-    storage.as_strided(own, spec.stride, spec.offset).copy_(make(own, dtype, generator).to(dtype))
+    storage.as_strided(own, spec.stride, spec.offset).copy_(_values(spec, own, generator).to(dtype))
     return storage.as_strided(spec.shape, spec.stride, spec.offset)
+
+
+def _values(spec: Input, own: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    if kinds.is_kind(spec.profile):
+        return kinds.make(spec.profile, own)
+    dtype = getattr(torch, spec.dtype)
+    make = PROFILES[spec.profile] if dtype.is_floating_point else _integer_profile(spec.profile)
+    return make(own, dtype, generator)
 
 
 def _poison(dtype: torch.dtype) -> float | int | bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from gradekit import kinds
 from gradekit.strategies import Input
 
 CardInput = Input
@@ -48,6 +49,8 @@ def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
     Raises:
         ValueError: a kind of values that is not made on a card.
     """
+    if kinds.is_kind(spec.profile):  # the same in every set: tensors that belong together must go on doing so
+        return _copied(spec, device)
     if spec.profile not in PROFILES:
         raise ValueError(f"no values {spec.profile!r} on a card; there are {', '.join(PROFILES)}")
     dtype = getattr(torch, spec.dtype)
@@ -58,6 +61,11 @@ def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
         return values.as_strided(spec.shape, spec.stride)
     storage = torch.full((spec.storage_size,), _poison(dtype), dtype=dtype, device=device)
     storage.as_strided(own, spec.stride, spec.offset).copy_(values)
+    return storage.as_strided(spec.shape, spec.stride, spec.offset)
+
+
+def _copied(spec: Input, device: torch.device | str) -> torch.Tensor:
+    storage = spec.tensor().as_strided((spec.storage_size,), (1,), 0).to(device)
     return storage.as_strided(spec.shape, spec.stride, spec.offset)
 
 

@@ -22,7 +22,7 @@ FLOORS = (
     {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer"}
     | {"regions"},
     # 1: running and judging
-    {"sandbox", "engine", "judge", "strategies", "gpu"},
+    {"sandbox", "engine", "judge", "kinds", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
     {"rules", "runs", "entry", "subject", "report"},
     # 3: the grading run
@@ -38,7 +38,8 @@ SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
     ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
-    ("subject", "entry"), ("check", "verify"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
+    ("subject", "entry"), ("check", "verify"), ("strategies", "kinds"), ("structured", "kinds"),
+    ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
 }  # fmt: skip
 """Neighbours that may be imported beside the lower floors: (who imports, whom). A tuple here costs a thought."""
 
