@@ -1,0 +1,124 @@
+"""The architectures that kernels are compiled for without a card, and how many blocks of a kernel one SM holds.
+
+The limits are those of the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; how registers
+and shared memory are handed out (by warp and by block, in what portions) is what NVIDIA's occupancy calculator, the
+header cuda_occupancy.h of the CUDA toolkit, computes with. The number of SMs is a fact of one card, named beside it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+WARP = 32
+REGISTERS_PER_SM = 64 << 10
+REGISTERS_PER_THREAD = 255
+REGISTER_PORTION = 256
+"""Registers are given to a warp in multiples of so many."""
+
+PARTITIONS = 4
+"""Parts of an SM with a scheduler and a quarter of the registers each: a warp stays in one."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """An architecture: most resident `warps` and `blocks` of an SM, shared memory of one SM and of one block in bytes.
+
+    `reserved` bytes of shared memory go to the system for each block, and `portion` is what sizes are rounded up to.
+    `card` is one with this architecture, and `sms` how many SMs it has.
+    """
+
+    name: str
+    capability: int
+    card: str
+    sms: int
+    warps: int
+    blocks: int
+    shared_per_sm: int
+    shared_per_block: int
+    reserved: int = 1 << 10
+    portion: int = 128
+
+
+def _kib(value: int) -> int:
+    return value << 10
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("sm_75", 75, "T4", 40, 32, 16, _kib(64), _kib(64), reserved=0, portion=256),
+        Target("sm_80", 80, "A100", 108, 64, 32, _kib(164), _kib(163)),
+        Target("sm_86", 86, "A10", 72, 48, 16, _kib(100), _kib(99)),
+        Target("sm_89", 89, "L4", 58, 48, 24, _kib(100), _kib(99)),
+        Target("sm_90", 90, "H100", 132, 64, 32, _kib(228), _kib(227)),
+        Target("sm_100", 100, "B200", 148, 64, 32, _kib(228), _kib(227)),
+        Target("sm_120", 120, "RTX 5090", 170, 48, 24, _kib(100), _kib(99)),
+    )
+}
+"""By name, oldest first."""
+
+
+class UnknownTarget(ValueError):
+    """No such architecture: one sentence that names those that there are."""
+
+
+def target(name: str) -> Target:
+    """The architecture called `name`: "sm_90", "sm90" or "90".
+
+    Raises:
+        UnknownTarget: there is none.
+    """
+    digits = name.lower().removeprefix("sm").removeprefix("_")
+    found = TARGETS.get(f"sm_{digits}")
+    if found is None:
+        near = difflib.get_close_matches(name, TARGETS, n=1, cutoff=0.8)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(TARGETS)}"
+        raise UnknownTarget(f"no target {name!r}; {hint}")
+    return found
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How many `blocks` of a kernel one SM holds at once, their `warps`, of `most` warps; and `limit`, what stops more.
+
+    `limit` is "registers", "shared memory", "warps" or "blocks"; 0 blocks mean that the kernel cannot be launched.
+    """
+
+    blocks: int
+    warps: int
+    most: int
+    limit: str
+
+    @property
+    def share(self) -> float:
+        """Resident warps over the most that there can be, from 0 to 1."""
+        return self.warps / self.most
+
+
+def occupancy(where: Target, *, warps: int, registers: int, shared: int) -> Occupancy:
+    """The occupancy of blocks of `warps` warps, with `registers` for each thread and `shared` bytes of shared memory."""
+    room = {
+        "warps": where.warps // warps,
+        "blocks": where.blocks,
+        "registers": _by_registers(warps, registers),
+        "shared memory": _by_shared(where, shared),
+    }
+    limit = min(room, key=lambda name: room[name])
+    return Occupancy(room[limit], room[limit] * warps, where.warps, limit)
+
+
+def _by_registers(warps: int, registers: int) -> int:
+    of_warp = _rounded(max(registers, 1) * WARP, REGISTER_PORTION)
+    return REGISTERS_PER_SM // PARTITIONS // of_warp * PARTITIONS // warps
+
+
+def _by_shared(where: Target, shared: int) -> int:
+    if shared > where.shared_per_block:
+        return 0
+    of_block = _rounded(shared + where.reserved, where.portion)
+    return where.shared_per_sm // of_block if of_block else where.blocks
+
+
+def _rounded(value: int, portion: int) -> int:
+    return -(-value // portion) * portion
