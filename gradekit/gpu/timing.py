@@ -8,9 +8,8 @@ around the calls alone.
 
 from __future__ import annotations
 
-import gc
+import functools
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +30,11 @@ MOST_BYTES = 8 << 30
 """Sets and outputs of one side take no more memory than this (and no more than an eighth of the card's)."""
 
 LEAST_REPLAYS = 3
+
+BUSY = 5e-3
+"""Seconds of work given to the card before its clocks are read, and before a turn's first sample."""
+
+MOST_AHEAD = 32
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,82 @@ class Clock:
     """
 
     def __init__(self, calls: Sequence[Call], card: Card) -> None:
-        raise NotImplementedError
+        self.how, self.why = "graph", ""
+        self._card, self._calls = card, tuple(calls)
+        with torch.cuda.device(card.device):
+            self._start, self._end = (torch.cuda.Event(enable_timing=True, external=True) for _ in range(2))
+            self._graph, self.outputs = self._prepare()
 
     def turn(self, milliseconds: float) -> Turn:
-        """About so many milliseconds of replays (three at least), after one that is not counted."""
-        raise NotImplementedError
+        """About so many milliseconds of replays (three at least), after some that are not counted."""
+        with torch.cuda.device(self._card.device):
+            before = self._reading()
+            seconds = samples(self._once, milliseconds / 1e3 / len(self._calls))
+            return Turn(seconds, before, self._reading())
 
     def close(self) -> None:
         """Forget graph, outputs and calls."""
-        raise NotImplementedError
+        self._graph, self.outputs, self._calls = None, [], ()
+
+    def _prepare(self) -> tuple[torch.cuda.CUDAGraph | None, list[Any]]:
+        for call in self._calls[:2]:  # what is set up at the first call must not be captured
+            call()
+        _sweeper(self._card)
+        torch.cuda.synchronize()
+        try:
+            return self._captured()
+        except RuntimeError as error:
+            torch.cuda.synchronize()
+            self.how, self.why = "stream", str(error).strip().partition("\n")[0]
+            self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            return None, self._enqueue()
+
+    def _captured(self) -> tuple[torch.cuda.CUDAGraph, list[Any]]:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            outputs = self._enqueue()
+        return graph, outputs
+
+    def _enqueue(self) -> list[Any]:
+        _sweep(self._card)
+        self._start.record()
+        outputs = [call() for call in self._calls]
+        self._end.record()
+        return outputs
+
+    def _replay(self) -> None:
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self.outputs = self._enqueue()
+
+    def _once(self) -> float:
+        self._replay()
+        self._end.synchronize()
+        return self._start.elapsed_time(self._end) / 1e3 / len(self._calls)
+
+    def _reading(self) -> Reading | None:
+        """The clocks while the card is busy with replays that are not counted."""
+        enough = math.ceil(BUSY / (self._once() * len(self._calls)))
+        for _ in range(min(enough, MOST_AHEAD)):
+            self._replay()
+        reading = read(self._card)
+        torch.cuda.synchronize()
+        return reading
+
+
+def samples(once: Callable[[], float], seconds: float) -> tuple[float, ...]:
+    """What `once` answers, called until the sum reaches `seconds`, and `LEAST_REPLAYS` times at least."""
+    taken = [once() for _ in range(LEAST_REPLAYS)]
+    while sum(taken) < seconds:
+        taken.append(once())
+    return tuple(taken)
+
+
+def _sweep(card: Card) -> None:
+    _sweeper(card).zero_()
+
+
+@functools.cache
+def _sweeper(card: Card) -> torch.Tensor:
+    return torch.zeros(COLD * card.l2_bytes // 4, dtype=torch.int32, device=card.device)
