@@ -103,3 +103,10 @@ def shortened(text: str, width: int, more: str = "...") -> str:
             break
         kept += character
     return kept + more
+
+
+def csv_cell(value: str) -> str:
+    """`value` on one line, as a cell that no spreadsheet takes for a formula: those get a leading apostrophe."""
+    text = one_line(value)
+    is_formula = text.startswith(("=", "+", "-", "@")) and not re.fullmatch(r"[+-]?\d+(\.\d+)?", text)
+    return f"'{text}" if is_formula else text

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
+from gradekit.report.text import (
+    clean,
+    columns,
+    counted,
+    csv_cell,
+    described,
+    located,
+    one_line,
+    points,
+    seconds,
+    shortened,
+)
 
 
 @pytest.mark.parametrize(("value", "text"), [(30.0, "30"), (15 / 7, "2.14"), (0.5, "0.5"), (0, "0"), (100.0, "100")])
@@ -89,3 +100,14 @@ def test_what_is_too_long_is_cut_to_the_column() -> None:
 def test_lines_of_a_notebook_are_named_by_their_cells(text: str, named: str) -> None:
     assert located(text, {"path": "lab.ipynb", "cells": [[1, 2], [2, 11]]}) == named
     assert located(text, {"path": "lab.py", "cells": []}) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("Ada", "Ada"), ("=1+1", "'=1+1"), ("@SUM(A1)", "'@SUM(A1)"), ("-2+3", "'-2+3"), ("-2.5", "-2.5"),
+        ("\t=1", "'=1"), ("a\nb", "a b"), ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+    ],
+)  # fmt: skip
+def test_no_cell_is_taken_for_a_formula(value: str, cell: str) -> None:
+    assert csv_cell(value) == cell

@@ -1,0 +1,184 @@
+"""Grade files that an LMS exported, filled in and handed back: Canvas's grade book, Moodle's grading worksheet.
+
+Never written from nothing: Canvas makes a new assignment of a column that it does not know, and Moodle's headers are in
+the site's language. Only the cells of one assignment change, and only for students who have a result.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gradekit.batch.gradebook import Line
+from gradekit.report.text import points
+
+
+class ExportError(ValueError):
+    """The file cannot be filled without changing what it must not: what was looked for, and what is there."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The `text` of the file to hand back, how many students it has a result for, and who in it has none."""
+
+    text: str
+    filled: int
+    without: tuple[str, ...]
+
+
+Row = list[str]
+
+
+def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Filled:
+    """Canvas's grade book with the column `column` (its title, or its id) filled; the other assignments left out.
+
+    Raises:
+        ExportError: it is no Canvas file, has no such column or several, or the assignment is worth other points there.
+    """
+    rows, write = _table(text)
+    header = rows[0]
+    if len(header) < 4 or not _is_canvas(header):
+        raise ExportError(f"this is no grade book from Canvas: its header begins {', '.join(header[:4])}")
+    target = _canvas_column(header, column)
+    worth = next((row for row in rows[1:3] if row and "Points Possible" in row[0]), None)
+    if worth is not None and _number(worth[target]) not in (None, possible):
+        there = f"{header[target]} is worth {worth[target]} points in Canvas, and {points(possible)} here"
+        raise ExportError(f"{there}: change it there, or the points of the checks")
+    identity = _canvas_identity(header)
+    result = _fill(rows, target, lambda row: _keys(row, header, _CANVAS_KEYS), lines, _is_canvas_special)
+    kept = [*range(identity + 1), target]
+    return Filled(write([[_at(row, i) for i in kept] for row in rows]), *result)
+
+
+def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "Grade", identifier: str = "") -> Filled:
+    """Moodle's grading worksheet, filled. On a site in another language, name its headers.
+
+    Raises:
+        ExportError: it is no worksheet, or the assignment is worth other points there.
+    """
+    rows, write = _table(text)
+    header = rows[0]
+    if grade not in header:
+        raise ExportError(
+            f"the worksheet has no column {grade!r}; it has {', '.join(header)}. Name it with --grade-column"
+        )
+    target = header.index(grade)
+    most = next((i for i, name in enumerate(header) if name.lower() == "maximum grade"), None)
+    for row in rows[1:]:
+        there = _number(_at(row, most)) if most is not None else None
+        if there not in (None, possible):
+            raise ExportError(f"the assignment is worth {there:g} points in Moodle, and {points(possible)} here")
+    names = (identifier or header[0], "Email address", "ID number", "Full name")
+    result = _fill(rows, target, lambda row: _keys(row, header, names), lines, lambda row: False)
+    return Filled(write(rows), *result)
+
+
+# --- what both share --------------------------------------------------------------------------------------------------
+
+
+def _table(text: str) -> tuple[list[Row], Callable[[Sequence[Row]], str]]:
+    """The rows, and a function that writes rows back in the same dialect."""
+    bom = "\ufeff" if text.startswith("\ufeff") else ""
+    body = text.removeprefix(bom)
+    delimiter = ";" if body.partition("\n")[0].count(";") > body.partition("\n")[0].count(",") else ","
+    rows = [row for row in csv.reader(io.StringIO(body, newline=""), delimiter=delimiter) if row]
+    if not rows:
+        raise ExportError("the file is empty")
+    end = "\r\n" if "\r\n" in body else "\n"
+
+    def write(rows: Sequence[Row]) -> str:
+        stream = io.StringIO(newline="")
+        csv.writer(stream, delimiter=delimiter, lineterminator=end).writerows(rows)
+        return bom + stream.getvalue()
+
+    return rows, write
+
+
+def _fill(
+    rows: list[Row],
+    target: int,
+    keys: Callable[[Row], Sequence[str]],
+    lines: Iterable[Line],
+    special: Callable[[Row], bool],
+) -> tuple[int, tuple[str, ...]]:
+    """Write each student's points into column `target`; how many there were, and which rows have none."""
+    known = _index(lines)
+    filled, without = 0, []
+    for row in rows[1:]:
+        if special(row):
+            continue
+        line = next((found for key in keys(row) if (found := known.get(key.lower()))), None)
+        if line is None or not line.counts:
+            without.append(row[0])
+            continue
+        row += [""] * (target + 1 - len(row))
+        if row[target].strip().upper() != "EX":  # excused: a person's decision
+            row[target] = points(line.points)
+            filled += 1
+    return filled, tuple(without)
+
+
+def _index(lines: Iterable[Line]) -> dict[str, Line | None]:
+    index: dict[str, Line | None] = {}
+    for line in lines:
+        for key in {line.student, line.email, line.name} - {""}:
+            key = key.lower()
+            index[key] = line if index.get(key, line) == line else None
+    return index
+
+
+def _keys(row: Row, header: Row, names: Iterable[str]) -> list[str]:
+    """What `row` calls its student, the surest first; Moodle's "Participant 4711" by its number too."""
+    words = [_at(row, header.index(name)).strip() for name in names if name in header]
+    return [key for word in words if word for key in (word, word.rpartition(" ")[2] if word[-1].isdigit() else word)]
+
+
+def _at(row: Row, index: int) -> str:
+    return row[index] if index < len(row) else ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.strip().replace(",", "."))
+    except ValueError:
+        return None
+
+
+# --- Canvas -----------------------------------------------------------------------------------------------------------
+
+_CANVAS_KEYS = ("ID", "SIS User ID", "SIS Login ID", "Student")
+
+
+def _is_canvas(header: Row) -> bool:
+    return ("Student" in header[0] or header[0] == "LastName") and "ID" in header[:3] and "Section" in header
+
+
+def _canvas_identity(header: Row) -> int:
+    """The last of the columns that say who a student is."""
+    return header.index("Section")
+
+
+def _canvas_column(header: Row, column: str) -> int:
+    fitting = [
+        i
+        for i, name in enumerate(header)
+        if (match := re.fullmatch(r"(.*) \((\d+)\)", name)) and column in (name, match[1], match[2])
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    there = ", ".join(name for name in header if re.search(r"\(\d+\)$", name)) or "none"
+    which = "several assignments" if fitting else "no assignment"
+    raise ExportError(f"the grade book has {which} {column!r}; it has {there}. Name one by its id with --column")
+
+
+def _is_canvas_special(row: Row) -> bool:
+    """The row of points, and the row that says which columns are muted."""
+    return "Points Possible" in row[0] or not row[0].strip()
+
+
+def summary(filled: Filled) -> Mapping[str, int]:
+    """How many students have a result, and how many not."""
+    return {"filled": filled.filled, "without": len(filled.without)}

@@ -1,0 +1,60 @@
+"""The grade book: one line for each student, and its CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gradekit.report.text import csv_cell, points
+
+HEADER = (
+    "student", "name", "email", "assignment", "points", "possible", "pending", "penalty_percent", "status", "submitted",
+    "attempts", "note",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a student has in one assignment.
+
+    `points` are those after the `penalty` (percent), of `possible`; `pending` have not been measured. `status` is
+    graded, rejected, fault (not graded, by no fault of the student: `points` are no result then) or missing.
+    """
+
+    student: str
+    assignment: str
+    status: str
+    points: float = 0.0
+    possible: float = 0.0
+    pending: float = 0.0
+    penalty: float = 0.0
+    name: str = ""
+    email: str = ""
+    submitted: datetime | None = None
+    attempts: int = 0
+    note: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is a result to hand to an LMS: nobody gets a zero for a fault of the grader."""
+        return self.status in ("graded", "rejected")
+
+
+def to_csv(lines: Iterable[Line]) -> str:
+    """gradebook.csv: as the header says; empty points where there is no result; no cell is read as a formula."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows([csv_cell(cell) for cell in _cells(line)] for line in lines)
+    return stream.getvalue()
+
+
+def _cells(line: Line) -> Sequence[str]:
+    result = [points(line.points), points(line.possible), points(line.pending), points(line.penalty)]
+    return [
+        line.student, line.name, line.email, line.assignment, *(result if line.counts else ["", "", "", ""]),
+        line.status, line.submitted.isoformat() if line.submitted else "", str(line.attempts), line.note,
+    ]  # fmt: skip

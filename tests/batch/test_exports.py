@@ -1,0 +1,106 @@
+"""Files that an LMS exported come back filled, and nothing else in them changes."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from gradekit.batch import exports
+from gradekit.batch.exports import ExportError
+from gradekit.batch.gradebook import Line, to_csv
+
+ADA = Line("1201", "softmax", "graded", 87.5, 100, name="Lovelace, Ada")
+BOB = Line("cb", "softmax", "rejected", 0, 100, name="Charles Babbage")
+CYD = Line("1203", "softmax", "fault", 0, 100)
+LINES = (ADA, BOB, CYD)
+
+CANVAS = (
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Vector add (770),Softmax (771),Current Score\r\n"
+    ",,,,,,Manual Posting,\r\n"
+    "    Points Possible,,,,,50,100,(read only)\r\n"
+    '"Lovelace, Ada",1201,al,ada,Mon,40,,80\r\n'
+    '"Babbage, Charles",1202,cb,charles,Mon,41,12,81\r\n'
+    '"Hopper, Grace",1203,gh,grace,Tue,42,EX,82\r\n'
+)
+
+
+def test_canvas_gets_its_own_file_back_with_one_column_filled() -> None:
+    filled = exports.canvas(CANVAS, LINES, "771", 100)
+    assert filled.text == (
+        "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Softmax (771)\r\n"
+        ",,,,,Manual Posting\r\n"
+        "    Points Possible,,,,,100\r\n"
+        '"Lovelace, Ada",1201,al,ada,Mon,87.5\r\n'
+        '"Babbage, Charles",1202,cb,charles,Mon,0\r\n'
+        '"Hopper, Grace",1203,gh,grace,Tue,EX\r\n'
+    )
+    assert (filled.filled, filled.without) == (2, ("Hopper, Grace",))
+
+
+def test_canvas_finds_the_column_by_its_title_too() -> None:
+    assert exports.canvas(CANVAS, LINES, "Softmax", 100).filled == 2
+
+
+def test_whoever_canvas_has_excused_stays_excused() -> None:
+    line = Line("1203", "softmax", "graded", 50, 100)
+    assert "EX" in exports.canvas(CANVAS, [line], "771", 100).text.splitlines()[-1]
+
+
+def test_a_grade_book_with_semicolons_keeps_them() -> None:
+    text = CANVAS.replace('"', "").replace("Lovelace, Ada", "Lovelace Ada").replace(",", ";").replace("; ", ", ")
+    assert exports.canvas(text, LINES, "771", 100).text.splitlines()[3] == "Lovelace Ada;1201;al;ada;Mon;87.5"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "possible", "message"),
+    [
+        (CANVAS, "Matmul", 100, r"no assignment 'Matmul'; it has Vector add \(770\), Softmax \(771\)"),
+        (CANVAS.replace("Vector add", "Softmax"), "Softmax", 100, "several assignments 'Softmax'"),
+        (CANVAS, "771", 90, r"Softmax \(771\) is worth 100 points in Canvas, and 90 here"),
+        ("a,b,c,d\n1,2,3,4\n", "771", 100, "no grade book from Canvas"),
+        ("", "771", 100, "empty"),
+    ],
+)
+def test_what_would_change_an_assignment_in_canvas_is_refused(
+    text: str, column: str, possible: float, message: str
+) -> None:
+    with pytest.raises(ExportError, match=message):
+        exports.canvas(text, LINES, column, possible)
+
+
+MOODLE = (
+    "Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,Feedback comments\n"
+    "Participant 1201,Ada Lovelace,ada@example.edu,Submitted,,100.00,Yes,\n"
+    "Participant 1202,Charles Babbage,charles@example.edu,Submitted,12.00,100.00,Yes,well\n"
+)
+
+
+def test_moodle_gets_its_own_worksheet_back() -> None:
+    filled = exports.moodle(MOODLE, LINES, 100)
+    assert filled.text == MOODLE.replace("Submitted,,", "Submitted,87.5,").replace("12.00,", "0,")
+    assert filled.filled == 2
+
+
+def test_a_worksheet_in_another_language_needs_its_headers_named() -> None:
+    german = MOODLE.replace("Identifier", "ID").replace("Grade,Max", "Bewertung,Max")
+    with pytest.raises(ExportError, match="no column 'Grade'"):
+        exports.moodle(german, LINES, 100)
+    assert exports.moodle(german, LINES, 100, grade="Bewertung").filled == 2
+
+
+def test_other_points_in_moodle_are_refused() -> None:
+    with pytest.raises(ExportError, match="worth 100 points in Moodle, and 90 here"):
+        exports.moodle(MOODLE, LINES, 90)
+
+
+def test_the_grade_book_is_this_table() -> None:
+    odd = Line("x", "softmax", "graded", 1 / 3, 100, 20, 10, "=HYPERLINK(1)", "a@b.c", None, 2, "1 day late: 10 % less")
+    rows = list(csv.reader(io.StringIO(to_csv([ADA, CYD, odd]))))
+    assert rows[0][:5] == ["student", "name", "email", "assignment", "points"]
+    assert rows[1] == ["1201", "Lovelace, Ada", "", "softmax", "87.5", "100", "0", "0", "graded", "", "0", ""]
+    assert rows[2][4:8] == ["", "", "", ""], "a fault of the grader is no result"
+    assert rows[3] == [
+        "x", "'=HYPERLINK(1)", "a@b.c", "softmax", "0.33", "100", "20", "10", "graded", "", "2", "1 day late: 10 % less",
+    ]  # fmt: skip
