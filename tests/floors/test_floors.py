@@ -40,6 +40,7 @@ SAME_FLOOR = {
     ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
     ("subject", "entry"), ("check", "verify"), ("strategies", "kinds"), ("structured", "kinds"),
     ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
+    ("gpu", "sandbox"),
 }  # fmt: skip
 """Neighbours that may be imported beside the lower floors: (who imports, whom). A tuple here costs a thought."""
 
