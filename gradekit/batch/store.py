@@ -1,0 +1,219 @@
+"""What is known of a class's submissions, in a database: hand-ins, results, and what people decided.
+
+SQLite in a file, or PostgreSQL by its URL. Everything is added and nothing is changed: a result of a regrade stands
+beside the older one, a person's later mark beside the earlier, and the newest counts. Each result is committed when it
+is known, so that a run can be killed at any moment and resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from gradekit.batch.intake import HandIn
+
+_METADATA = sa.MetaData()
+
+_HAND_INS = sa.Table(
+    "hand_in", _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("assignment", sa.String(100), nullable=False, index=True),
+    sa.Column("student", sa.String(200), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("email", sa.Text, nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("submitted", sa.String(40), nullable=False),  # ISO 8601 with its offset, or empty
+    sa.Column("problem", sa.Text, nullable=False),
+    sa.Column("seen", sa.String(40), nullable=False),
+    sa.UniqueConstraint("assignment", "student", "digest", "submitted"),
+)  # fmt: skip
+
+_RESULTS = sa.Table(
+    "result", _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("assignment", sa.String(100), nullable=False),
+    sa.Column("release", sa.String(64), nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("machine", sa.String(200), nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("record", sa.JSON, nullable=False),
+    sa.Column("graded", sa.String(40), nullable=False),
+    sa.Column("grader", sa.Text, nullable=False),
+    sa.Index("result_key", "assignment", "digest", "release", "seed", "machine"),
+)  # fmt: skip
+
+_MARKS = sa.Table(
+    "mark", _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("assignment", sa.String(100), nullable=False, index=True),
+    sa.Column("student", sa.String(200), nullable=False),
+    sa.Column("check", sa.Text, nullable=False),
+    sa.Column("points", sa.Float),  # none: a comment alone, or the machine's points again
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("made", sa.String(40), nullable=False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a result depends on: the submission, the assignment's release, the seed, and the class of machine."""
+
+    assignment: str
+    digest: str
+    release: str
+    seed: int
+    machine: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """A report record, with when and by what it was made."""
+
+    key: Key
+    record: Mapping[str, Any]
+    graded: datetime
+    grader: str
+
+
+@dataclass(frozen=True)
+class PersonsMark:
+    """What a person decided on one check of one student: `points` (None: the machine's stand) and `why`."""
+
+    assignment: str
+    student: str
+    check: str
+    points: float | None
+    why: str
+    person: str
+    made: datetime
+
+
+class Store:
+    """The database at `url` ("sqlite:///class.db", "postgresql+psycopg://..."); made on first use.
+
+    Safe to use from several threads and processes: a transaction is one short statement or two.
+    """
+
+    def __init__(self, url: str) -> None:
+        # A connection for each transaction: SQLite's must not travel between threads, and none is left open on a fork.
+        self._engine = sa.create_engine(url, poolclass=NullPool)
+        if self._engine.dialect.name == "sqlite":
+            sa.event.listen(self._engine, "connect", _patient)
+        _METADATA.create_all(self._engine)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with self._engine.begin() as connection:
+            yield connection
+
+    # --- hand-ins -----------------------------------------------------------------------------------------------------
+
+    def add_hand_ins(self, assignment: str, found: Iterable[tuple[HandIn, str]]) -> int:
+        """Remember hand-ins with the digests of their files; how many were new."""
+        with self._transaction() as connection:
+            table = _HAND_INS.c
+            query = sa.select(table.student, table.digest, table.submitted).where(table.assignment == assignment)
+            known = {tuple(row) for row in connection.execute(query)}
+            rows = [_hand_in_row(assignment, hand_in, digest) for hand_in, digest in found]
+            new = {(row["student"], row["digest"], row["submitted"]): row for row in rows}
+            fresh = [row for key, row in new.items() if key not in known]
+            if fresh:
+                connection.execute(sa.insert(_HAND_INS), fresh)
+            return len(fresh)
+
+    def hand_ins(self, assignment: str) -> list[tuple[HandIn, str]]:
+        """All hand-ins of an assignment with their digests, oldest first."""
+        from pathlib import Path
+
+        query = sa.select(_HAND_INS).where(_HAND_INS.c.assignment == assignment).order_by(_HAND_INS.c.id)
+        with self._transaction() as connection:
+            rows = list(connection.execute(query).mappings())
+        return [
+            (
+                HandIn(r["student"], Path(r["path"]), r["name"], r["email"], _time(r["submitted"]), r["problem"]),
+                r["digest"],
+            )
+            for r in rows
+        ]
+
+    # --- results ------------------------------------------------------------------------------------------------------
+
+    def add_result(self, key: Key, record: Mapping[str, Any], grader: str) -> None:
+        """Commit a result; older ones of the same key stay as history."""
+        row = {"record": dict(record), "status": record["status"], "graded": _now(), "grader": grader}
+        with self._transaction() as connection:
+            connection.execute(sa.insert(_RESULTS), [vars(key) | row])
+
+    def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], Result]:
+        """The newest result of every submission, by (digest, machine); a fault counts only where there is nothing else."""
+        table = _RESULTS.c
+        query = sa.select(_RESULTS).where(table.assignment == assignment, table.release == release, table.seed == seed)
+        with self._transaction() as connection:
+            rows = list(connection.execute(query.order_by(table.id)).mappings())
+        chosen: dict[tuple[str, str], Result] = {}
+        for row in sorted(rows, key=lambda row: row["status"] != "fault"):  # stable: faults first, so that others win
+            chosen[row["digest"], row["machine"]] = _result(row)
+        return chosen
+
+    def history(self, assignment: str, digest: str) -> list[Result]:
+        """Every result of one submission, oldest first: who was graded when, by what, on which machine."""
+        table = _RESULTS.c
+        query = sa.select(_RESULTS).where(table.assignment == assignment, table.digest == digest).order_by(table.id)
+        with self._transaction() as connection:
+            return [_result(row) for row in connection.execute(query).mappings()]
+
+    # --- what people decided --------------------------------------------------------------------------------------------
+
+    def add_mark(self, assignment: str, student: str, check: str, points: float | None, why: str, person: str) -> None:
+        """A person's decision: it wins over the machine's points and survives regrades; None takes it back."""
+        row = {"assignment": assignment, "student": student, "check": check, "points": points, "why": why}
+        with self._transaction() as connection:
+            connection.execute(sa.insert(_MARKS), [row | {"person": person, "made": _now()}])
+
+    def marks(self, assignment: str) -> dict[tuple[str, str], PersonsMark]:
+        """The newest decision on each check, by (student, check)."""
+        query = sa.select(_MARKS).where(_MARKS.c.assignment == assignment).order_by(_MARKS.c.id)
+        with self._transaction() as connection:
+            rows = list(connection.execute(query).mappings())
+        return {(row["student"], row["check"]): _persons(row) for row in rows}
+
+
+def _patient(connection: Any, record: Any) -> None:
+    """SQLite: readers do not block the writer, a busy file is waited for, and what is committed is on the disk."""
+    for pragma in ("journal_mode=WAL", "busy_timeout=30000", "synchronous=FULL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any]:
+    return {
+        "assignment": assignment, "student": hand_in.student, "name": hand_in.name, "email": hand_in.email,
+        "path": str(hand_in.path), "digest": digest, "problem": hand_in.problem, "seen": _now(),
+        "submitted": hand_in.submitted.isoformat() if hand_in.submitted else "",
+    }  # fmt: skip
+
+
+def _result(row: sa.RowMapping) -> Result:
+    key = Key(row["assignment"], row["digest"], row["release"], row["seed"], row["machine"])
+    return Result(key, row["record"], datetime.fromisoformat(row["graded"]), row["grader"])
+
+
+def _persons(row: sa.RowMapping) -> PersonsMark:
+    made = datetime.fromisoformat(row["made"])
+    return PersonsMark(row["assignment"], row["student"], row["check"], row["points"], row["why"], row["person"], made)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _time(text: str) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,89 @@
+"""The store keeps everything, and the newest counts."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.batch.intake import HandIn
+from gradekit.batch.store import Key, Store
+
+KEY = Key("softmax", "ab" * 32, "r1", 7, "cpu")
+WHEN = datetime(2026, 11, 2, 14, tzinfo=UTC)
+
+
+def record(status: str = "graded", earned: float = 50.0) -> dict[str, Any]:
+    return {"status": status, "score": {"earned": earned, "possible": 100.0, "pending": 0.0}}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(f"sqlite:///{tmp_path}/class.db")
+
+
+def test_a_hand_in_is_remembered_once(store: Store) -> None:
+    ada = HandIn("ada", Path("ada.py"), "Ada", "a@b.c", WHEN)
+    assert store.add_hand_ins("softmax", [(ada, "d1"), (ada, "d1")]) == 1
+    assert store.add_hand_ins("softmax", [(ada, "d1"), (ada, "d2")]) == 1
+    assert store.hand_ins("softmax") == [(ada, "d1"), (ada, "d2")]
+    assert store.hand_ins("matmul") == []
+
+
+def test_the_newest_result_counts_and_the_older_stay(store: Store) -> None:
+    store.add_result(KEY, record(earned=50), "one")
+    store.add_result(KEY, record(earned=60), "two")
+    (newest,) = store.newest("softmax", "r1", 7).values()
+    assert (newest.record["score"]["earned"], newest.grader) == (60, "two")
+    assert [result.grader for result in store.history("softmax", KEY.digest)] == ["one", "two"]
+
+
+def test_a_fault_does_not_hide_a_result(store: Store) -> None:
+    store.add_result(KEY, record(), "one")
+    store.add_result(KEY, record("fault"), "two")
+    (newest,) = store.newest("softmax", "r1", 7).values()
+    assert newest.record["status"] == "graded"
+
+
+def test_a_result_is_of_one_release_and_one_seed(store: Store) -> None:
+    store.add_result(KEY, record(), "one")
+    assert not store.newest("softmax", "r2", 7) and not store.newest("softmax", "r1", 8)
+
+
+def test_a_persons_later_mark_wins_over_the_earlier(store: Store) -> None:
+    store.add_mark("softmax", "ada", "test_speed", 10.0, "shown on my card", "tutor")
+    store.add_mark("softmax", "ada", "test_speed", 12.0, "and again", "tutor")
+    mark = store.marks("softmax")["ada", "test_speed"]
+    assert (mark.points, mark.why) == (12.0, "and again")
+
+
+def test_what_is_committed_survives_a_kill(tmp_path: Path) -> None:
+    code = (
+        "import os, signal; from tests.batch.test_store import KEY, record; from gradekit.batch.store import Store;"
+        f"store = Store('sqlite:///{tmp_path}/class.db'); store.add_result(KEY, record(), 'x'); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=60, check=False).returncode == -9
+    assert len(Store(f"sqlite:///{tmp_path}/class.db").newest("softmax", "r1", 7)) == 1
+    with sqlite3.connect(tmp_path / "class.db") as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def test_two_stores_write_to_one_file_at_the_same_time(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    stores = [Store(f"sqlite:///{tmp_path}/class.db") for _ in range(2)]
+
+    def write(number: int) -> None:
+        stores[number % 2].add_result(Key("softmax", f"{number:064d}", "r1", 7, "cpu"), record(), "x")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(60)))
+    assert len(stores[0].newest("softmax", "r1", 7)) == 60
