@@ -25,7 +25,7 @@ class Door(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named."""
         from gradekit.assignment import AssignmentError
-        from gradekit.check import UsageError
+        from gradekit.checking import UsageError
 
         try:
             return super().invoke(ctx)
@@ -45,7 +45,7 @@ def _leave_quietly() -> NoReturn:
 
 
 def _fault(error: Exception) -> NoReturn:
-    from gradekit.check import FAULT, kept
+    from gradekit.checking import FAULT, kept
 
     click.echo(f"gradekit itself failed: {type(error).__name__}: {error}\n{kept(error)}", err=True)
     raise click.exceptions.Exit(FAULT)
@@ -115,7 +115,7 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
 def check(path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, **options: Any) -> None:
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
-    from gradekit import check as checking
+    from gradekit import checking
     from gradekit.progress import shown
     from gradekit.report import junit, record
 

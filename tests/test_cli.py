@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gradekit import doctor, verify
-from gradekit.check import UsageError
+from gradekit.checking import UsageError
 from gradekit.cli import main
 from gradekit.findings import Check, Kind, Outcome, Report, Status
 from gradekit.report.record import validate
@@ -65,7 +65,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         calls.append((path, given_id, {name: options[name] for name in sorted(options) if name != "on_progress"}))
         return REPORT
 
-    monkeypatch.setattr("gradekit.check.check", check)
+    monkeypatch.setattr("gradekit.checking.check", check)
     return calls
 
 
@@ -153,7 +153,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(monkeypatch: pytest.MonkeyP
     def check(*_: Any, **__: Any) -> Report:
         raise UsageError("there is no file a.py; did you mean b.py?")
 
-    monkeypatch.setattr("gradekit.check.check", check)
+    monkeypatch.setattr("gradekit.checking.check", check)
     result = run("check", "a.py")
     assert (result.exit_code, result.output) == (2, "Error: there is no file a.py; did you mean b.py?\n")
 
@@ -163,7 +163,7 @@ def test_no_error_of_gradekits_own_shows_a_traceback(monkeypatch: pytest.MonkeyP
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr("gradekit.assignment.discover", broken)
-    monkeypatch.setattr("gradekit.check.kept", lambda error: "The details are in oh.txt.")
+    monkeypatch.setattr("gradekit.checking.kept", lambda error: "The details are in oh.txt.")
     result = run("list")
     assert result.exit_code == 3
     assert result.output == "gradekit itself failed: ZeroDivisionError: oh\nThe details are in oh.txt.\n"

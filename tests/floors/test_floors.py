@@ -28,7 +28,7 @@ FLOORS = (
     # 3: the grading run
     {"plugin"},
     # 4: what uses grading runs
-    {"check", "verify", "start", "release", "doctor", "progress", "batch"},
+    {"checking", "verify", "start", "release", "doctor", "progress", "batch"},
     # 5: the door
     {"cli", "__main__"},
 )
@@ -38,7 +38,7 @@ SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
     ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
-    ("subject", "entry"), ("check", "verify"), ("strategies", "kinds"), ("structured", "kinds"),
+    ("subject", "entry"), ("checking", "verify"), ("strategies", "kinds"), ("structured", "kinds"),
     ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
     ("gpu", "sandbox"),
 }  # fmt: skip

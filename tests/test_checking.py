@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gradekit import check as checking
-from gradekit.check import UsageError, check, exit_code, kept
+from gradekit import checking
+from gradekit.checking import UsageError, check, exit_code, kept
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 
 
