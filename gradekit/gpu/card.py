@@ -91,8 +91,8 @@ def _card(index: int) -> Card:
 
 def read(card: Card) -> Reading | None:
     """The card's clocks now, or None where NVML cannot be had. Worth something only while the card works."""
-    nvml, handle = _nvml(card.uuid)
-    if nvml is None:
+    nvml, handle = _nvml(), _handle(card.uuid)
+    if handle is None:
         return None
     try:
         return to_reading(
@@ -104,6 +104,12 @@ def read(card: Card) -> Reading | None:
         return None
 
 
+def driver() -> str | None:
+    """The version of the NVIDIA driver, or None where NVML cannot be had."""
+    nvml = _nvml()
+    return str(nvml.nvmlSystemGetDriverVersion()) if nvml else None
+
+
 def to_reading(sm_mhz: int, memory_mhz: int, bits: int) -> Reading:
     """The reading of NVML's numbers; `bits` are its reasons for the clocks."""
     reasons = tuple(word for bit, word in _THROTTLES.items() if bits & bit)
@@ -111,14 +117,24 @@ def to_reading(sm_mhz: int, memory_mhz: int, bits: int) -> Reading:
 
 
 @functools.cache
-def _nvml(uuid: str) -> tuple[Any, Any]:
-    """The NVML module and this card's handle, or (None, None)."""
+def _handle(uuid: str) -> Any:
+    """NVML's handle of a card, or None."""
+    nvml = _nvml()
+    try:
+        return nvml.nvmlDeviceGetHandleByUUID(uuid) if nvml else None
+    except nvml.NVMLError:
+        return None
+
+
+@functools.cache
+def _nvml() -> Any:
+    """The NVML module, ready for use, or None."""
     try:
         import pynvml
     except ImportError:
-        return None, None
+        return None
     try:
         pynvml.nvmlInit()
-        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except pynvml.NVMLError:
-        return None, None
+        return None
+    return pynvml

@@ -40,7 +40,7 @@ MOST_AHEAD = 32
 @dataclass(frozen=True)
 class Turn:
     """What one turn of a clock saw: for each replay of its graph, the device seconds of one call (the mean over the
-    sets), and the card's clocks at the beginning and the end of the turn, both while the card worked."""
+    sets), and the card's clocks at the beginning and right after the end of the turn."""
 
     seconds: tuple[float, ...]
     before: Reading | None = None
@@ -74,9 +74,9 @@ class Clock:
     def turn(self, milliseconds: float) -> Turn:
         """About so many milliseconds of replays (three at least), after some that are not counted."""
         with torch.cuda.device(self._card.device):
-            before = self._reading()
+            before = self._lead_in()
             seconds = samples(self._once, milliseconds / 1e3 / len(self._calls))
-            return Turn(seconds, before, self._reading())
+            return Turn(seconds, before, read(self._card))  # right after work, before the clocks go down
 
     def close(self) -> None:
         """Forget graph, outputs and calls."""
@@ -119,8 +119,8 @@ class Clock:
         self._end.synchronize()
         return self._start.elapsed_time(self._end) / 1e3 / len(self._calls)
 
-    def _reading(self) -> Reading | None:
-        """The clocks while the card is busy with replays that are not counted."""
+    def _lead_in(self) -> Reading | None:
+        """The clocks, read while the card is busy with replays that are not counted."""
         enough = math.ceil(BUSY / (self._once() * len(self._calls)))
         for _ in range(min(enough, MOST_AHEAD)):
             self._replay()

@@ -1,0 +1,72 @@
+"""The sides take turns on one card, round after round, until whoever asked has seen enough or the time is up.
+
+Knows neither worker nor card: a side is anything that takes a turn.
+
+    contest({"student": lambda: worker.turn(prepared.id, milliseconds=TURN),
+             "eager": lambda: eager.clock.turn(TURN)}, settled({"eager": [1.5]}))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gradekit.gpu.timing import Turn
+from gradekit.judge.speed import LEAST_ROUNDS, Round
+
+TURN = 5.0
+"""Milliseconds of a turn: short, so that all sides of a round meet the same clocks."""
+
+ROUNDS = 12
+BUDGET = 10.0
+
+TakeTurn = Callable[[], Turn]
+
+
+@dataclass(frozen=True)
+class Timings:
+    """The rounds, the wall seconds that they took, and whether they were enough (else the budget ended them)."""
+
+    rounds: tuple[Round, ...]
+    elapsed: float
+    settled: bool
+
+
+def contest(
+    sides: Mapping[str, TakeTurn],
+    settled: Callable[[Sequence[Round]], bool],
+    *,
+    before: Sequence[Round] = (),
+    rounds: int = ROUNDS,
+    budget: float = BUDGET,
+    clock: Callable[[], float] = time.monotonic,
+) -> Timings:
+    """At least `rounds` rounds, and more until they are `settled`; none is begun after `budget` seconds.
+
+    Sides that are very slow get fewer rounds than `rounds`, but never fewer than four. To measure longer, pass what was
+    taken `before`: those rounds count, and come first in the answer.
+    """
+    start, taken, enough = clock(), list(before), False
+    while not enough and (len(taken) < LEAST_ROUNDS or clock() - start < budget):
+        turns = {side: sides[side]() for side in order(list(sides), len(taken))}
+        taken.append(to_round(turns))
+        enough = len(taken) >= rounds and settled(taken)
+    return Timings(tuple(taken), clock() - start, enough)
+
+
+def order(sides: Sequence[str], number: int) -> list[str]:
+    """The order of round `number`: each side is first in turn, and each follows each other one equally often."""
+    start = number // 2 % len(sides)
+    rotated = [*sides[start:], *sides[:start]]
+    return rotated[::-1] if number % 2 else rotated
+
+
+def to_round(turns: Mapping[str, Turn]) -> Round:
+    """What the judge is to know of one turn of each side."""
+    readings = {side: [r for r in (turn.before, turn.after) if r is not None] for side, turn in turns.items()}
+    return Round(
+        seconds={side: turn.seconds for side, turn in turns.items()},
+        sm_mhz={side: min((r.sm_mhz for r in several), default=None) for side, several in readings.items()},
+        throttled=tuple(sorted({why for s in readings.values() for r in s if r.throttled for why in r.reasons})),
+    )

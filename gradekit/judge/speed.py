@@ -1,0 +1,160 @@
+"""Whether one side is so many times as fast as another: rounds of samples in, a ratio with an interval and a verdict out.
+
+Pure: knows no card and no clock. In each round every side had one turn, so that what drifts slowly (temperature, clocks)
+meets all of them alike; a ratio is taken within each round, and the rounds say how far it can be trusted. The same rounds
+always give the same interval.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+
+RESAMPLES = 1000
+CONFIDENCE = 0.99
+
+SYSTEMATIC = 0.005
+"""What no number of rounds shows: how far (relative) the ratio moves from one pair of processes to the next, since
+memory lies elsewhere. `benchmarks/speed.py` measures it. No interval is narrower than this, on each side."""
+
+SLOW = 0.85
+"""A side whose clock reads less than this part of its own median over the rounds was throttled in that round."""
+
+LEAST_ROUNDS = 4
+
+NARROW = 0.004
+"""Rounds are taken until chance moves the ratio by no more than this (relative), where the budget allows."""
+
+
+class Verdict(StrEnum):
+    """Whether a ratio reaches a threshold."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    TOO_CLOSE = "too close to call"
+
+
+class Unmeasurable(ValueError):
+    """Too few rounds are worth anything; the message says why."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One turn of each side: `seconds` of one call, by side, a sample for each replay.
+
+    `sm_mhz` is the lowest clock that was read in the side's turn (None: unknown); `throttled` names the reasons for
+    which the card held back, if it did.
+    """
+
+    seconds: Mapping[str, tuple[float, ...]]
+    sm_mhz: Mapping[str, int | None] = field(default_factory=dict)
+    throttled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as fast as the baseline a side is: above 1 is faster. The truth lies in [low, high], with 99 % and
+    the systematic floor. `rounds` were used and `discarded` were not; `clock_known` if clocks could be read."""
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+    discarded: int
+    clock_known: bool = True
+
+
+def decide(ratio: Ratio, at_least: float) -> Verdict:
+    """Whether `ratio` reaches `at_least`, as far as its interval can say."""
+    if ratio.low >= at_least:
+        return Verdict.PASS
+    return Verdict.FAIL if ratio.high < at_least else Verdict.TOO_CLOSE
+
+
+def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Ratio:
+    """How many times as fast as `baseline` the `side` was: the median over rounds of the ratio of their median times.
+
+    Raises:
+        Unmeasurable: the card held back in so many rounds that fewer than `LEAST_ROUNDS` are left.
+    """
+    good = kept(rounds)
+    ratios = [median(r.seconds[baseline]) / median(r.seconds[side]) for r in good]
+    value = median(ratios)
+    low, high = interval(ratios)
+    return Ratio(
+        value=value,
+        low=value * (1 - math.hypot(1 - low / value, SYSTEMATIC)),
+        high=value * (1 + math.hypot(high / value - 1, SYSTEMATIC)),
+        rounds=len(good),
+        discarded=len(rounds) - len(good),
+        clock_known=all(mhz is not None for r in good for mhz in (r.sm_mhz.get(side), r.sm_mhz.get(baseline))),
+    )
+
+
+def seconds(rounds: Sequence[Round], side: str) -> float:
+    """The typical device seconds of one call of `side`: the median over rounds of its medians.
+
+    Raises:
+        Unmeasurable: as for `ratio`.
+    """
+    return median(median(r.seconds[side]) for r in kept(rounds))
+
+
+def kept(rounds: Sequence[Round]) -> list[Round]:
+    """The rounds in which the card did not hold back.
+
+    Raises:
+        Unmeasurable: there are fewer than `LEAST_ROUNDS`.
+    """
+    usual = _usual_clocks(rounds)
+    good = [r for r in rounds if not r.throttled and not _slow(r, usual)]
+    if len(good) >= LEAST_ROUNDS:
+        return good
+    reasons = sorted({reason for r in rounds for reason in r.throttled}) or ["its clock fell"]
+    raise Unmeasurable(
+        f"{len(good)} of {len(rounds)} rounds can be used, and {LEAST_ROUNDS} are needed"
+        + (f": the card held back ({', '.join(reasons)})" if len(good) < len(rounds) else "")
+    )
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Where the median of `values` lies with `CONFIDENCE`: a bootstrap, the same at every call."""
+    draw = random.Random(len(values)).choices
+    medians = sorted(median(draw(values, k=len(values))) for _ in range(RESAMPLES))
+    outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
+    return medians[outside], medians[-1 - outside]
+
+
+def settled(thresholds: Mapping[str, Sequence[float]], side: str = "student") -> Callable[[Sequence[Round]], bool]:
+    """A rule for when to stop measuring, for thresholds by the name of their baseline.
+
+    Enough is known once the interval of every ratio is narrow, and has none of its thresholds inside.
+    """
+    return lambda rounds: _is_settled(rounds, thresholds, side)
+
+
+def _is_settled(rounds: Sequence[Round], thresholds: Mapping[str, Sequence[float]], side: str) -> bool:
+    try:
+        ratios = {baseline: ratio(rounds, baseline, side) for baseline in thresholds}
+    except Unmeasurable:
+        return False
+    if any(r.high - r.low > 2 * math.hypot(NARROW, SYSTEMATIC) * r.value for r in ratios.values()):
+        return False
+    asked = [decide(ratios[baseline], t) for baseline, several in thresholds.items() for t in several]
+    return Verdict.TOO_CLOSE not in asked
+
+
+def _usual_clocks(rounds: Sequence[Round]) -> dict[str, float]:
+    readings: dict[str, list[int]] = {}
+    for side, mhz in ((side, mhz) for r in rounds for side, mhz in r.sm_mhz.items()):
+        if mhz is not None:
+            readings.setdefault(side, []).append(mhz)
+    return {side: median(values) for side, values in readings.items()}
+
+
+def _slow(turn: Round, usual: Mapping[str, float]) -> bool:
+    return any(mhz is not None and mhz < SLOW * usual[side] for side, mhz in turn.sm_mhz.items())
