@@ -23,6 +23,8 @@ _OFFERED = {
         "assert_memory_clean",
         "least_bytes",
     ),
+    "gradekit.judge.attention": ("AttentionErrors",),
+    "gradekit.judge.rounding": ("Rounding",),
     "gradekit.judge.reference": ("Reference", "reference"),
     "gradekit.findings": ("Cause", "Finding", "Kind", "Outcome", "Report"),
     "gradekit.strategies": (
@@ -38,11 +40,14 @@ _OFFERED = {
     ),
     "gradekit.structured": ("Csr", "csr", "csr_matrices", "cut", "lengths"),
     "gradekit.runs": ("Observation",),
+    "gradekit.session": ("check",),
 }
 
 _HOME = {name: module for module, names in _OFFERED.items() for name in names}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605
+
+_HOME["load_ipython_extension"] = "gradekit.session"  # asked for by Jupyter's %load_ext, not by people
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ Runs in the grader's processes, on any machine, and knows nothing of specs. Such
 as "lengths:300:7"; all that its values depend on stands in it, a seed too, so that two tensors that must agree (the
 row pointers and the column numbers of one matrix) are made apart and do.
 
-    lengths:MOST:SEED               whole numbers from 1 to MOST, MOST itself often
+    lengths:MOST:SEED               whole numbers from 1 to MOST, MOST itself often, or always where SEED is -1
     cut:MOST:SEED:OWN               [B, H, S, D]: seed OWN, and NaN from position `lengths:MOST:SEED` of each b on
     crow:ROWS:COLS:PATTERN:SEED     [ROWS + 1]: where each row of a CSR matrix begins in `col`; PATTERN is in PATTERNS
     col:ROWS:COLS:PATTERN:SEED      the column of each element: ascending in each row, none twice
@@ -23,11 +23,13 @@ from torch import Tensor
 
 
 def lengths(count: int, most: int, seed: int) -> Tensor:
-    """`count` lengths from 1 to `most`, int64; about a quarter of them are `most`, and so is one of the first two."""
+    """`count` lengths from 1 to `most`, int64; a quarter of them are `most`, one of the first two is; all if seed < 0."""
+    if seed < 0:
+        return torch.full((count,), most)
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randint(1, most + 1, (count,), generator=generator)
     whole = torch.randint(0, 4, (count,), generator=generator) == 0
-    whole[seed % 2 : seed % 2 + 1] = True
+    whole[seed % min(count, 2) if count else slice(0)] = True
     return drawn.masked_fill(whole, most)
 
 

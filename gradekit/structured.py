@@ -60,10 +60,13 @@ def csr(rows: int, cols: int, pattern: str, *, dtype: str = "float32", seed: int
     return Csr(crow, col, _plain(dtype, (count,), profile, seed), rows, cols)
 
 
-def lengths(count: int, most: int, *, layouts: Sequence[str] = ("contiguous",)) -> st.SearchStrategy[Input]:
-    """int32 [count]: lengths from 1 to `most`; their seed is in their kind of values (see `cut`)."""
+def lengths(
+    count: int, most: int, *, layouts: Sequence[str] = ("contiguous",), all_whole: bool = False
+) -> st.SearchStrategy[Input]:
+    """int32 [count]: lengths from 1 to `most`, or all of them `most`; their kind of values has their seed (see `cut`)."""
     chosen = tuple(layout for layout in layouts if layout in ONE_BY_ONE)
-    return st.integers(0, 99).flatmap(lambda seed: _integers((count,), f"lengths:{most}:{seed}", chosen))
+    seeds = st.just(-1) if all_whole else st.integers(0, 99)
+    return seeds.flatmap(lambda seed: _integers((count,), f"lengths:{most}:{seed}", chosen))
 
 
 def cut(cache: Input, lengths: Input) -> Input:

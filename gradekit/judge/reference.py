@@ -9,10 +9,10 @@ from typing import Any, Literal
 import torch
 
 from gradekit.judge import tolerance
+from gradekit.judge.rounding import Precision, Rounding
 from gradekit.strategies import Input
 
 Function = Callable[..., Any]
-Precision = Literal["ieee", "tf32"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,7 @@ def reference(
     steps: Literal["float32", "native"] = "float32",
     terms: int | None = None,
     input_precision: Precision = "ieee",
+    bound: Function | None = None,
 ) -> Any:
     """The expected result of `function(*args)`: a `Reference`, or a tuple of them where `function` returns a tuple.
 
@@ -57,7 +58,10 @@ def reference(
         steps: the dtype of those values: "float32" where a right kernel accumulates in float32, "native" where it may
             round every step to the inputs' dtype, as eager torch does.
         terms: how many values are added up for one element; by default the largest dimension of any input.
-        input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`.
+        input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`
+            or `bound`.
+        bound: in place of `scale`, where rounding errors cannot be told by one size: a function of a `Rounding` and
+            the same arguments in float64 that works out the error of each element.
     """
     tensors = [a.tensor() if isinstance(a, Input) else a for a in args]
     exact, native = _call(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
@@ -65,6 +69,11 @@ def reference(
     if scale is not None:
         extra = _scaled(scale, tensors, native, steps, terms, input_precision)
         allowances = [a + x if n.is_floating_point() else a for a, x, n in zip(allowances, extra, native, strict=True)]
+    if bound is not None:
+        extra = _call(
+            lambda *args: bound(Rounding(native[0].dtype, input_precision), *args), list(map(_double, tensors))
+        )
+        allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
     references = tuple(
         Reference(e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), _again(function, tensors, i))
         for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))
