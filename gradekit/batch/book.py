@@ -1,0 +1,103 @@
+"""From the store to the grade book: results, people's marks and the course's policy become one line for each student.
+
+Pure functions of what the store gave; a person's mark wins over the machine's points.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradekit.batch.gradebook import Line
+from gradekit.batch.intake import HandIn
+from gradekit.batch.policy import Attempt, Mark, Policy, kept
+from gradekit.batch.roster import Student
+from gradekit.batch.store import PersonsMark
+
+Marks = Mapping[tuple[str, str], PersonsMark]
+Records = Mapping[str, Mapping[str, Any]]
+"""Report records by the submission's digest."""
+
+
+def marked(record: Mapping[str, Any], student: str, marks: Marks) -> dict[str, Any]:
+    """`record` with the points that people gave `student` in place of the machine's, and their reasons."""
+    checks = [_marked(check, marks.get((student, check["id"]))) for check in record["checks"]]
+    return dict(record) | {"checks": checks, "score": _score(checks)} if checks else dict(record)
+
+
+def _marked(check: Mapping[str, Any], mark: PersonsMark | None) -> Mapping[str, Any]:
+    if mark is None:
+        return check
+    details = dict(check["details"]) | {"person": {"name": mark.person, "why": mark.why, "points": mark.points}}
+    if mark.points is None:  # a comment: the machine's points stand
+        return dict(check) | {"details": details}
+    earned = min(mark.points, check["possible"])
+    outcome = "passed" if earned == check["possible"] else "failed"
+    return dict(check) | {"earned": earned, "outcome": outcome, "message": mark.why, "details": details}
+
+
+def _score(checks: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """As Report.score: a bonus is no part of what is possible; pending and fault are neither earned nor lost."""
+    counted = [check for check in checks if not check.get("bonus")]
+    waiting = [check for check in counted if check["outcome"] in ("pending", "fault")]
+    return {
+        "earned": sum(check["earned"] for check in checks),
+        "possible": sum(check["possible"] for check in counted),
+        "pending": sum(check["possible"] - check["earned"] for check in waiting),
+    }
+
+
+def lines(
+    assignment: str,
+    hand_ins: Iterable[tuple[HandIn, str]],
+    records: Records,
+    marks: Marks,
+    policy: Policy,
+    roster: Iterable[Student] = (),
+) -> list[Line]:
+    """The grade book's lines, by student: those who handed in, and those on the class list who did not."""
+    by_student: dict[str, list[tuple[HandIn, str]]] = defaultdict(list)
+    for hand_in, digest in hand_ins:
+        by_student[hand_in.student].append((hand_in, digest))
+    found = [_line(assignment, student, given, records, marks, policy) for student, given in by_student.items()]
+    absent = [
+        Line(student.student, assignment, "missing", name=student.name, email=student.email)
+        for student in roster
+        if student.student not in by_student
+    ]
+    return sorted(found + absent, key=lambda line: line.student)
+
+
+def _line(
+    assignment: str,
+    student: str,
+    given: Sequence[tuple[HandIn, str]],
+    records: Records,
+    marks: Marks,
+    policy: Policy,
+) -> Line:
+    """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
+    newest = given[-1][0]
+    line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))
+    chosen = kept([a for a in (_attempt(h, d, records, student, marks) for h, d in given) if a], policy, student)
+    if chosen is None:
+        return replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
+    return _counted(line, chosen, records[chosen.attempt.key])
+
+
+def _attempt(hand_in: HandIn, digest: str, records: Records, student: str, marks: Marks) -> Attempt | None:
+    found = records.get(digest)
+    if found is None or found["status"] == "fault":
+        return None
+    score = marked(found, student, marks)["score"]
+    return Attempt(score["earned"], score["possible"], score["pending"], hand_in.submitted, digest)
+
+
+def _counted(line: Line, mark: Mark, record: Mapping[str, Any]) -> Line:
+    attempt = mark.attempt
+    return replace(
+        line, status=record["status"], points=mark.points, possible=attempt.possible, pending=attempt.pending,
+        penalty=mark.penalty, submitted=attempt.submitted, note=mark.why or record["message"],
+    )  # fmt: skip

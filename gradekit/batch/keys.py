@@ -1,0 +1,51 @@
+"""What a result is known by: the digest of a submission, and of an assignment's release."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from gradekit.assignment import Assignment
+from gradekit.versions import version
+
+LARGEST = 32 << 20
+"""Bytes of the largest file that is taken for a submission."""
+
+
+class TooLarge(ValueError):
+    """The file is no submission: it is larger than any."""
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a submission's file.
+
+    Raises:
+        TooLarge: there are more than LARGEST.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as stream:
+        data = stream.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise TooLarge(f"{path.name} is larger than {LARGEST >> 20} MiB")
+    return data
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def release(assignment: Assignment) -> str:
+    """What the grading of a submission depends on besides itself: the tests, public and hidden, and gradekit's version."""
+    hashed = hashlib.sha256((version("gradekit") or "unknown").encode())
+    for file in _files(assignment):
+        hashed.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return hashed.hexdigest()[:16]
+
+
+def _files(assignment: Assignment) -> Iterable[Path]:
+    yield assignment.folder / "assignment.toml"
+    yield assignment.tests
+    if assignment.solutions is not None:
+        yield from sorted(assignment.solutions.glob("test_*.py"))

@@ -1,0 +1,114 @@
+"""A class at a glance: how the points are spread, which checks cost how many, how close speeds were, and faults."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gradekit.batch.gradebook import Line
+from gradekit.report.text import counted, one_line, points, seconds, shortened
+
+BINS = 10
+SHOWN = 5
+
+
+def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], width: int = 80) -> str:
+    """The summary as text: `lines` of the grade book, and the records (by digest) that were graded."""
+    sections = [
+        _tally(lines), _distribution(lines), _failures(records.values(), width), _speeds(records.values(), width),
+        _slowest(records.values()), _faults(lines, records.values(), width),
+    ]  # fmt: skip
+    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+
+
+def _tally(lines: Sequence[Line]) -> list[str]:
+    by_status = Counter(line.status for line in lines)
+    parts = [f"{number} {status}" for status, number in by_status.most_common()]
+    return [f"{counted(len(lines), 'student')}: {', '.join(parts)}" if lines else "no students"]
+
+
+def _shares(lines: Iterable[Line]) -> list[float]:
+    return [line.points / line.possible for line in lines if line.counts and line.possible]
+
+
+def _distribution(lines: Sequence[Line]) -> list[str]:
+    shares = _shares(lines)
+    if not shares:
+        return []
+    bins = Counter(min(int(share * BINS), BINS - 1) for share in shares)
+    most = max(bins.values())
+    rows = [_bar(number, bins[number], most) for number in reversed(range(BINS))]
+    middle = statistics.median(shares) * 100
+    return [f"points, in percent (median {middle:.0f}, mean {statistics.mean(shares) * 100:.0f}):", *rows]
+
+
+def _bar(number: int, count: int, most: int) -> str:
+    low = number * 100 // BINS
+    return f"  {low:3d} to {low + 100 // BINS:3d}  {'#' * round(40 * count / most):<40} {count}".rstrip()
+
+
+def _failures(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
+    failed: Counter[str] = Counter()
+    titles: dict[str, str] = {}
+    causes: dict[str, Counter[str]] = {}
+    for check in (check for record in records for check in record["checks"] if check["outcome"] == "failed"):
+        failed[check["id"]] += 1
+        titles[check["id"]] = one_line(check["title"])
+        causes.setdefault(check["id"], Counter())[check["cause"] or "other"] += 1
+    if not failed:
+        return []
+    rows = [f"  {n:4d}  {titles[name]}  ({_most(causes[name])})" for name, n in failed.most_common()]
+    return ["checks that failed, and for how many submissions:", *(shortened(row, width) for row in rows)]
+
+
+def _most(causes: Counter[str]) -> str:
+    return ", ".join(f"{cause} {number}" for cause, number in causes.most_common(3))
+
+
+def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
+    """Speeds that lie within 5 % of their threshold: the ones that a student will ask about."""
+    close = []
+    for record in records:
+        for check in record["checks"]:
+            close += [(check, ratio) for ratio in _ratios(check) if abs(ratio["value"] / ratio["threshold"] - 1) < 0.05]
+    rows = [
+        f"  {ratio['value']:.3f} of {ratio['threshold']:g}  {one_line(check['title'])}"
+        for check, ratio in sorted(close, key=lambda pair: pair[1]["value"] / pair[1]["threshold"])
+    ]
+    return ["speeds within 5 % of their threshold:", *(shortened(row, width) for row in rows[:20])] if rows else []
+
+
+def _ratios(check: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    ratios = check["details"].get("speed", {}).get("ratios", {})
+    return [r for r in ratios.values() if isinstance(r, dict) and r.get("threshold") and r.get("value") is not None]
+
+
+def _slowest(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    slow = sorted(records, key=lambda record: -record["seconds"])[:SHOWN]
+    rows = [f"  {seconds(record['seconds']):>8}  {one_line(record['submission']['path'])}" for record in slow]
+    return ["longest to grade:", *rows] if rows else []
+
+
+def _faults(lines: Sequence[Line], records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
+    students = [line.student for line in lines if line.status == "fault"]
+    if not students:
+        return []
+    reasons = Counter(one_line(record["message"]) for record in records if record["status"] == "fault")
+    rows = [shortened(f"  {number:4d}  {reason}", width) for reason, number in reasons.most_common(SHOWN)]
+    head = f"not graded, by no fault of theirs ({len(students)}): {', '.join(map(one_line, students[:20]))}"
+    return [shortened(head, width), *rows]
+
+
+def line_for(student: str, record: Mapping[str, Any]) -> str:
+    """What a submission came to, in one line: "ada  70 / 100  (20 pending)  failed: Is right for ..."."""
+    score = record["score"]
+    if record["status"] == "fault":
+        return f"{one_line(student)}  not graded: {one_line(record['message'])}"
+    text = f"{one_line(student)}  {points(score['earned'])} / {points(score['possible'])}"
+    text += f"  ({points(score['pending'])} pending)" if score["pending"] else ""
+    if record["status"] == "rejected":
+        return f"{text}  rejected: {one_line(record['message'])}"
+    failed = [one_line(check["title"]) for check in record["checks"] if check["outcome"] == "failed"]
+    return text + (f"  failed: {'; '.join(failed)}" if failed else "")
