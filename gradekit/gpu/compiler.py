@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -136,11 +137,25 @@ def _is_for_another(job: dict[str, Any]) -> bool:
 def _lowered(folder: Path, module: Any, passes: Any, metadata: dict[str, Any], until: str) -> Iterator[tuple[str, str]]:
     for stage in STAGES[1 : STAGES.index(until) + 1]:
         module = passes[stage if stage != "sass" else "cubin"](module, metadata)
+        module = with_true_places(module) if stage == "ptx" else module
         _write(folder / "metadata", {name: metadata[name] for name in METADATA if name in metadata})
         if stage == "sass":
             yield from _disassembled(folder, module)
         else:
             yield stage, str(module)
+
+
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"^\s*\.loc\s.*\n", re.MULTILINE)
+
+
+def with_true_places(ptx: str) -> str:
+    """`ptx` without the places inside of inline assembly.
+
+    LLVM counts the rows of an assembly text as rows of the source: what stands in its fourth row seems to come from
+    three lines below. Triton writes a masked load so, and the place above it is the right one for all of it.
+    """
+    return _INLINE.sub(lambda match: _LOC.sub("", match[0]), ptx)
 
 
 def _disassembled(folder: Path, cubin: bytes) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,115 @@
+"""Machine code as nvdisasm prints it, read into instructions that know the submission's line. Pure functions of text.
+
+nvdisasm puts the place above the instructions that come from it, innermost call first:
+
+    //## File "/.../standard.py", line 43 inlined at "submission.py", line 17
+    //## File "submission.py", line 17 inlined at "submission.py", line 34
+    //## File "submission.py", line 34
+        /*0540*/              @P0 LDG.E.128 R4, desc[UR12][R6.64] ;
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
+_INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Za-z0-9_]+)*)")
+_USAGE = re.compile(r"\b(REG|STACK|LOCAL):(\d+)")
+
+TENSOR_CORE = re.compile(r"(?:[BDHIOQ]G?MMA|UTC[A-Z]*MMA)$")
+"""HMMA and its kin are one warp's, HGMMA (wgmma) a warp group's, UTCHMMA (tcgen05) a whole block's."""
+
+MULTIPLY_ADD = ("FFMA", "FFMA2", "HFMA2", "DFMA", "IMAD", "IDP", "FMUL", "FADD")
+"""What computes a product where the tensor cores do not."""
+
+_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+_GLOBAL = {"LDG": "load", "STG": "store", "LDGSTS": "load", "ATOMG": "atomic", "ATOM": "atomic", "RED": "atomic", "REDG": "atomic"}
+_BULK = {"UTMALDG": "load", "UTMASTG": "store", "UTMAREDG": "atomic", "UBLKCP": "load"}
+_LOCAL = {"LDL": "load", "STL": "store"}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`opcode` with its modifiers ("LDG.E.128"); `line` of the submission, or None where it has none."""
+
+    opcode: str
+    line: int | None
+
+    @property
+    def name(self) -> str:
+        """The opcode without modifiers."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def uses_tensor_cores(self) -> bool:
+        """Whether it multiplies matrices."""
+        return TENSOR_CORE.match(self.name) is not None
+
+    @property
+    def memory(self) -> str:
+        """"load", "store" or "atomic" for an access to global memory; "" for anything else."""
+        return _GLOBAL.get(self.name) or _BULK.get(self.name, "")
+
+    @property
+    def local(self) -> str:
+        """"load" or "store" for an access to local memory, where registers are spilled to."""
+        return _LOCAL.get(self.name, "")
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether it moves a whole tile (TMA), for the block and not for one thread."""
+        return self.name in _BULK
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether it copies to shared memory while the program goes on."""
+        return self.name == "LDGSTS" or self.is_bulk
+
+    @property
+    def width(self) -> int:
+        """Bytes that one thread moves with it; 0 where it moves a whole tile."""
+        if self.is_bulk:
+            return 0
+        return next((_WIDTHS[part] for part in self.opcode.split(".")[1:] if part in _WIDTHS), 4)
+
+
+def instructions(text: str, path: str) -> list[Instruction]:
+    """All instructions of `text`, each with the innermost line of the file `path` that it comes from."""
+    return list(_instructions(text, path))
+
+
+def _instructions(text: str, path: str) -> Iterator[Instruction]:
+    line: int | None = None
+    in_place = False
+    for row in text.splitlines():
+        place = _PLACE.search(row)
+        if place is not None:
+            line = line if in_place and line is not None else _line(place, path)
+            in_place = True
+        elif (found := _INSTRUCTION.search(row)) is not None:
+            in_place = False
+            yield Instruction(found[1], line)
+
+
+def _line(place: re.Match[str], path: str) -> int | None:
+    """The line of `path` that a place names, itself or as what it is inlined into."""
+    file, line, outer, outer_line = place.groups()
+    if file == path:
+        return int(line)
+    return int(outer_line) if outer == path else None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Of one thread: `registers`, and bytes of `stack` in local memory, where spilled registers go."""
+
+    registers: int
+    stack: int
+
+
+def usage(text: str) -> Usage | None:
+    """What `cuobjdump -res-usage` says of the kernel; None where it says nothing."""
+    found = {name: int(value) for name, value in _USAGE.findall(text)}
+    return Usage(found["REG"], found.get("STACK", 0) + found.get("LOCAL", 0)) if "REG" in found else None
