@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from gradekit.confine import Means
 from gradekit.findings import Cause
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode, encode
 from gradekit.tracer import wire
@@ -31,25 +32,38 @@ from gradekit.tracer import wire
 START_SECONDS = 120.0
 """How long importing torch and triton may take, on a cold disk."""
 
+CONTROL_CAP = 1 << 16
+
 GRACE_SECONDS = 2.0
 """How much longer than its own alarm the child is given before it is killed."""
+
+STOP_SECONDS = 10.0
+"""How long the end of all submissions may take before the warden itself is killed."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a submission may use.
 
-    Seconds are wall time, of loading and of one call; `memory_bytes` counts beyond what torch and triton take
-    themselves; `file_bytes` is the size of one file; of what it prints, `output_bytes` are kept; a program, as it
-    comes over the wire, has at most `program_bytes`.
+    Seconds are wall time, of loading and of one call; `cpu_seconds` are those of all calls together; `memory_bytes`
+    counts beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it
+    may have at one time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the
+    wire, has at most `program_bytes`.
     """
 
     import_seconds: float = 20.0
     call_seconds: float = 10.0
+    cpu_seconds: int = 600
     memory_bytes: int = 4 << 30
-    file_bytes: int = 256 << 20
+    file_bytes: int = 64 << 20
+    processes: int = 32
     output_bytes: int = 1 << 20
-    program_bytes: int = 64 << 20
+    program_bytes: int = 16 << 20
+
+    def of_process(self) -> dict[str, int]:
+        """Those that the kernel watches over."""
+        names = ("memory_bytes", "file_bytes", "cpu_seconds", "processes")
+        return {name: getattr(self, name) for name in names}
 
 
 class TraceError(Exception):
@@ -203,7 +217,7 @@ class _Server:
         self.control, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gradekit.tracer", str(theirs.fileno()), self.scratch],
+                [sys.executable, "-P", "-m", "gradekit.tracer", str(theirs.fileno()), self.scratch, *_without],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -213,59 +227,114 @@ class _Server:
                 start_new_session=True,
             )
         self.owner = os.getpid()
-        self.ready = False
-        self.children: set[int] = set()
+        self.means: Means | None = None
         self.lock = threading.Lock()
+
+    def isolation(self) -> Means:
+        """By what means submissions are confined here.
+
+        Raises:
+            Unavailable: the server cannot be started.
+        """
+        try:
+            with self.lock:
+                return self._wait(time.monotonic() + START_SECONDS)
+        except (wire.WireError, OSError, ValueError) as error:
+            raise _not_started(error) from None
 
     def fork(self, limits: Limits) -> tuple[int, socket.socket]:
         """A new child: its process id, and the socket to it."""
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as failed:
             failed.callback(ours.close)
-            wanted = {"memory_bytes": limits.memory_bytes, "file_bytes": limits.file_bytes}
-            answer = self._ask({"do": "fork", "limits": wanted}, [theirs.fileno()])
+            answer = self._ask({"do": "fork", "limits": limits.of_process()}, [theirs.fileno()])
             failed.pop_all()
-        self.children.add(answer["pid"])
         return answer["pid"], ours
 
     def end(self, pid: int) -> int:
-        """Kills a child and all that it started; its wait status."""
-        self.children.discard(pid)
+        """Kills a child, by the number that `fork` gave, and all that it started; its wait status."""
         with contextlib.suppress(TraceError, Unavailable):
             return self._ask({"do": "end", "pid": pid}, [])["status"]
         return 0
 
     def stop(self) -> None:
-        """Kills the server and every child, without waiting for what it may be doing."""
+        """Ends the server and every child, whatever they may be doing: the warden sees to it, and removes their files."""
         if os.getpid() != self.owner:
             return
-        for pid in self.children:  # not reaped yet, so the number is still the child's
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.wait()
         self.control.close()
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def alive(self) -> bool:
         """Whether it still runs, and is this process's own."""
         return os.getpid() == self.owner and self.process.poll() is None
 
+    def _wait(self, deadline: float) -> Means:
+        """What the server says of its place, once it has imported everything."""
+        if self.means is None:
+            said = wire.receive(self.control, CONTROL_CAP, deadline)
+            self.means = Means.of(said["means"])
+        return self.means
+
     def _ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         deadline = time.monotonic() + START_SECONDS
         try:
             with self.lock:
-                if not self.ready:
-                    wire.receive(self.control, 1 << 16, deadline)
-                    self.ready = True
+                _insist(self._wait(deadline))
                 socket.send_fds(self.control, [b"."], descriptors)
                 wire.send(self.control, request, deadline)
-                return wire.receive(self.control, 1 << 16, deadline)
-        except (wire.WireError, OSError) as error:
-            if not self.ready:  # no submission has run in it yet
-                message = f"The tracer could not be started ({error}): see `gradekit doctor`."
-                raise Unavailable(message) from None
+                return wire.receive(self.control, CONTROL_CAP, deadline)
+        except (wire.WireError, OSError, ValueError) as error:
+            if self.means is None:  # no submission has run in it yet
+                raise _not_started(error) from None
             raise TraceError(Cause.CRASH, f"The tracer's process has ended ({error}).") from None
+
+
+def _not_started(error: Exception) -> Unavailable:
+    return Unavailable(f"The tracer could not be started ({error}): see `gradekit doctor`.")
+
+
+# --- how strongly submissions are confined ---------------------------------------------------------------------------
+
+_required = 0
+_without: tuple[str, ...] = ()
+
+
+def isolation() -> Means:
+    """By what means submissions are confined on this machine; its `level` is from 0 to 3.
+
+    Raises:
+        Unavailable: the tracer cannot be started.
+    """
+    return _server().isolation()
+
+
+def require(level: int) -> None:
+    """From now on, no submission runs in this process's tracers below that level of isolation: `Unavailable` is raised."""
+    global _required
+    _required = level
+
+
+def do_without(*means: str) -> None:
+    """Starts the server anew without the named means (fields of Means): to see what is left where a machine has less."""
+    global _without, _current
+    if _current is not None:
+        _current.stop()
+    _without, _current = means, None
+
+
+def _insist(means: Means) -> None:
+    if means.level < _required:
+        missing = "; ".join(means.missing())
+        raise Unavailable(
+            f"Submissions are isolated at level {means.level} here, where level {_required} is required ({missing}). "
+            "See `gradekit doctor`."
+        )
 
 
 _current: _Server | None = None
@@ -274,10 +343,10 @@ _current: _Server | None = None
 def _server() -> _Server:
     global _current
     if _current is None or not _current.alive():
-        if _current is None:
-            atexit.register(_stop)
-        else:
+        if _current is not None:
             _current.stop()  # it has died: what it left is cleared away
+        atexit.unregister(_stop)
+        atexit.register(_stop)
         _current = _Server()
     return _current
 

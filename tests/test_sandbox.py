@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -176,46 +176,71 @@ def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SECRET_TOKEN" not in sandbox.environment("/tmp")
 
 
-def test_closing_ends_every_process_of_the_submission(tmp_path: Path) -> None:
-    """A grandchild in the same group dies with the tracer"""
-    text = f"import subprocess\nchild = subprocess.Popen(['/bin/sleep', '300'])\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
-    with Tracer(Text(text)) as tracer:
+FORKS = """
+import ctypes, os, time
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)
+    time.sleep(300)
+"""
+
+
+def test_closing_ends_every_process_of_the_submission() -> None:
+    """A process that the submission forked dies with the tracer"""
+    name = f"gk-{os.getpid()}-fork"
+    with Tracer(Text(FORKS.format(name=name.encode()))) as tracer:
         assert tracer.load().notes == ()
-        pid = int((tmp_path / "pid").read_text())
-        assert Path(f"/proc/{pid}").exists()
-    for _ in range(50):
-        status = Path(f"/proc/{pid}/status")
-        if not status.exists() or "Z (zombie)" in status.read_text():
-            return
-        time.sleep(0.05)
-    pytest.fail("the submission's process outlived its tracer")
+        assert within(2, lambda: named(name))
+    assert within(2, lambda: not named(name)), "the submission's process outlived its tracer"
 
 
 def test_the_server_dies_with_the_grader() -> None:
-    """SIGKILL of the grader leaves no tracer behind"""
+    """SIGKILL of the grader leaves neither a tracer nor its files behind"""
     code = (
         "from gradekit import sandbox; import os, sys\n"
         "from types import SimpleNamespace as Text\n"
         "tracer = sandbox.Tracer(Text(text='x = 1')); tracer.load()\n"
-        "print(sandbox._server().process.pid, tracer._pid, flush=True); os.kill(os.getpid(), 9)\n"
+        "print(sandbox._server().scratch, flush=True); os.kill(os.getpid(), 9)\n"
     )
     root = str(Path(sandbox.__file__).parent.parent)
     done = subprocess.run(
         [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": root}
     )
-    pids = [int(pid) for pid in done.stdout.split()]
-    assert len(pids) == 2
-    deadline = time.monotonic() + 10
-    while any(_alive(pid) for pid in pids):
-        assert time.monotonic() < deadline, "a tracer outlived its grader"
-        time.sleep(0.05)
+    scratch = done.stdout.strip()
+    assert scratch
+    assert within(10, lambda: not commanded(scratch)), "a tracer outlived its grader"
+    assert within(2, lambda: not Path(scratch).exists()), "the tracer's files outlived the grader"
 
 
-def _alive(pid: int) -> bool:
+def named(name: str) -> list[str]:
+    """The processes that call themselves `name`."""
+    return [pid for pid in processes() if read(f"/proc/{pid}/comm").strip() == name]
+
+
+def commanded(word: str) -> list[str]:
+    """The processes on whose command line `word` stands."""
+    return [pid for pid in processes() if word in read(f"/proc/{pid}/cmdline")]
+
+
+def processes() -> list[str]:
+    """The ids of all processes that live."""
+    return [name for name in os.listdir("/proc") if name.isdecimal() and ") Z " not in read(f"/proc/{name}/stat")]
+
+
+def read(path: str) -> str:
     try:
-        return "Z (zombie)" not in Path(f"/proc/{pid}/status").read_text()
+        return Path(path).read_text(errors="replace")
     except OSError:
-        return False
+        return ""
+
+
+def within(seconds: float, happens: Callable[[], object]) -> bool:
+    """Whether it happens in that time."""
+    deadline = time.monotonic() + seconds
+    while not happens():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def test_a_second_tracer_starts_from_the_warm_server() -> None:

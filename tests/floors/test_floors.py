@@ -19,16 +19,16 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
-    {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer"}
-    | {"regions"},
+    {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer", "credit"}
+    | {"regions", "confine"},
     # 1: running and judging
-    {"sandbox", "engine", "judge", "kinds", "strategies", "structured", "gpu"},
+    {"sandbox", "engine", "judge", "kinds", "boxes", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
-    {"rules", "runs", "entry", "subject", "report"},
+    {"rules", "device", "speed", "measuring", "runs", "entry", "subject", "report"},
     # 3: the grading run
     {"plugin"},
     # 4: what uses grading runs
-    {"checking", "verify", "start", "release", "doctor", "progress", "batch"},
+    {"checking", "session", "worksheet", "verify", "start", "release", "doctor", "progress", "batch"},
     # 5: the door
     {"cli", "__main__"},
 )
@@ -37,8 +37,12 @@ FLOORS = (
 SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
+    ("tracer", "confine"),
     ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
-    ("subject", "entry"), ("checking", "verify"), ("strategies", "kinds"), ("structured", "kinds"),
+    ("runs", "device"), ("measuring", "device"), ("measuring", "speed"), ("entry", "speed"), ("subject", "device"),
+    ("subject", "measuring"), ("subject", "speed"),
+    ("subject", "entry"), ("checking", "verify"), ("start", "worksheet"), ("strategies", "kinds"),
+    ("strategies", "boxes"), ("structured", "kinds"),
     ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
     ("gpu", "sandbox"),
 }  # fmt: skip
@@ -97,10 +101,10 @@ def test_a_module_imports_from_lower_floors_or_its_own_room(module: str) -> None
         assert floor(other) < floor(own), f"{module} (floor {floor(own)}) imports {imported} (floor {floor(other)})"
 
 
-def test_the_tracer_knows_nothing_of_gradekit_but_programs() -> None:
+def test_the_tracer_knows_nothing_of_gradekit_but_programs_and_how_it_is_confined() -> None:
     for module, file in modules().items():
         if room(module) == "tracer":
-            foreign = {name for name in imports(file) if room(name) not in ("tracer", "program", "gradekit")}
+            foreign = {name for name in imports(file) if room(name) not in ("tracer", "program", "confine", "gradekit")}
             assert not foreign, f"{module} imports {foreign}"
 
 
