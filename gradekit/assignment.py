@@ -58,6 +58,11 @@ class Assignment:
         return self.folder / f"test_{self.id}.py"
 
     @property
+    def pictures(self) -> list[Path]:
+        """What the handout shows."""
+        return sorted(self.folder.glob("*.svg"))
+
+    @property
     def solutions(self) -> Path | None:
         """The staff's folder: solutions/<id> beside assignments/; None where only the students' half is installed."""
         folder = self.folder.parent.parent / "solutions" / self.id

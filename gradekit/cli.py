@@ -88,11 +88,14 @@ def start(id: str, folder: Path | None, force: bool) -> None:
 
     folder = folder or Path(id)
     try:
-        files = starting.start(get(id), folder, force=force)
+        files = starting.start(get(id), folder, force=force, notebook=notebook)
     except (starting.ExistingFiles, OSError) as error:
         raise click.UsageError(str(error)) from None
     click.echo("\n".join(map(str, files)))
-    click.echo(f"\nRead {folder / 'README.md'}, write {folder / 'submission.py'}, then: gradekit check {folder}")
+    if notebook:
+        click.echo(f"\nOpen {folder / 'submission.ipynb'}: it explains, and its last cell checks.")
+    else:
+        click.echo(f"\nRead {folder / 'README.md'}, write {folder / 'submission.py'}, then: gradekit check {folder}")
 
 
 def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:

@@ -21,7 +21,7 @@ from typing import Any
 from gradekit.findings import SourceLine
 from gradekit.syntax import SourceError, parse
 
-_PYTHON_CELL_MAGIC = re.compile(r"%%(time|capture|prun|memit|mprun|writefile\s+\S+\.py)\b")
+_PYTHON_CELL_MAGIC = re.compile(r"%%(time|capture|prun|memit|mprun|gradekit|writefile\s+\S+\.py)\b")
 _MAGIC_LINE = re.compile(r"\s*([%!]|\?{1,2}\w|[\w.\[\]]+\?{1,2}\s*$|[\w, ]+=\s*[%!])")
 _DEFINES = re.compile(r"(?m)^\s*(def|class|import|from|async def)\s+\w|^\s*@")
 _HEADER = 1  # the source opens with one line of our own, to which `from __future__` imports move
@@ -137,14 +137,14 @@ class _Statement:
 
 
 def _statements(cell: Cell) -> list[_Statement]:
-    code = _without_magics(cell)
+    code = code_of(cell)
     lines = code.split("\n")
     nodes = ast.parse(code).body if code.strip() else []
     return [_statement(cell, node, _lines_of(node, nodes, lines)) for node in nodes]
 
 
-def _without_magics(cell: Cell) -> str:
-    """The cell's code with magics replaced by `pass`; empty where the whole cell is another language or is broken.
+def code_of(cell: Cell) -> str:
+    """The cell's code with magics replaced by `pass`; empty where the whole cell is another language, or broken.
 
     Raises:
         CellError: a cell that defines something is not valid Python.

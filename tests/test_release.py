@@ -11,7 +11,16 @@ from gradekit.assignment import Assignment, AssignmentError, load
 from gradekit.cli import main
 from gradekit.release import generated, release, stale
 
-SOLUTION = '"""D."""\n\n\ndef f(x):\n    # solution:\n    return x\n    # student:\n    # raise NotImplementedError\n    # end\n'
+SOLUTION = '''"""D."""
+
+
+def f(x):
+    # solution:
+    return x
+    # student:
+    # raise NotImplementedError
+    # end
+'''
 
 
 @pytest.fixture

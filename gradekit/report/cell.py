@@ -1,0 +1,49 @@
+"""The report as a fragment of HTML for the output of a notebook's cell: a pure function of the record.
+
+It is the terminal's report, letter for letter, with its colours: what a student reads in one place is what stands in
+the other.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gradekit.report import terminal
+
+_WIDTH = 100
+_STYLES = {
+    "1": "font-weight:bold",
+    "2": "opacity:.65",
+    "31": "color:#c62828",
+    "32": "color:#2e7d32",
+    "33": "color:#b26a00",
+    "35": "color:#8e24aa",
+    "36": "color:#00838f",
+}
+"""What the terminal's codes become; the colours can be read on white and on black."""
+
+_CODE = re.compile(r"\x1b\[(\d+)m")
+
+
+def render(record: Mapping[str, Any]) -> str:
+    """The report as one `<pre>` element; nothing from the submission reaches the page unescaped."""
+    text = terminal.render(record, terminal.Look(_WIDTH, colour=True))
+    return f'<pre style="line-height:1.35;white-space:pre-wrap">{_spans(text)}</pre>'
+
+
+def _spans(text: str) -> str:
+    """`text` with each code as an open span, and all of them closed where the terminal's style is reset."""
+    parts, depth = [], 0
+    for index, part in enumerate(_CODE.split(text)):
+        if index % 2 == 0:
+            parts.append(html.escape(part))
+        elif part == "0":
+            parts.append("</span>" * depth)
+            depth = 0
+        else:
+            parts.append(f'<span style="{_STYLES.get(part, "")}">')
+            depth += 1
+    return "".join(parts) + "</span>" * depth

@@ -1,0 +1,162 @@
+"""Checks what stands in a notebook: the code of its running session, graded by the command line in another process.
+
+A student writes definitions in cells, runs them, and asks `gradekit.check("softmax")` or `%gradekit softmax`. What is
+graded is what the session knows: the cells in the order in which they ran, a later definition in place of an earlier
+one. They are written to a notebook in a temporary folder, cell k being In [k], so that a report's "cell 7, line 2" is
+a place that the student sees.
+
+IPython is asked where it runs already, and never imported. No student's code is executed here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import symtable
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradekit.notebook import Cell, NotebookError, code_of
+from gradekit.report import cell as fragment
+from gradekit.report import terminal
+
+HERE = "this notebook"
+NOTE = "Checked are the definitions that ran in this session, the latest of each name; cell k is In [k]."
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A report, or why there is none (`message`): Jupyter shows it as HTML, `print` as text."""
+
+    record: dict[str, Any] | None
+    message: str = ""
+
+    def __str__(self) -> str:
+        return self.message if self.record is None else terminal.render(self.record)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.record is None else fragment.render(self.record)
+
+    __repr__ = __str__
+
+
+def check(assignment: str | None = None, path: str | Path | None = None, **options: Any) -> Shown:
+    """The report on `assignment` (an id; by default, as the code tells) for this notebook, or for the file at `path`.
+
+    Args:
+        keyword: run only the checks whose names match, as in pytest.
+        seed: draw other examples than the release's.
+        quick: few examples.
+
+    Answers with what can be shown, whatever happens; Ctrl-C, or Jupyter's stop button, ends the check.
+    """
+    words = [str(path)] if path is not None else []
+    return command([*words, *(["-a", assignment] if assignment else []), *_words(**options)])
+
+
+def _words(*, keyword: str | None = None, seed: int | None = None, quick: bool = False) -> list[str]:
+    words = ["-k", keyword] if keyword else []
+    words += ["--seed", str(seed)] if seed is not None else []
+    return words + ["--quick"] * quick
+
+
+def command(words: Sequence[str]) -> Shown:
+    """What `gradekit check` makes of these words; without a file among them, of this notebook."""
+    if any(Path(word).suffix in (".py", ".ipynb") for word in words):
+        return _run(words)
+    cells = _session()
+    if cells is None:
+        return Shown(None, 'Not in a notebook: name the file, as in gradekit.check("softmax", "submission.py").')
+    with tempfile.TemporaryDirectory(prefix="gradekit-") as folder:
+        file = Path(folder) / "session.ipynb"
+        file.write_text(json.dumps(_notebook(current(cells))), encoding="utf-8")
+        return _here(_run([str(file), *words]), str(file))
+
+
+def _here(shown: Shown, file: str) -> Shown:
+    """The report with the notebook in place of its copy, and commands as they are typed in a cell."""
+    text = json.dumps(shown.record).replace(f"gradekit check {file} -a", "%gradekit").replace(file, HERE)
+    record = json.loads(text)
+    if record:  # what holds no definitions is left out of every session, and needs no note
+        record["notes"] = [NOTE, *(note for note in record["notes"] if not note.startswith("Left out"))]
+    return Shown(record, shown.message.replace(file, HERE))
+
+
+def _run(words: Sequence[str]) -> Shown:
+    """One check in a process of its own: what the session has imported, patched or set does not reach it."""
+    parent = str(Path(__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([parent, os.environ.get("PYTHONPATH", "")])}
+    program = [sys.executable, "-P", "-m", "gradekit.cli", "check", *words, "--json", "-"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    try:
+        return Shown(json.loads(done.stdout))
+    except ValueError:
+        return Shown(None, done.stderr.strip() or "gradekit ended without a word")
+
+
+# --- what the session knows -------------------------------------------------------------------------------------------
+
+
+def _session() -> list[str] | None:
+    """The texts of the cells that ran in this session, by their numbers; None outside of one."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return None if shell is None else list(shell.history_manager.input_hist_raw)[1:]
+
+
+def current(cells: Sequence[str]) -> list[str]:
+    """The cells, empty where nothing is left of one: what did not run, and what later cells have all defined again."""
+    kept, defined = [], set[str]()
+    for number in range(len(cells), 0, -1):
+        names = _names(Cell(number, cells[number - 1]))
+        superseded = names is None or (bool(names) and names <= defined)
+        kept.append("" if superseded else cells[number - 1])
+        defined |= names or set()
+    return kept[::-1]
+
+
+def _names(cell: Cell) -> set[str] | None:
+    """The names that the cell binds; None where Python could not read it, so that it did not run either."""
+    try:
+        table = symtable.symtable(code_of(cell), "cell", "exec")
+    except NotebookError:
+        return None
+    return {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+
+
+def _notebook(cells: Sequence[str]) -> dict[str, Any]:
+    rest: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    code = [rest | {"source": text} for text in cells]
+    return {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": code}
+
+
+# --- Jupyter's own way to ask -----------------------------------------------------------------------------------------
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext gradekit`: the session then knows `%gradekit ID`, and `%%gradekit ID`, which runs its cell first."""
+    shell.register_magic_function(_magic(shell), magic_kind="line_cell", magic_name="gradekit")
+
+
+def _magic(shell: Any) -> Any:
+    def gradekit(line: str, cell: str | None = None) -> Shown | None:
+        """Check this notebook: `%gradekit softmax`, with the options of `gradekit check`."""
+        if cell is not None and not shell.run_cell(cell).success:
+            return None
+        return command(_ordered(shlex.split(line)))
+
+    return gradekit
+
+
+def _ordered(words: list[str]) -> list[str]:
+    """The first word that is neither an option nor a file is the assignment: `softmax -k dtype`."""
+    if words and re.fullmatch(r"[A-Za-z_]\w*", words[0]):
+        return ["-a", *words]
+    return words
