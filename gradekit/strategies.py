@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
-from gradekit import kinds
+from gradekit import boxes, kinds
 from gradekit.program import ITEMSIZE, View
 
 Extent = int | tuple[int, int]
@@ -226,6 +226,10 @@ def _mixed(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return _normal(shape, dtype, generator) * (1 << _ints(0, 20, shape, generator)) / 1024
 
 
+def _shifted(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, dtype, generator) + 8192
+
+
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values = _normal(shape, dtype, generator)
     gone = _ints(0, 3, shape, generator) == 0
@@ -250,10 +254,18 @@ PROFILES: dict[str, Profile] = {
     "normal": _normal,
     "positive": _positive,  # in [0.125, 2.125)
     "mixed": _mixed,  # normal, times a power of two from 2**-10 to 2**10
+    "shifted": _shifted,  # normal, plus 8192: far from zero beside its spread
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "tiny": _tiny,  # from the smallest normal number to four times as much
     "large": _large,  # from half the dtype's maximum to the maximum itself
+    "boxes": boxes.boxes,  # in the last dimension left, top, right, bottom: see `boxes` for these
+    "boxes_even": boxes.boxes_even,
+    "boxes_odd": boxes.boxes_odd,
+    "boxes_padded": boxes.boxes_padded,
+    "boxes_gaps": boxes.boxes_gaps,
+    "boxes_junk": boxes.boxes_junk,
+    "boxes_none": boxes.boxes_none,
 }
 """Kinds of values: functions of (shape, dtype, generator) to float64 or int64 values; integer dtypes know fewer."""
 

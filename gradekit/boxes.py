@@ -1,0 +1,88 @@
+"""Kinds of values for boxes: the last dimension holds left, top, right and bottom, in that order.
+
+Functions of (shape, dtype, generator) to float64 values, as `strategies.PROFILES` wants them. Real boxes are at least
+1 wide and high, and end below 130. Where the last dimension is not 4, the values are coordinates, and make no boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+JUNK = {torch.float16: 2.0**14}
+"""The size of what lies in padding, 1e30 elsewhere: the area of such a box is far beyond the dtype's largest number."""
+
+Profile = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]
+
+
+def of_four(make: Profile) -> Profile:
+    """`make`, called for a last dimension of 4 alone."""
+
+    def made(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+        return make(shape, dtype, generator) if shape[-1:] == (4,) else _drawn(96, shape, generator)
+
+    return made
+
+
+@of_four
+def boxes(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes anywhere; sides of two lists of them hardly ever coincide in float32, and often in narrower dtypes."""
+    corner, size = _drawn(96 << 16, _pairs(shape), generator), _drawn(32 << 16, _pairs(shape), generator) + (1 << 16)
+    return torch.cat([corner, corner + size], dim=-1) / (1 << 16)
+
+
+@of_four
+def boxes_even(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes with even coordinates up to 126, which every dtype holds."""
+    corner, size = _drawn(40, _pairs(shape), generator), _drawn(23, _pairs(shape), generator) + 1
+    return 2 * torch.cat([corner, corner + size], dim=-1)
+
+
+@of_four
+def boxes_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes with odd coordinates: no side coincides with one of `boxes_even`, so that gradients are unique."""
+    return boxes_even(shape, dtype, generator) + 1
+
+
+@of_four
+def boxes_padded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """As `boxes`, but about a third are padding: all zeros."""
+    real = _drawn(3, (*shape[:-1], 1), generator) > 0
+    return boxes(shape, dtype, generator) * real
+
+
+@of_four
+def boxes_gaps(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """As `boxes`, but the last of every four is padding, with junk in it, and a bottom below 0."""
+    return torch.where(_every_fourth(shape), _junk(dtype), boxes(shape, dtype, generator))
+
+
+@of_four
+def boxes_junk(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """As `boxes`, but the last of every four is junk: what a model predicts where `boxes_gaps` has padding."""
+    return torch.where(_every_fourth(shape), -_junk(dtype), boxes(shape, dtype, generator))
+
+
+@of_four
+def boxes_none(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Nothing but padding, all of it junk."""
+    return _junk(dtype).expand(shape)
+
+
+def _drawn(below: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Whole numbers from 0 to `below` - 1, in float64."""
+    return torch.randint(0, below, shape, generator=generator, dtype=torch.int64).double()
+
+
+def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:-1], 2)
+
+
+def _every_fourth(shape: tuple[int, ...]) -> torch.Tensor:
+    return (torch.arange(shape[-2]) % 4 == 3)[:, None] if len(shape) > 1 else torch.tensor(False)
+
+
+def _junk(dtype: torch.dtype) -> torch.Tensor:
+    """A box far to the right, and far below 0."""
+    return JUNK.get(dtype, 1e30) * torch.tensor([1.0, 1.0, 3.0, -2.0], dtype=torch.float64)
