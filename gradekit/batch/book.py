@@ -99,5 +99,5 @@ def _counted(line: Line, mark: Mark, record: Mapping[str, Any]) -> Line:
     attempt = mark.attempt
     return replace(
         line, status=record["status"], points=mark.points, possible=attempt.possible, pending=attempt.pending,
-        penalty=mark.penalty, submitted=attempt.submitted, note=mark.why or record["message"],
+        penalty=mark.penalty, submitted=attempt.submitted, note=mark.why or record["message"], digest=attempt.key,
     )  # fmt: skip

@@ -21,7 +21,8 @@ class Line:
     """What a student has in one assignment.
 
     `points` are those after the `penalty` (percent), of `possible`; `pending` have not been measured. `status` is
-    graded, rejected, fault (not graded, by no fault of the student: `points` are no result then) or missing.
+    graded, rejected, fault (not graded, by no fault of the student: `points` are no result then) or missing. `digest` is
+    that of the submission which counts.
     """
 
     student: str
@@ -36,6 +37,7 @@ class Line:
     submitted: datetime | None = None
     attempts: int = 0
     note: str = ""
+    digest: str = ""
 
     @property
     def counts(self) -> bool:

@@ -14,11 +14,12 @@ BINS = 10
 SHOWN = 5
 
 
-def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], width: int = 80) -> str:
+def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], width: int = 100) -> str:
     """The summary as text: `lines` of the grade book, and the records (by digest) that were graded."""
+    graded = [record for record in records.values() if record["status"] == "graded"]
     sections = [
-        _tally(lines), _distribution(lines), _failures(records.values(), width), _speeds(records.values(), width),
-        _slowest(records.values()), _faults(lines, records.values(), width),
+        _tally(lines), _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
+        _speeds(graded, width), _slowest(lines, records), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
@@ -85,10 +86,19 @@ def _ratios(check: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [r for r in ratios.values() if isinstance(r, dict) and r.get("threshold") and r.get("value") is not None]
 
 
-def _slowest(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    slow = sorted(records, key=lambda record: -record["seconds"])[:SHOWN]
-    rows = [f"  {seconds(record['seconds']):>8}  {one_line(record['submission']['path'])}" for record in slow]
+def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    slow = sorted(
+        ((records[line.digest]["seconds"], line.student) for line in lines if line.digest in records), reverse=True
+    )
+    rows = [f"  {seconds(time):>8}  {one_line(student)}" for time, student in slow[:SHOWN]]
     return ["longest to grade:", *rows] if rows else []
+
+
+def _rejections(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
+    causes = Counter(record["cause"] or "other" for record in records if record["status"] == "rejected")
+    if not causes:
+        return []
+    return [shortened(f"rejected as a whole: {', '.join(f'{cause} {n}' for cause, n in causes.most_common())}", width)]
 
 
 def _faults(lines: Sequence[Line], records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
@@ -111,4 +121,4 @@ def line_for(student: str, record: Mapping[str, Any]) -> str:
     if record["status"] == "rejected":
         return f"{text}  rejected: {one_line(record['message'])}"
     failed = [one_line(check["title"]) for check in record["checks"] if check["outcome"] == "failed"]
-    return text + (f"  failed: {'; '.join(failed)}" if failed else "")
+    return text + (f"  failed {len(failed)}: {'; '.join(dict.fromkeys(failed))}" if failed else "")

@@ -1,0 +1,142 @@
+"""The commands for a class: grade, regrade, mark, gradebook. Holds no policy: each hands its arguments on."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gradekit.batch.desk import Desk
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+out = click.option("-o", "--out", metavar="OUT", required=True, type=_FOLDER, help="The class's folder.")
+database = click.option("--store", metavar="URL", help="Another database than OUT/class.db, such as postgresql://...")
+
+
+def _desk(folder: Path, url: str | None) -> Desk:
+    from gradekit.batch.desk import Desk
+
+    return Desk.open(folder, url)
+
+
+@click.command()
+@click.argument("submissions", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@out
+@database
+@click.option("--resume", is_flag=True, help="Go on with what OUT has begun.")
+@click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
+@click.option("--course", metavar="TOML", type=_FILE, help="The course's policy: due dates, lateness, attempts.")
+@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core.")
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers grade, such as tcp://host:8786.")
+@click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
+@click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", show_default=True)
+@click.option("--no-hidden", is_flag=True, help="Leave the hidden tests out.")
+def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool, **options: Any) -> None:
+    """Grade every submission in the folder SUBMISSIONS.
+
+    It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
+    soon as it is known: killed at any moment, the same command with --resume goes on.
+    """
+    from gradekit.batch.desk import Session
+
+    desk = _desk(out, store)
+    if not resume and desk.begun(id):
+        raise click.UsageError(f"{out} holds results of {id} already: go on with --resume, or name another folder")
+    session = Session(desk, id, **options)
+    total, fresh = session.take_in(submissions)
+    click.echo(f"{total} hand-ins, {fresh} submissions to grade")
+    session.run(lambda line: click.echo(line))
+    click.echo("\n" + session.finish(), nl=False)
+
+
+@click.command()
+@click.argument("student")
+@click.argument("check")
+@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@out
+@database
+@click.option("--points", type=click.FloatRange(min=0), metavar="N", help="What it earns; without, a comment alone.")
+@click.option("--why", required=True, help="The reason, which the student reads.")
+@click.option("--by", "person", default=None, metavar="NAME", help="Who decided; by default, the user.")
+def mark(student: str, check: str, id: str, out: Path, store: str | None, points: float | None, why: str,
+         person: str | None) -> None:  # fmt: skip
+    """Decide what CHECK earns STUDENT: a person's mark wins over the machine's, also after a regrade."""
+    from gradekit.batch.desk import NoSuchCheck
+
+    try:
+        click.echo(_desk(out, store).mark(id, student, check, points, why, person or _user()))
+    except NoSuchCheck as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an id without a name, as in containers
+        return f"user {os.getuid()}"
+
+
+@click.command()
+@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@out
+@database
+@click.option("--student", metavar="STUDENT", help="Only this student's submissions.")
+@click.option("--check", metavar="CHECK", help="Only those that failed this check.")
+@click.option("--cause", metavar="CAUSE", help="Only those with a check that failed for this cause, or fault.")
+@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core.")
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers grade.")
+@click.option("--course", metavar="TOML", type=_FILE, help="The course's policy.")
+@click.option("--roster", metavar="CSV", type=_FILE, help="The class list.")
+def regrade(id: str, out: Path, store: str | None, student: str | None, check: str | None, cause: str | None,
+            **options: Any) -> None:  # fmt: skip
+    """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
+    from gradekit.batch.desk import Session
+
+    session = Session(_desk(out, store), id, **options)
+    click.echo(f"{session.choose(student=student, check=check, cause=cause)} submissions to grade again")
+    session.run(lambda line: click.echo(line))
+    click.echo("\n" + session.finish(), nl=False)
+
+
+@click.command()
+@click.argument("export", type=_FILE)
+@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@out
+@database
+@click.option("--to", "target", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
+              help="Where to write the file for the LMS.")  # fmt: skip
+@click.option("--column", metavar="NAME", help="Canvas: the assignment's title or id in the grade book.")
+@click.option("--grade-column", default="Grade", show_default=True, help="Moodle: the grade's column, in its language.")
+@click.option("--course", metavar="TOML", type=_FILE, help="The course's policy.")
+def gradebook(export: Path, id: str, out: Path, store: str | None, target: Path, course: Path | None,
+              **options: Any) -> None:  # fmt: skip
+    """Fill EXPORT, the file that Canvas or Moodle exported, with the points of the class."""
+    from gradekit.batch.desk import Session
+    from gradekit.batch.exports import ExportError
+
+    session = Session(_desk(out, store), id, course=course)
+    try:
+        filled = session.fill(export.read_bytes().decode("utf-8"), **options)
+    except ExportError as error:
+        raise click.UsageError(str(error)) from None
+    target.write_text(filled.text, encoding="utf-8", newline="")
+    click.echo(_filled(target, filled.filled, filled.without))
+
+
+def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
+    text = f"{target}: {count} students have points"
+    names = ", ".join(without[:5]) + (" ..." if len(without) > 5 else "")
+    return text + (f"; without a result: {names}" if without else "")
+
+
+COMMANDS: Mapping[str, click.Command] = {
+    "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook,
+}  # fmt: skip

@@ -1,0 +1,201 @@
+"""The instructor's desk: a class's folder with its store, and the sessions that grade into it.
+
+OUT holds class.db (all that is known), the class list and the policy (roster.csv, course.toml), and what comes out:
+gradebook.csv, summary.txt and feedback/<student>/.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gradekit.assignment import Assignment, get
+from gradekit.batch import book, exports, feedback, gradebook, intake, policy, roster, run, summary
+from gradekit.batch.gradebook import Line
+from gradekit.batch.intake import HandIn
+from gradekit.batch.policy import Policy
+from gradekit.batch.store import Store
+from gradekit.report import record
+from gradekit.report.text import seconds, shortened
+
+Say = Callable[[str], None]
+
+
+class NoSuchCheck(LookupError):
+    """A mark for a check that nobody has: what there is."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A class's folder and its store."""
+
+    folder: Path
+    store: Store
+
+    @staticmethod
+    def open(folder: Path, url: str | None = None) -> Desk:
+        """The desk in `folder`, made where there is none; its store is OUT/class.db unless `url` names another."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return Desk(folder, Store(url or f"sqlite:///{folder.resolve() / 'class.db'}"))
+
+    def begun(self, assignment: str) -> bool:
+        """Whether there are hand-ins of this assignment already."""
+        return bool(self.store.hand_ins(assignment))
+
+    def kept(self, given: Path | None, name: str) -> Path | None:
+        """The file `given`, copied to the desk so that a later command finds it there; else the copy; else None."""
+        own = self.folder / name
+        if given is not None and given.resolve() != own.resolve():
+            record.write(given.read_text(encoding="utf-8-sig"), own)
+        return own if own.is_file() else None
+
+    def mark(self, assignment: str, student: str, check: str, points: float | None, why: str, person: str) -> str:
+        """Keep a person's decision; answers with what was decided.
+
+        Raises:
+            NoSuchCheck: the student has handed in nothing, or their report has no such check.
+        """
+        given = {h.student: digest for h, digest in self.store.hand_ins(assignment)}
+        if student not in given:
+            raise NoSuchCheck(f"{student} has handed in nothing for {assignment}")
+        history = self.store.history(assignment, given[student])
+        known = [c["id"] for c in history[-1].record["checks"]] if history else []
+        if check not in known:
+            raise NoSuchCheck(f"{assignment} has no check {check}; there are {', '.join(known) or 'none yet'}")
+        self.store.add_mark(assignment, student, check, points, why, person)
+        return f"{student}, {check}: " + ("a comment" if points is None else f"{points:g} points") + f" by {person}"
+
+
+class Session:
+    """One command's work on one assignment: what to grade, on which workers, under which policy."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        id: str,
+        *,
+        roster: Path | None = None,
+        course: Path | None = None,
+        workers: int | None = None,
+        cluster: str | None = None,
+        seed: int | None = None,
+        profile: str = "default",
+        no_hidden: bool = False,
+    ) -> None:
+        assignment: Assignment = get(id)
+        self.desk = desk
+        self.order = run.Order(assignment, assignment.seed if seed is None else seed, profile, not no_hidden)
+        course, students = desk.kept(course, "course.toml"), desk.kept(roster, "roster.csv")
+        self._policy = policy.load(course).get(id, Policy()) if course else Policy()
+        self._students = _roster(students)
+        self._workers, self._cluster = workers or os.cpu_count() or 1, cluster
+        self._todo: dict[str, HandIn] = {}
+
+    # --- what to grade ------------------------------------------------------------------------------------------------
+
+    def take_in(self, folder: Path) -> tuple[int, int]:
+        """Take in the hand-ins of `folder`: how many there are, and how many submissions have no result yet.
+
+        Raises:
+            IntakeError: nothing there looks like a submission.
+        """
+        found = roster.matched(intake.hand_ins(folder, self.order.assignment.entry), self._students)
+        submissions = run.take_in(self.desk.store, self.order, found)
+        self._todo = {d: submissions[d] for d in run.waiting(self.desk.store, self.order, submissions)}
+        return len(found), len(self._todo)
+
+    def choose(self, *, student: str | None, check: str | None, cause: str | None) -> int:
+        """Choose what to grade again; how many submissions."""
+        records = self._records()
+        given = self.desk.store.hand_ins(self.order.assignment.id)
+        self._todo = {
+            digest: hand_in
+            for hand_in, digest in given
+            if student in (None, hand_in.student) and _failed(records.get(digest), check, cause)
+        }
+        return len(self._todo)
+
+    # --- grading ------------------------------------------------------------------------------------------------------
+
+    def run(self, say: Say) -> None:
+        """Grade what is to be graded, with a line for each submission and how long the rest will take."""
+        began, total, count = time.monotonic(), len(self._todo), 0
+
+        def done(digest: str, result: Mapping[str, Any]) -> None:
+            nonlocal count
+            count += 1
+            left = (time.monotonic() - began) / count * (total - count)
+            rest = f", {seconds(left)} left" if count < total else ""
+            say(shortened(f"[{count}/{total}{rest}] {summary.line_for(self._todo[digest].student, result)}", 160))
+
+        if self._todo:
+            with self._executor() as executor:
+                run.grade(self.desk.store, self.order, self._todo, executor, done)
+
+    def _executor(self) -> AbstractContextManager[Executor]:
+        if self._cluster:
+            return run.cluster_workers(self._cluster)
+        return run.local_workers(min(self._workers, len(self._todo)))
+
+    # --- what comes out -----------------------------------------------------------------------------------------------
+
+    def finish(self) -> str:
+        """Write the grade book, the feedback and the summary; the summary's text."""
+        lines, records, folder = self.lines(), self._records(), self.desk.folder
+        record.write(gradebook.to_csv(lines), folder / "gradebook.csv")
+        self._feedback(records)
+        text = summary.render(lines, records)
+        record.write(text, folder / "summary.txt")
+        return f"{text}\n{folder / 'gradebook.csv'}\n{folder / 'feedback'}\n"
+
+    def lines(self) -> list[Line]:
+        """The grade book's lines."""
+        id, store = self.order.assignment.id, self.desk.store
+        return book.lines(id, store.hand_ins(id), self._records(), store.marks(id), self._policy, self._students)
+
+    def fill(self, text: str, *, column: str | None, grade_column: str) -> exports.Filled:
+        """The file that an LMS exported, filled.
+
+        Raises:
+            ExportError: that would create or change an assignment.
+        """
+        lines = self.lines()
+        possible = max((line.possible for line in lines), default=0.0)
+        if column is not None:
+            return exports.canvas(text, lines, column, possible)
+        return exports.moodle(text, lines, possible, grade=grade_column)
+
+    def _feedback(self, records: book.Records) -> None:
+        id, store = self.order.assignment.id, self.desk.store
+        seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
+        for hand_in, digest in store.hand_ins(id):
+            if digest in records:
+                own = book.marked(records[digest], hand_in.student, marks)
+                feedback.write(self.desk.folder / "feedback", hand_in.student, feedback.visible(own, seen))
+
+    def _records(self) -> book.Records:
+        newest = self.desk.store.newest(self.order.assignment.id, self.order.release, self.order.seed)
+        return {digest: result.record for (digest, _), result in newest.items()}
+
+
+def _roster(path: Path | None) -> list[roster.Student]:
+    return roster.load(path) if path else []
+
+
+def _failed(found: Mapping[str, Any] | None, check: str | None, cause: str | None) -> bool:
+    """Whether a record is one of those to grade again."""
+    if check is None and cause is None:
+        return True
+    if found is None:
+        return cause == "fault"
+    if cause == "fault":
+        return found["status"] == "fault" or any(c["outcome"] == "fault" for c in found["checks"])
+    failed = [c for c in found["checks"] if c["outcome"] == "failed"]
+    return any(check in (None, c["id"]) and cause in (None, c["cause"]) for c in failed)

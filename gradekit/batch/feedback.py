@@ -1,0 +1,65 @@
+"""A folder with one report for each student: as a page, as text, and as the record."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gradekit.report import cell, record, terminal
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+</head>
+<body style="max-width:70rem;margin:2rem auto;font-family:sans-serif">
+{body}
+</body>
+</html>
+"""
+
+
+def write(folder: Path, student: str, found: Mapping[str, Any]) -> Path:
+    """Write the report `found` of `student` under `folder`; the folder that it is in.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    place = folder / safe_name(student)
+    place.mkdir(parents=True, exist_ok=True)
+    record.write(record.dumps(found), place / "report.json")
+    record.write(terminal.render(found), place / "report.txt")
+    record.write(page(found), place / "report.html")
+    return place
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The report as a page that loads nothing and runs nothing."""
+    return _PAGE.format(title=html.escape(f"{found['assignment']} report"), body=cell.render(found))
+
+
+def safe_name(student: str) -> str:
+    """A file name for a student, whatever an LMS calls them: letters, digits and ._@- stay."""
+    name = re.sub(r"[^\w.@-]+", "_", student).strip(".")[:100]
+    return name or "unnamed"
+
+
+def visible(found: Mapping[str, Any], hidden_are_seen: bool) -> dict[str, Any]:
+    """`found` as the student may see it: of hidden checks only the points, until their time has come."""
+    if hidden_are_seen:
+        return dict(found)
+    checks = [_veiled(check) if check["details"].get("hidden") else check for check in found["checks"]]
+    return dict(found) | {"checks": checks}
+
+
+def _veiled(check: Mapping[str, Any]) -> dict[str, Any]:
+    said = "" if check["outcome"] == "passed" else "A hidden check. What it found is shown later."
+    return dict(check) | {
+        "title": "Hidden check", "message": said, "cause": None, "source": None, "counterexample": None,
+        "details": {"hidden": True},
+    }  # fmt: skip

@@ -1,0 +1,130 @@
+"""From results, people's marks and the policy to the grade book, the summary and the feedback."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from gradekit.batch import book, feedback, summary
+from gradekit.batch.gradebook import Line
+from gradekit.batch.intake import HandIn
+from gradekit.batch.policy import Late, Policy
+from gradekit.batch.roster import Student
+from gradekit.batch.store import PersonsMark
+from gradekit.findings import Status
+from tests.report.samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
+
+DUE = datetime(2026, 12, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+RIGHT, WRONG = record(PASSED, PENDING), record(PASSED, FAILED)
+BROKEN = record(status=Status.FAULT, message="ValueError: oh")
+RECORDS = {"right": RIGHT, "wrong": WRONG, "rejected": record(**REJECTED), "broken": BROKEN}
+
+
+def handed(student: str, when: datetime | None = None) -> HandIn:
+    return HandIn(student, Path(f"{student}.py"), student.title(), submitted=when)
+
+
+def marked(student: str, check: str, points: float | None) -> dict[tuple[str, str], PersonsMark]:
+    return {(student, check): PersonsMark("softmax", student, check, points, "seen on my card", "tutor", DUE)}
+
+
+def lines(given: list[tuple[HandIn, str]], **changes: Any) -> list[Line]:
+    values: dict[str, Any] = {"records": RECORDS, "marks": {}, "policy": Policy(due=DUE)} | changes
+    return book.lines("softmax", given, **values)
+
+
+def test_every_student_has_one_line() -> None:
+    given = [(handed("ada"), "right"), (handed("bob"), "wrong"), (handed("cyd"), "rejected"), (handed("dan"), "broken")]
+    found = lines(given, roster=[Student("ada"), Student("eve", "Eve", "e@x.y")])
+    assert [(line.student, line.status, line.points, line.pending) for line in found] == [
+        ("ada", "graded", 40, 30), ("bob", "graded", 40, 0), ("cyd", "rejected", 0, 0), ("dan", "fault", 0, 0),
+        ("eve", "missing", 0, 0),
+    ]  # fmt: skip
+
+
+def test_a_persons_mark_wins_and_says_why() -> None:
+    (line,) = lines([(handed("ada"), "wrong")], marks=marked("ada", "test_matches_torch", 25))
+    assert line.points == 65
+    own = book.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
+    assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == ("seen on my card", "failed")
+    assert book.marked(WRONG, "bob", marked("ada", "test_matches_torch", 25)) == WRONG
+
+
+def test_a_persons_mark_settles_what_is_pending() -> None:
+    own = book.marked(RIGHT, "ada", marked("ada", "test_speed", 30))
+    assert own["score"] == {"earned": 70, "possible": 70, "pending": 0}
+    assert own["checks"][1]["outcome"] == "passed"
+
+
+def test_a_comment_changes_no_points() -> None:
+    own = book.marked(WRONG, "ada", marked("ada", "test_matches_torch", None))
+    assert own["score"] == WRONG["score"]
+    assert own["checks"][1]["details"]["person"]["why"] == "seen on my card"
+
+
+def test_nobody_earns_more_than_a_check_is_worth() -> None:
+    assert book.marked(WRONG, "ada", marked("ada", "test_small", 99))["score"]["earned"] == 40
+
+
+def test_a_fault_does_not_cost_an_earlier_attempt() -> None:
+    (line,) = lines([(handed("ada", DUE - DAY), "wrong"), (handed("ada", DUE), "broken")])
+    assert (line.status, line.points, line.attempts) == ("graded", 40, 2)
+
+
+def test_lateness_costs_and_is_noted() -> None:
+    policy = Policy(due=DUE, late=Late(percent_a_day=10))
+    (line,) = lines([(handed("ada", DUE + DAY), "wrong")], policy=policy)
+    assert (line.points, line.penalty, line.note) == (36, 10, "1 day late: 10 % less")
+
+
+# --- the summary --------------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_tells_the_class_at_a_glance() -> None:
+    speed = {"speed": {"ratios": {"eager": {"value": 1.47, "threshold": 1.5}}}}
+    close = record(PASSED, FAILED.__class__(**vars(PASSED) | {"id": "test_fast", "details": speed}))
+    records = RECORDS | {"close": close}
+    given = [(handed(f"s{i}"), digest) for i, digest in enumerate(records)]
+    text = summary.render(lines(given, records=records), records)
+    assert "5 students: 3 graded, 1 rejected, 1 fault" in text
+    assert "   1  Agrees with torch.softmax on any shape, dtype and stride  (missing-mask 1)" in text
+    assert "rejected as a whole: syntax-error 1" in text
+    assert "1.470 of 1.5  Agrees with torch.softmax" in text
+    assert "not graded, by no fault of theirs (1): s3" in text and "ValueError: oh" in text
+
+
+def test_the_summary_of_nothing_is_short() -> None:
+    assert summary.render([], {}) == "no students\n"
+
+
+def test_a_submission_in_one_line() -> None:
+    assert summary.line_for("ada", RIGHT) == "ada  40 / 70  (30 pending)"
+    assert summary.line_for("ada", WRONG).startswith("ada  40 / 70  failed 1: Agrees with")
+    assert summary.line_for("\x1b[2Jada", BROKEN) == "\\x1b[2Jada  not graded: ValueError: oh"
+
+
+# --- the feedback -------------------------------------------------------------------------------------------------------
+
+
+def test_each_student_has_a_folder_whatever_the_name(tmp_path: Path) -> None:
+    for student in ("ada", "../../etc", "a/b\x00c", ".."):
+        place = feedback.write(tmp_path, student, WRONG)
+        assert place.parent == tmp_path
+        assert sorted(file.name for file in place.iterdir()) == ["report.html", "report.json", "report.txt"]
+
+
+def test_the_page_runs_nothing_and_loads_nothing() -> None:
+    odd = record(FAILED.__class__(**vars(FAILED) | {"message": "<script>alert(1)</script><img src=http://x>"}))
+    page = feedback.page(odd)
+    assert "<script" not in page and "<img" not in page
+    assert "default-src 'none'" in page
+
+
+def test_a_hidden_check_tells_nothing_until_its_time() -> None:
+    secret = record(FAILED.__class__(**vars(FAILED) | {"details": {"hidden": True, "detail": "secret"}}), FAULT)
+    (hidden, other) = feedback.visible(secret, False)["checks"]
+    assert (hidden["title"], hidden["counterexample"], hidden["details"]) == ("Hidden check", None, {"hidden": True})
+    assert hidden["possible"] == 30 and other == secret["checks"][1]
+    assert feedback.visible(secret, True) == secret
