@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 
 from gradekit.confine import identity, landlock, linux, seccomp
@@ -49,10 +50,9 @@ class Children:
         """Kills a child and all that it started; its wait status, which tells how it ended if it had ended before."""
         if pid not in self.homes:
             return 0  # it may be one of a server before this one
-        for kill in (os.killpg, os.kill):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                kill(pid, signal.SIGKILL)
         if pid not in self.ended:
+            _kill(os.killpg, pid)  # before waiting: until then the number is nobody else's
+            _kill(os.kill, pid)
             self.ended[pid] = os.waitpid(pid, 0)[1]
         user = self.users.pop(pid)
         if user is not None and user >= identity.HIGH and not self.place.means.seccomp:
@@ -66,6 +66,7 @@ class Children:
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if found[0] in self.homes:
                     self.ended[found[0]] = found[1]
+                    _kill(os.killpg, found[0])
 
     def end_all(self) -> None:
         """Ends every child."""
@@ -120,6 +121,11 @@ class Children:
             landlock.restrict(replace(rules, write=(*rules.write, home)))
         if means.seccomp:
             seccomp.install(os.getpid())
+
+
+def _kill(kill: Callable[[int, int], None], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        kill(number, signal.SIGKILL)
 
 
 def _settle_in(home: str) -> None:
