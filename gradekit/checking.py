@@ -14,7 +14,7 @@ from typing import Any
 
 from gradekit.assignment import Assignment, AssignmentError, of_path
 from gradekit.findings import Outcome, Report, Status
-from gradekit.sandbox import prepare
+from gradekit.sandbox import Unavailable, prepare, require
 from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.versions import environment
 
@@ -26,8 +26,12 @@ class UsageError(Exception):
     """The command asks for something that is not there: one sentence for whoever typed it."""
 
 
-def check(path: Path, given_id: str | None = None, **options: Any) -> Report:
+def check(
+    path: Path, given_id: str | None = None, *, require_isolation: int | None = None, **options: Any
+) -> Report:
     """The report on the submission at `path`; `options` are those of `gradekit.plugin.grade`.
+
+    With `require_isolation`, nothing is run where submissions are isolated at a lower level than that.
 
     Raises:
         UsageError: no such file, no such assignment, or no check that matches.
@@ -38,7 +42,16 @@ def check(path: Path, given_id: str | None = None, **options: Any) -> Report:
         raise UsageError(str(error)) from None
     except SubmissionError as error:
         return rejected(path, error)
+    if require_isolation is not None:
+        _require(require_isolation)
     return _graded(assignment, path, options)
+
+
+def _require(level: int) -> None:
+    try:
+        require(level)
+    except Unavailable as error:
+        raise UsageError(str(error)) from None
 
 
 def _graded(assignment: Assignment, path: Path, options: dict[str, Any]) -> Report:

@@ -117,6 +117,10 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("-k", "keyword", metavar="EXPR", help="Run only the checks whose names match, as in pytest.")
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
+@click.option(
+    "--require-isolation", metavar="[LEVEL]", type=click.IntRange(0, 3), is_flag=False, flag_value=2,
+    help="Refuse to run where submissions are isolated below LEVEL (2): see doctor.",
+)
 def check(path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, **options: Any) -> None:
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking
