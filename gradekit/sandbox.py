@@ -315,9 +315,14 @@ def isolation() -> Means:
 
 
 def require(level: int) -> None:
-    """From now on, no submission runs in this process's tracers below that level of isolation: `Unavailable` is raised."""
+    """From now on, no submission runs in this process's tracers below that level of isolation.
+
+    Raises:
+        Unavailable: this machine does not reach it, now or whenever a tracer starts later.
+    """
     global _required
     _required = level
+    _insist(isolation())
 
 
 def do_without(*means: str) -> None:
