@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -95,22 +96,32 @@ _KEYWORDS = ("dim", "keepdim", "alpha", "min", "max", "dtype", "rounding_mode")
 
 def compute(memory: Memory, step: Aten, allow: Collection[str]) -> list[Incident]:
     """Runs one allowed operation; raises ForbiddenOp for any other."""
-    function = _COMPUTE.get(step.op.removesuffix("_"))
     line = step.source.line if step.source else None
-    if step.op not in allow or function is None or len(step.outputs) != 1:
-        raise ForbiddenOp(step.op, line)
-    kwargs = {name: _value(memory, value) for name, value in step.kwargs.items() if name in _KEYWORDS}
-    result = function(*(_value(memory, value) for value in step.args), **kwargs)
+    result = operation(step, allow, lambda view: read(memory, view))()
     incidents = [i for value in step.args if isinstance(value, View) for i in _uninitialized(memory, value, line)]
     return incidents + write(memory, step.outputs[0], result, line)
 
 
-def _value(memory: Memory, value: Any) -> Any:
+def operation(step: Aten, allow: Collection[str], tensor: Callable[[View], Tensor]) -> Callable[..., Tensor]:
+    """What `step` computes, to be called, with `out=` where the result has a place already; `tensor` gives the tensors
+    of views, on any device.
+
+    Raises:
+        ForbiddenOp: the operation is not among those of `allow`.
+    """
+    function = _COMPUTE.get(step.op.removesuffix("_"))
+    if step.op not in allow or function is None or len(step.outputs) != 1:
+        raise ForbiddenOp(step.op, step.source.line if step.source else None)
+    kwargs = {name: _value(value, tensor) for name, value in step.kwargs.items() if name in _KEYWORDS}
+    return functools.partial(function, *(_value(value, tensor) for value in step.args), **kwargs)
+
+
+def _value(value: Any, tensor: Callable[[View], Tensor]) -> Any:
     if isinstance(value, View):
-        return read(memory, value)
+        return tensor(value)
     if isinstance(value, Scalar):
         return DTYPES.get(str(value.value)) if value.dtype == "dtype" else value.value
-    return [_value(memory, item) for item in value] if isinstance(value, tuple) else value
+    return [_value(item, tensor) for item in value] if isinstance(value, tuple) else value
 
 
 def _uninitialized(memory: Memory, view: View, line: int | None) -> list[Incident]:
