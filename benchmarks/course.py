@@ -54,9 +54,9 @@ def normal(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 
 def vector_add() -> Iterator[Case]:
-    for name in DTYPES:
-        n = (256 << 20) // DTYPES[name].itemsize
-        inputs = lambda n=n, d=DTYPES[name]: (normal((n,), d), normal((n,), d))  # noqa: E731
+    for name, dtype in DTYPES.items():
+        n = (256 << 20) // dtype.itemsize
+        inputs = lambda n=n, d=dtype: (normal((n,), d), normal((n,), d))
         yield Case("vector_add", "add", f"{name} 256 MiB", inputs, torch.add, 3 * (256 << 20))
 
 
@@ -66,43 +66,43 @@ def _chain(x: Tensor, bias: Tensor, residual: Tensor) -> Tensor:
 
 
 def fused_chain() -> Iterator[Case]:
-    for name in DTYPES:
-        m, n = (256 << 20) // DTYPES[name].itemsize // 8192, 8192
-        inputs = lambda m=m, n=n, d=DTYPES[name]: (normal((m, n), d), normal((n,), d), normal((m, n), d))  # noqa: E731
+    for name, dtype in DTYPES.items():
+        m, n = (256 << 20) // dtype.itemsize // 8192, 8192
+        inputs = lambda m=m, n=n, d=dtype: (normal((m, n), d), normal((n,), d), normal((m, n), d))
         yield Case("fused_chain", "fused_chain", f"{name} [{m}, {n}]", inputs, _chain, 3 * (256 << 20))
 
 
 def softmax() -> Iterator[Case]:
-    for name in DTYPES:
+    for name, dtype in DTYPES.items():
         for n in (1024, 8192, 32768):
-            m = (256 << 20) // DTYPES[name].itemsize // n
-            inputs = lambda m=m, n=n, d=DTYPES[name]: (normal((m, n), d),)  # noqa: E731
-            eager = lambda x: torch.softmax(x, dim=-1)  # noqa: E731
+            m = (256 << 20) // dtype.itemsize // n
+            inputs = lambda m=m, n=n, d=dtype: (normal((m, n), d),)
+            eager = lambda x: torch.softmax(x, dim=-1)
             yield Case("softmax", "softmax", f"{name} [{m}, {n}]", inputs, eager, 2 * (256 << 20))
 
 
 def matmul() -> Iterator[Case]:
     for name in ("f16", "bf16"):
         for n in (4096, 8192):
-            inputs = lambda n=n, d=DTYPES[name]: (normal((n, n), d), normal((n, n), d))  # noqa: E731
+            inputs = lambda n=n, d=DTYPES[name]: (normal((n, n), d), normal((n, n), d))
             yield Case("matmul", "matmul", f"{name} {n}", inputs, torch.mm, flops=2 * n**3)
 
 
 def dropout() -> Iterator[Case]:
-    eager = lambda x, p, seed: F.dropout(x, p)  # noqa: E731
-    for name in DTYPES:
-        n = (256 << 20) // DTYPES[name].itemsize
-        inputs = lambda n=n, d=DTYPES[name]: (normal((n,), d), 0.3, 12345)  # noqa: E731
+    eager = lambda x, p, seed: F.dropout(x, p)
+    for name, dtype in DTYPES.items():
+        n = (256 << 20) // dtype.itemsize
+        inputs = lambda n=n, d=dtype: (normal((n,), d), 0.3, 12345)
         yield Case("dropout", "dropout", f"{name} 256 MiB", inputs, eager, 2 * (256 << 20))
 
 
 def layer_norm() -> Iterator[Case]:
-    eager = lambda x, weight, bias: F.layer_norm(x, x.shape[-1:], weight, bias)  # noqa: E731
-    for name in DTYPES:
+    eager = lambda x, weight, bias: F.layer_norm(x, x.shape[-1:], weight, bias)
+    for name, dtype in DTYPES.items():
         for n in (1024, 4096, 8192):
-            m = (256 << 20) // DTYPES[name].itemsize // n
+            m = (256 << 20) // dtype.itemsize // n
 
-            def inputs(m: int = m, n: int = n, d: torch.dtype = DTYPES[name]) -> tuple[Tensor, ...]:
+            def inputs(m: int = m, n: int = n, d: torch.dtype = dtype) -> tuple[Tensor, ...]:
                 return normal((m, n), d), normal((n,), d), normal((n,), d)
 
             yield Case("layer_norm", "layer_norm", f"{name} [{m}, {n}]", inputs, eager, 2 * (256 << 20))
@@ -138,21 +138,21 @@ def _boxes(batch: int, boxes: int, dtype: torch.dtype) -> Tensor:
 
 
 def giou_loss() -> Iterator[Case]:
-    for name in DTYPES:
+    for name, dtype in DTYPES.items():
         for batch in (32, 16384):
-            size = 2 * batch * 256 * 4 * DTYPES[name].itemsize
-            inputs = lambda b=batch, d=DTYPES[name]: (_boxes(b, 256, d), _boxes(b, 256, d))  # noqa: E731
+            size = 2 * batch * 256 * 4 * dtype.itemsize
+            inputs = lambda b=batch, d=dtype: (_boxes(b, 256, d), _boxes(b, 256, d))
             yield Case("giou_loss", "giou_loss", f"{name} [{batch}, 256]", inputs, _giou, size)
-    more = lambda: (*(_boxes(16384, 256, torch.float32) for _ in range(2)), torch.ones((), device="cuda"))  # noqa: E731
+    more = lambda: (*(_boxes(16384, 256, torch.float32) for _ in range(2)), torch.ones((), device="cuda"))
     label = "f32 [16384, 256] forward and backward"
     yield Case("giou_loss", "giou_loss", label, more, _giou, 5 * 16384 * 256 * 16, wanted=(0,))
 
 
 def custom_op() -> Iterator[Case]:
-    eager = lambda x, bias: F.gelu(x + bias)  # noqa: E731
-    for name in DTYPES:
-        m, n = (256 << 20) // DTYPES[name].itemsize // 4096, 4096
-        inputs = lambda m=m, n=n, d=DTYPES[name]: (normal((m, n), d), normal((n,), d))  # noqa: E731
+    eager = lambda x, bias: F.gelu(x + bias)
+    for name, dtype in DTYPES.items():
+        m, n = (256 << 20) // dtype.itemsize // 4096, 4096
+        inputs = lambda m=m, n=n, d=dtype: (normal((m, n), d), normal((n,), d))
         yield Case("custom_op", "bias_gelu", f"{name} [{m}, {n}]", inputs, eager, 2 * (256 << 20))
 
 
@@ -253,7 +253,7 @@ def _figures(case: Case, seconds: dict[str, float]) -> dict[str, Any]:
 
 def ceiling() -> float:
     """Bytes per second of the fastest simple stream here: adding two matrices of 256 MiB."""
-    make = lambda: tuple(torch.randn(8192, 8192, device="cuda") for _ in range(2))  # noqa: E731
+    make = lambda: tuple(torch.randn(8192, 8192, device="cuda") for _ in range(2))
     clock = Clock(torch.add, [make() for _ in range(2)])
     return 3 * (256 << 20) / min(clock.turn() for _ in range(ROUNDS))
 
