@@ -63,7 +63,7 @@ def examined() -> list[Item]:
     needed = [partial(dependency, name) for name in SUPPORTED]
     first: list[Callable[[], Item]] = [system, python, *needed, assignments, interpreter, scratch]
     items = [_safely(part) for part in first]
-    return [*items, *map(_safely, (tracing, gpu))] if works(items) else items
+    return [*items, *map(_safely, (tracing, isolation, gpu))] if works(items) else items
 
 
 def works(items: Iterable[Item]) -> bool:
@@ -172,6 +172,22 @@ def tracing() -> Item:
         return Item("tracing", State.BAD, one_line(f"a small kernel cannot be traced: {error.message}"), mend)
     launches = sum(1 for _ in program.launches())
     return Item("tracing", State.GOOD, f"a kernel with {launches} launch, in {seconds(time.monotonic() - began)}")
+
+
+ENOUGH = 2
+"""The level of isolation that staff ask for: below it, a submission could read what lies beside the grader."""
+
+
+def isolation() -> Item:
+    """How strongly a submission is kept apart from everything else here, from 0 to 3: docs/threat-model.md."""
+    from gradekit import sandbox
+    from gradekit.confine import LEVELS
+
+    means = sandbox.isolation()
+    found = f"level {means.level} of {len(LEVELS) - 1}: {LEVELS[means.level]}"
+    if means.missing() and means.level < ENOUGH:
+        return Item("isolation", State.NOTE, f"{found}; your own code is safe to check", "; ".join(means.missing()))
+    return Item("isolation", State.GOOD, found)
 
 
 def gpu() -> Item:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradekit import doctor
+from gradekit.confine import Means
 from gradekit.doctor import Item, State, dependency, examined, interpreter, render, scratch, system, works
 
 
@@ -66,6 +67,25 @@ def test_on_this_machine_check_works() -> None:
     assert works(items), render(items)
     (tracing,) = [item for item in items if item.name == "tracing"]
     assert tracing.state is State.GOOD and tracing.found.startswith("a kernel with 1 launch")
+
+
+@pytest.mark.parametrize(
+    ("means", "state", "found"),
+    [
+        (Means(), State.NOTE, "level 0 of 3"),
+        (Means(seccomp=True, user=True), State.NOTE, "level 1 of 3"),
+        (Means(seccomp=True, user=True, landlock=3), State.GOOD, "level 2 of 3"),
+        (Means(seccomp=True, user=True, landlock=3, apart=True), State.GOOD, "level 3 of 3"),
+        (Means(seccomp=True, landlock=3, apart=True), State.NOTE, "level 0 of 3"),
+    ],
+)
+def test_the_isolation_names_its_level(
+    monkeypatch: pytest.MonkeyPatch, means: Means, state: State, found: str
+) -> None:
+    monkeypatch.setattr("gradekit.sandbox.isolation", lambda: means)
+    item = doctor.isolation()
+    assert (item.state, item.found[: len(found)]) == (state, found)
+    assert bool(item.mend) is (state is State.NOTE)
 
 
 def test_the_report_is_this_text() -> None:
