@@ -34,12 +34,14 @@ _OFFERED = {
         "like",
         "matmul_pairs",
         "matrices",
+        "normal",
         "shaped",
         "tensors",
         "vectors",
     ),
     "gradekit.structured": ("Csr", "csr", "csr_matrices", "cut", "lengths"),
     "gradekit.runs": ("Observation",),
+    "gradekit.speed": ("assert_peak_memory", "assert_speed", "at_least"),
     "gradekit.session": ("check",),
 }
 

@@ -34,7 +34,7 @@ def check(
     With `require_isolation`, nothing is run where submissions are isolated at a lower level than that.
 
     Raises:
-        UsageError: no such file, no such assignment, or no check that matches.
+        UsageError: no such file, assignment or card, or no check that matches.
     """
     try:
         assignment = of_path(path, given_id)
@@ -57,12 +57,12 @@ def _require(level: int) -> None:
 def _graded(assignment: Assignment, path: Path, options: dict[str, Any]) -> Report:
     try:
         prepare()  # first of all: the submission's process imports torch and Triton while this one imports the rest
-        from gradekit.plugin import NoSuchCheck, grade
+        from gradekit.plugin import NoSuchCheck, NoSuchDevice, grade
     except Exception as error:  # noqa: BLE001  # a broken installation: say so, do not show it
         return fault(assignment.id, path, error)
     try:
         return grade(assignment, path, **options)
-    except (NoSuchSubmission, NoSuchCheck) as error:
+    except (NoSuchSubmission, NoSuchCheck, NoSuchDevice) as error:
         raise UsageError(str(error)) from None
     except Exception as error:  # noqa: BLE001  # whatever it is, it is the grader's own
         return fault(assignment.id, path, error)
@@ -118,6 +118,6 @@ def exit_code(report: Report) -> int:
     outcomes = {check.outcome for check in report.checks}
     if report.status is Status.FAULT or Outcome.FAULT in outcomes:
         return FAULT
-    if report.status is Status.REJECTED or Outcome.FAILED in outcomes:
+    if report.status is Status.REJECTED or any(check.lost for check in report.checks):
         return FAILED
     return PASSED

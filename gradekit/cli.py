@@ -121,6 +121,7 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--require-isolation", metavar="[LEVEL]", type=click.IntRange(0, 3), is_flag=False, flag_value=2,
     help="Refuse to run where submissions are isolated below LEVEL (2): see doctor.",
 )
+@click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
 def check(path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, **options: Any) -> None:
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking

@@ -2,18 +2,22 @@
 
     submission.layer_norm(x, weight, bias)                                            its result
     submission.layer_norm.gradient(x, weight, bias, upstream=dy, wanted=(0, 1, 2), only=1)    the gradient of weight
+    submission.layer_norm.timed(x, weight, bias, against=torch_layer_norm, expected=expected)  how fast it is, on a card
 
 Runs in the grader's process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gradekit.runs import Observation
 from gradekit.strategies import Input
+
+if TYPE_CHECKING:
+    from gradekit.speed import Timed
 
 UPSTREAM = "the gradient of the result"
 """What messages call the last input of a backward pass."""
@@ -24,6 +28,9 @@ class Caller(Protocol):
 
     def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
         """The observation of `entry(*args)`, or of its backward pass."""
+
+    def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
+        """`entry(*args)` timed on a card, beside `against`."""
 
 
 class Entry:
@@ -60,6 +67,20 @@ class Entry:
         """
         observation = self._caller.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
         return observation if only is None else _part(observation, list(wanted).index(only))
+
+    def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
+        """A call with `args`, timed on a card: eager torch, torch.compile and the submission in turn.
+
+        Args:
+            args: Input specs (see `strategies.normal`), numbers, None; values are drawn anew, on the card.
+            against: the torch function to be compared with, of the same arguments.
+            expected: the Reference of the result, of the same arguments; what the timed calls return is held against it.
+
+        Raises:
+            NeedsCard: there is no card: the check is pending.
+            TraceError, Failure, Unsupported: as `Subject.call` says.
+        """
+        return self._caller.time(self._name, args, against, expected)
 
 
 def _part(observation: Observation, number: int) -> Observation:

@@ -57,6 +57,10 @@ class Cause(StrEnum):
     TOO_MANY_BYTES = "too-many-bytes"
     TOO_MANY_LAUNCHES = "too-many-launches"
     TOO_MUCH_MEMORY = "too-much-memory"
+    # what the card saw
+    TOO_SLOW = "too-slow"
+    ILLEGAL_ACCESS = "illegal-access"
+    OUT_OF_RESOURCES = "out-of-resources"
     # what the judge saw in the result
     WRONG_TYPE = "wrong-type"
     WRONG_SHAPE = "wrong-shape"
@@ -116,7 +120,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """One test of the assignment: `id` is the pytest name, `title` the first line of its docstring."""
+    """One test of the assignment: `id` is the pytest name, `title` the first line of its docstring.
+
+    The points of a `bonus` come on top of those that are possible; to miss it is no failure.
+    """
 
     id: str
     title: str
@@ -129,6 +136,7 @@ class Check:
     source: SourceLine | None = None
     counterexample: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    bonus: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.earned <= self.possible:
@@ -136,10 +144,15 @@ class Check:
         if self.outcome is Outcome.PASSED and self.earned != self.possible:
             raise ValueError(f"{self.id}: passed with {self.earned} of {self.possible}")
 
+    @property
+    def lost(self) -> bool:
+        """Whether it counts against the submission."""
+        return self.outcome is Outcome.FAILED and not self.bonus
+
 
 @dataclass(frozen=True)
 class Score:
-    """Points: `pending` are neither earned nor lost; earned + pending <= possible."""
+    """Points: `pending` are neither earned nor lost. A bonus counts as earned alone: earned may pass what is possible."""
 
     earned: float
     possible: float
@@ -166,8 +179,9 @@ class Report:
     def score(self) -> Score:
         """The sum over checks; a check that met a fault counts as pending, for it is nobody's zero."""
         waiting = (Outcome.PENDING, Outcome.FAULT)
+        ordinary = [c for c in self.checks if not c.bonus]
         return Score(
             earned=sum(c.earned for c in self.checks),
-            possible=sum(c.possible for c in self.checks),
-            pending=sum(c.possible - c.earned for c in self.checks if c.outcome in waiting),
+            possible=sum(c.possible for c in ordinary),
+            pending=sum(c.possible - c.earned for c in ordinary if c.outcome in waiting),
         )

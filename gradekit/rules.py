@@ -11,7 +11,7 @@ import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradekit.engine.run import OverBudget
+from gradekit.engine.run import Counters, OverBudget
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Allocate, Aten, Choice, Launch, Program, Step, View
@@ -95,6 +95,22 @@ def _computation(program: Program) -> Any:
         ]
 
     return show
+
+
+def host_counters(program: Program, option: int) -> Counters:
+    """What the program alone tells of a run of configuration `option`: its launches and allocations, no traffic."""
+    steps = list(_chosen(program.steps, option))
+    made = [step.nbytes for step in steps if isinstance(step, Allocate)]
+    launches = sum(isinstance(step, Launch) for step in steps)
+    return Counters(launches=launches, bytes_allocated=sum(made), allocations=len(made))
+
+
+def _chosen(steps: Iterable[Step], option: int) -> Iterator[Step]:
+    for step in steps:
+        if isinstance(step, Choice) and step.options:
+            yield from _chosen(step.options[option % len(step.options)], option)
+        else:
+            yield step
 
 
 def all_steps(steps: Iterable[Step]) -> Iterator[Step]:

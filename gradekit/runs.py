@@ -1,6 +1,7 @@
 """Runs of traced calls: under every configuration that computes something else, and never the same one twice.
 
-Runs in the grader's process, on data alone.
+Runs in the grader's process, on data alone. What the engine finds nothing wrong with goes to the card too, where there
+is one, for races and roundings differ there; what the engine does not know is judged by the card's values alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit import rules
+from gradekit.device import Device, NeedsCard
 from gradekit.engine import run as engine
 from gradekit.findings import Cause, Finding
 from gradekit.judge.failure import Failure
@@ -40,7 +42,8 @@ class Observation:
 
     `inputs` are the arguments as the test gave them, `results` the tensors and numbers that the call returned, in
     order. `findings` are those of every configuration. `variants` are the same call under the other configurations of
-    an autotuned kernel, each with its `label`: they must be right too.
+    an autotuned kernel, each with its `label`, and on a `card`: they must be right too. `unknown` is why nothing but
+    the results is known, where the card alone could run it.
     """
 
     entry: str
@@ -53,6 +56,14 @@ class Observation:
     label: str = ""
     variants: tuple[Observation, ...] = ()
     mutate: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None = None
+    card: str = ""
+    unknown: engine.Unsupported | None = None
+
+    @property
+    def circumstance(self) -> str:
+        """The beginning of a sentence about this run, where it was not the first configuration on the engine."""
+        configured = f"with the configuration {self.label}" if self.label else ""
+        return ", ".join(filter(None, (f"on {self.card}" if self.card else "", configured)))
 
     @property
     def tensor(self) -> torch.Tensor:
@@ -81,16 +92,51 @@ class Case:
     wanted: tuple[int, ...] = ()
 
 
-class Runs:
-    """The runs of one submission. With `mutate`, the judge sees a trivial wrong result in place of each."""
+@dataclass
+class Share:
+    """How many runs of a check the card gets: `most` of them, every `stride`-th, so that they are not the simplest ones.
 
-    def __init__(self, submission: Submission, assignment: Assignment, mutate: Mutation | None = None) -> None:
+    Kernels must be compiled for the card, which takes longer than the engine does.
+    """
+
+    most: int = 0
+    stride: int = 1
+    taken: int = 0
+    seen: int = 0
+
+    def takes(self) -> bool:
+        """Whether the run that is asked for now is one of them."""
+        mine = self.taken < self.most and self.seen % self.stride == 0
+        self.seen += 1
+        self.taken += mine
+        return mine
+
+
+class Runs:
+    """The runs of one submission, also on the card of `device`.
+
+    With `mutate`, the judge sees a trivial wrong result in place of each, and no card is needed.
+    """
+
+    def __init__(
+        self,
+        submission: Submission,
+        assignment: Assignment,
+        mutate: Mutation | None = None,
+        device: Device | None = None,
+    ) -> None:
         self.submission = submission
         self.assignment = assignment
         self.mutate = mutate
+        self._device = device if device is not None and mutate is None else Device("cpu")
+        self._share = Share()
         self._seen: collections.OrderedDict[str, Observation | Failure] = collections.OrderedDict()
         self._remembered = 0
         self._overdue = False
+
+    def begin_check(self, share: Share) -> None:
+        """A new check begins, of whose runs the card gets a `share`."""
+        self._share = share
 
     def known(self, entry: str, args: tuple[Any, ...], wanted: tuple[int, ...] = ()) -> Observation | None:
         """The observation of an earlier run of the same call, if it is remembered.
@@ -116,7 +162,7 @@ class Runs:
         """
         try:
             self._hold_against_rules(case)
-            outcome = self._in_all_configurations(case)
+            outcome = self._everywhere(case)
         except Failure as failure:
             self._remember(case, failure)
             raise
@@ -130,6 +176,35 @@ class Runs:
             return
         names = rules.argument_names(case.args, case.entry, self.submission)
         rules.check_gradients(case.program, case.entry, allow, [names[position] for position in case.wanted])
+
+    def _everywhere(self, case: Case) -> Observation:
+        """On the engine, and on the card where its turn has come or the engine does not know the program."""
+        try:
+            seen = self._in_all_configurations(case)
+        except engine.Unsupported as error:
+            if self._device.card is None:
+                raise
+            return self._by_the_card_alone(case, error)
+        if self._device.card is None or seen.findings or not self._share.takes():
+            return seen
+        options = rules.options(case.program)
+        option, label = options[self._share.taken % len(options)]  # each configuration gets its turn
+        try:
+            return replace(seen, variants=(*seen.variants, self._on_the_card(case, option, label)))
+        except NeedsCard:  # the card's own trouble, of which the report tells: the engine's word stands
+            return seen
+
+    def _by_the_card_alone(self, case: Case, error: engine.Unsupported) -> Observation:
+        first, *others = [self._on_the_card(case, option, label) for option, label in rules.options(case.program)]
+        return replace(first, unknown=error, variants=tuple(others))
+
+    def _on_the_card(self, case: Case, option: int, label: str) -> Observation:
+        allow = self.assignment.allow
+        run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry)
+        return Observation(
+            case.entry, case.args, tuple(run.results), (), rules.host_counters(case.program, option), case.program,
+            tuple(run.prints), label, card=self._device.need().name,
+        )  # fmt: skip
 
     def _in_all_configurations(self, case: Case) -> Observation:
         first, *others = [self._once(case, option, label) for option, label in rules.options(case.program)]

@@ -144,6 +144,11 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))[: len(shape)]
 
 
+def normal(shape: Sequence[int], dtype: str = "float32", *, seed: int = 0) -> Input:
+    """The spec of a contiguous tensor of `shape` with bell-shaped values: what is timed, as a rule."""
+    return Input(dtype, tuple(shape), row_major(shape), seed=seed)
+
+
 # --- values ----------------------------------------------------------------------------------------------------------
 # Everything comes from random integers, and exact arithmetic on them: torch.randn may differ in the last bit between
 # processors. A stride-0 dimension has one value for all its indices, so values are made for size 1 there.

@@ -9,16 +9,19 @@ strides, offsets, dtypes, scalars, shared storages. What the program does is for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gradekit import rules
+from gradekit.device import Device
 from gradekit.entry import Entry
+from gradekit.measuring import Race, measure
 from gradekit.program import Argument, Program, Scalar, View
-from gradekit.runs import Case, Mutation, Observation, Runs
+from gradekit.runs import Case, Mutation, Observation, Runs, Share
 from gradekit.sandbox import Loaded, TraceError, Tracer
+from gradekit.speed import Timed
 from gradekit.strategies import Input
 
 if TYPE_CHECKING:
@@ -42,8 +45,8 @@ class Subject:
     """A submission that tests can call, by the name of any function that it defines.
 
     `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
-    `mutate`, the judge sees a trivial wrong result in place of the submission's. `calls` are those made since
-    `forget_calls`.
+    `mutate`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
+    used. `calls` are those made since `forget_calls`, `timings` what was timed since `begin_check`.
     """
 
     def __init__(
@@ -52,10 +55,15 @@ class Subject:
         assignment: Assignment,
         start: Callable[[], Tracer],
         mutate: Mutation | None = None,
+        device: Device | None = None,
     ) -> None:
         self.submission = submission
+        self.assignment = assignment
+        self.device = device if device is not None and mutate is None else Device("cpu")
         self.calls: list[Call] = []
-        self._runs = Runs(submission, assignment, mutate)
+        self.timings: list[Timed] = []
+        self._runs = Runs(submission, assignment, mutate, self.device)
+        self._last_race: tuple[Race, Timed] | None = None
         self._start = start
         self._tracer: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = {}
@@ -85,6 +93,36 @@ class Subject:
         observation = self._runs.known(entry, args, wanted) or self._runs.run(self._case(entry, args, wanted))
         self.calls[-1] = Call(entry, args, observation)
         return observation
+
+    def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
+        """`entry(*args)` timed on the card beside `against`, its results held against `expected`.
+
+        What the call does wrong on every machine is found before a card is asked for.
+
+        Raises:
+            NeedsCard: there is no card that may be used.
+            TraceError, Failure, Unsupported: as `call` does; a Failure too where a timed call's result is wrong.
+        """
+        args = tuple(args)
+        self.calls.append(Call(entry, args))
+        program = self._program(entry, to_views(args), ())
+        rules.check_program(program, entry, self.assignment.allow, self.submission)
+        timed = self._timed(Race(entry, args, program, against, expected, self.assignment.allow))
+        self.timings.append(timed)
+        return timed
+
+    def _timed(self, race: Race) -> Timed:
+        """Two checks about the same call share its figures, but not each other's verdicts."""
+        if self._last_race is None or not self._last_race[0].same(race):
+            self._last_race = None
+            self._last_race = race, measure(race, self.device)
+        return replace(self._last_race[1], verdicts=[])
+
+    def begin_check(self, share: Share) -> None:
+        """A new check begins, of whose runs the card gets a `share`."""
+        self.forget_calls()
+        self.timings.clear()
+        self._runs.begin_check(share)
 
     def forget_calls(self) -> None:
         """A new example begins: what was called before is not evidence for it."""
@@ -169,6 +207,14 @@ def to_arguments(args: Sequence[Any]) -> tuple[tuple[Argument, ...], list[torch.
         tensors.append(arg.tensor() if isinstance(arg, Input) else arg)
         arguments.append(_view(tensors[-1], storages.setdefault(_identity(arg), len(storages))))
     return tuple(arguments), tensors
+
+
+def to_views(args: Sequence[Any]) -> tuple[Argument, ...]:
+    """The arguments of a call as `to_arguments` gives them, for specs and numbers alone: no tensor is made."""
+    storages: dict[int, int] = {}
+    return tuple(
+        arg.view(storages.setdefault(id(arg), len(storages))) if isinstance(arg, Input) else Scalar(arg) for arg in args
+    )
 
 
 def _identity(arg: Input | torch.Tensor) -> Any:

@@ -122,12 +122,16 @@ def test_a_misspelt_assignment_names_the_near_miss(course: Path) -> None:
 def test_check_shows_the_report_and_hands_its_options_on(checked: list[Any]) -> None:
     result = run("check", "a.py", "-a", "softmax", "-k", "test_a", "--seed", "3", "--quick")
     assert (result.exit_code, result.output) == (0, TEXT)
-    assert checked == [(Path("a.py"), "softmax", {"keyword": "test_a", "quick": True, "seed": 3})]
+    ((path, id, options),) = checked
+    wanted = {"device": "auto", "keyword": "test_a", "quick": True, "seed": 3}
+    assert (path, id, options | wanted) == (Path("a.py"), "softmax", options)
 
 
 def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> None:
     run("check")
-    assert checked == [(Path("."), None, {"keyword": None, "quick": False, "seed": None})]
+    ((path, id, options),) = checked
+    wanted = {"device": "auto", "keyword": None, "quick": False, "seed": None}
+    assert (path, id, options | wanted) == (Path("."), None, options)
 
 
 def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ _STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
 def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None:
     """Raise unless `actual` (an observation, a tensor or several) is `expected` within its allowance.
 
-    An observation of an autotuned kernel has `variants`, one for each other configuration: all must be right.
+    An observation may have `variants`, the same call in other configurations or on a card, and the `circumstance` of
+    each: all must be right.
 
     Raises:
         Failure: wrong type, shape, dtype, NaN or values, or a run that was stopped; with the evidence.
@@ -30,7 +31,7 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
         try:
             _assert_one(variant, wanted)
         except Failure as failure:
-            raise failure.naming(f"With the configuration {variant.label}: ") from None
+            raise failure.naming(f"{_upper(variant.circumstance)}: ") from None
 
 
 def _assert_one(actual: Any, wanted: list[Reference]) -> None:

@@ -33,6 +33,7 @@ def assert_memory_clean(observation: Observed) -> None:
     Raises:
         Failure: the gravest finding; the facts have all of them.
     """
+    _seen(observation)
     found = sorted((f for f in observation.findings if f.cause in _MEMORY), key=lambda f: _MEMORY.index(f.cause))
     if found:
         worst = found[0]
@@ -45,6 +46,7 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     Raises:
         Failure: input-modified for a write, unchanged-input where an input was handed back.
     """
+    _seen(observation)
     for finding in observation.findings:
         if finding.cause is Cause.INPUT_MODIFIED:
             raise Failure(finding.cause, told(finding), line=finding.line, facts={"findings": [_facts(finding)]})
@@ -52,6 +54,13 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     inputs = {view.storage for view in program.inputs} if program else set()
     if program and any(isinstance(r, View) and r.storage in inputs for r in program.results):
         raise Failure(Cause.UNCHANGED_INPUT, "The result lies in the memory of an input; it must be a new tensor.")
+
+
+def _seen(observation: Observed) -> None:
+    """Raise where nobody watched the memory, because a card alone could run it: then nothing can be claimed."""
+    unknown = getattr(observation, "unknown", None)
+    if unknown is not None:
+        raise unknown.with_traceback(None)
 
 
 def _facts(finding: Finding) -> dict[str, Any]:
@@ -112,6 +121,7 @@ def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, t
     Raises:
         Failure: too-many-bytes.
     """
+    _seen(observation)
     allowed = times_least * least_bytes(observation) if at_most is None else at_most
     counters = observation.counters
     moved = counters.bytes_loaded + counters.bytes_stored

@@ -14,6 +14,7 @@ pytest finds the hooks by their names in this module.
 """
 
 from gradekit.plugin.door import NoSuchCheck, grade
+from gradekit.plugin.grading import NoSuchDevice
 from gradekit.plugin.hooks import (
     pytest_addhooks,
     pytest_addoption,
@@ -25,6 +26,7 @@ from gradekit.plugin.marks import award, points
 
 __all__ = [
     "NoSuchCheck",
+    "NoSuchDevice",
     "award",
     "grade",
     "points",

@@ -12,9 +12,11 @@ from gradekit.findings import Cause
 from gradekit.plugin import marks
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.grading import Grading
+from gradekit.plugin.profiles import Profile
 from gradekit.plugin.record import Evidence
 
 if TYPE_CHECKING:
+    from gradekit.runs import Share
     from gradekit.subject import Subject
 
 EVIDENCE = pytest.StashKey[Evidence]()
@@ -25,10 +27,10 @@ def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
     """Open while the test function of `item` runs; leaves an Evidence in the item's stash.
 
     Raises:
-        Unsupported: no example failed, but of at least one the engine could not know the result.
+        Unsupported, NeedsCard: no example failed, but of at least one the result could not be known here.
     """
     assert grading.subject is not None, "checks of a rejected submission do not run"
-    grading.subject.forget_calls()
+    grading.subject.begin_check(_share(grading.profile))
     with marks.awarding() as award:
         evidence = item.stash[EVIDENCE] = Evidence(award)
         factory = _examples(item, grading, grading.subject, evidence)
@@ -41,13 +43,14 @@ def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
                 raise
             finally:
                 evidence.call = grading.subject.calls[-1] if grading.subject.calls else None
-                evidence.details |= _counted(examples)
+                evidence.details |= _counted(examples) | _timed(grading.subject)
 
 
 def _examples(
     item: pytest.Item, grading: Grading, subject: Subject, evidence: Evidence
 ) -> Callable[[Callable[..., Any]], Examples]:
     """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
+    from gradekit.device import NeedsCard
     from gradekit.engine.run import Unsupported
     from gradekit.judge.evidence import Example as Past
 
@@ -60,13 +63,26 @@ def _examples(
             test,
             grading.profile,
             fixtures=frozenset(getattr(item, "funcargs", {})),
-            deferred=(Unsupported,),
+            deferred=(Unsupported, NeedsCard),
             hopeless=_hopeless,
             begin=subject.forget_calls,
             ended=ended,
         )
 
     return examples
+
+
+def _share(profile: Profile) -> Share:
+    from gradekit.runs import Share
+
+    return Share(profile.on_card, max(profile.examples // profile.on_card, 1))
+
+
+def _timed(subject: Subject) -> dict[str, Any]:
+    """What was timed, for the report."""
+    from gradekit.speed import facts
+
+    return {"speed": facts(subject.timings[-1])} if subject.timings else {}
 
 
 def _hopeless(error: BaseException) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Report, Status
-from gradekit.plugin.grading import import_torch
+from gradekit.plugin.grading import import_torch, the_device
 from gradekit.sandbox import prepare
 from gradekit.submission import locate
 from gradekit.versions import environment
@@ -62,6 +62,7 @@ def grade(
     profile: str | None = None,
     mutant: str | None = None,
     hidden: bool = False,
+    device: str = "auto",
     on_progress: Progress | None = None,
 ) -> Report:
     """The report of `assignment`'s tests on the submission at `path`.
@@ -73,21 +74,25 @@ def grade(
         profile: quick, default or thorough.
         mutant: judge a trivial wrong result in place of the submission's (see gradekit.judge.mutants).
         hidden: run the staff's hidden tests too, where there are any.
+        device: "auto" (a card if there is one), "cpu" (none), "cuda" or "cuda:1".
         on_progress: called whenever a check begins.
 
     Raises:
         NoSuchSubmission: there is nothing at `path`.
         NoSuchCheck: `keyword` matches nothing.
+        NoSuchDevice: there is no such card.
     """
     locate(Path(path), entry=assignment.entry)
     prepare()
     import_torch()
+    the_device(device)
     arguments = [*_tests(assignment, hidden), *_isolated(assignment.folder), "--submission", str(path)]
     arguments += ["--gradekit-assignment", str(assignment.folder)]
     arguments += ["-k", keyword] if keyword else []
     arguments += [] if seed is None else [f"--gradekit-seed={seed}"]
     arguments += ["--gradekit-profile", "quick" if quick else profile or "default"]
     arguments += ["--gradekit-mutant", mutant] if mutant else []
+    arguments += ["--gradekit-device", device]
     return _report(arguments, keyword, assignment, Listener(on_progress or (lambda title, done, total: None)))
 
 

@@ -25,6 +25,7 @@ from gradekit.plugin.profiles import Profile
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
 
 if TYPE_CHECKING:
+    from gradekit.device import Device
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject import Subject
 
@@ -42,7 +43,7 @@ class Rejection(Exception):
 
 @dataclass
 class Grading:
-    """One run of `assignment`'s tests on the submission at `path`; `seed` decides all examples.
+    """One run of `assignment`'s tests on the submission at `path`; `seed` decides all examples, `device` names the card.
 
     `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
     """
@@ -52,6 +53,7 @@ class Grading:
     profile: Profile
     seed: int
     mutant: str | None = None
+    device: str = "auto"
     submission: Submission | None = None
     subject: Subject | None = None
     rejection: Rejection | None = None
@@ -62,12 +64,14 @@ class Grading:
     faults: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     _started: Tracer | None = None
+    _device: Device | None = None
 
     def read(self) -> None:
         """Read the submission and set its process going, without waiting for it.
 
         Raises:
             NoSuchSubmission: there is nothing to grade.
+            NoSuchDevice: there is no such card.
         """
         try:
             self.submission = read(self.path, entry=self.assignment.entry)
@@ -79,6 +83,7 @@ class Grading:
             self.notes += self.submission.notes
             self._started = self._tracer()
         import_torch()
+        self._device = the_device(self.device)
 
     def load(self) -> None:
         """Wait until the submission has been executed in its process, and see that it defines the entry."""
@@ -87,7 +92,9 @@ class Grading:
         from gradekit.sandbox import TraceError
         from gradekit.subject import Subject
 
-        self.subject = Subject(self.submission, self.assignment, self._take_tracer, mutate=self._mutation())
+        self.subject = Subject(
+            self.submission, self.assignment, self._take_tracer, mutate=self._mutation(), device=self._device
+        )
         try:
             loaded = self.subject.load()
         except TraceError as error:
@@ -97,11 +104,19 @@ class Grading:
         self.rejection = _missing_entry(self.assignment.entry, self.submission, loaded)
 
     def close(self) -> None:
-        """End the submission's process."""
-        for owner in (self.subject, self._started):
+        """End the submission's process, and the card's."""
+        for owner in (self.subject, self._started, self._device):
             if owner is not None:
                 owner.close()
         self._started = None
+
+    def card(self) -> dict[str, str]:
+        """The names of the card that took part; empty where none did."""
+        return self._device.names if self._device else {}
+
+    def troubles(self) -> list[str]:
+        """What the card failed to do for reasons of its own, each said once."""
+        return list(dict.fromkeys(self._device.troubles)) if self._device else []
 
     def _tracer(self) -> Tracer:
         from gradekit.sandbox import Tracer
@@ -124,6 +139,26 @@ class Grading:
         assert self.submission is not None
         source = self.submission.line(error.line) if error.line else None
         return Rejection(error.cause, error.message, source, error.detail)
+
+
+class NoSuchDevice(LookupError):
+    """The card that was asked for is not there: the command is wrong, or the machine."""
+
+
+def the_device(wanted: str) -> Device:
+    """The device called `wanted`; torch must have been imported.
+
+    Raises:
+        NoSuchDevice: there is none; the message says what there is.
+    """
+    from gradekit.device import Device
+
+    device = Device(wanted)
+    try:
+        _ = device.card
+    except ValueError as error:
+        raise NoSuchDevice(str(error)) from None
+    return device
 
 
 def import_torch() -> None:

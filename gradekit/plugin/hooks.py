@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gradekit.plugin import hookspecs, options
-from gradekit.plugin.grading import one_thread
+from gradekit.plugin.grading import NoSuchDevice, one_thread
 from gradekit.plugin.profiles import hypothesis_profile
 from gradekit.plugin.run import GRADING, Run
 from gradekit.submission import NoSuchSubmission
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark; in a grading run, set the submission's process going at once.
 
     Raises:
-        pytest.UsageError: there is no such submission, or no one assignment to grade it by.
+        pytest.UsageError: there is no such submission or card, or no one assignment to grade it by.
     """
     config.addinivalue_line("markers", "points(worth): what a check is worth; write it with gradekit.points")
     grading = options.grading(config)
@@ -49,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
         grading.read()
     except NoSuchSubmission as error:
         raise pytest.UsageError(error.message) from None
+    except NoSuchDevice as error:
+        raise pytest.UsageError(str(error)) from None
     cleanup.enter_context(one_thread())
     config.stash[GRADING] = grading
     config.pluginmanager.register(Run(config, grading), "gradekit-run")

@@ -5,78 +5,44 @@ Imported by the assignments' test files and by the plugin's hooks. Knows pytest'
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 import pytest
 
+from gradekit.credit import Award, award, awarding
 from gradekit.findings import Kind
+
+__all__ = ["Award", "Worth", "award", "awarding", "points", "possible_points", "title", "worth"]
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What a test function is worth: `possible` points over all its parametrizations, and how the report shows it."""
+    """What a test function is worth: `possible` points over all its parametrizations, and how the report shows it.
+
+    A `bonus` comes on top of the points that are possible.
+    """
 
     possible: float
     kind: Kind = Kind.CORRECTNESS
     title: str | None = None
+    bonus: bool = False
 
 
-@dataclass
-class Award:
-    """Partial credit of the check that runs now: the smallest fraction awarded so far, and the reason given with it."""
-
-    fraction: float = 1.0
-    why: str = ""
-
-
-_award: ContextVar[Award | None] = ContextVar("gradekit award", default=None)
-
-
-def points(possible: float, *, kind: str = "correctness", title: str | None = None) -> pytest.MarkDecorator:
+def points(
+    possible: float, *, kind: str = "correctness", title: str | None = None, bonus: bool = False
+) -> pytest.MarkDecorator:
     """Say what a test is worth: `@points(30, kind="memory")`.
 
     A parametrized test splits `possible` evenly over its parameters. `kind` is correctness, memory, structure, speed
-    or quiz; `title` replaces the first line of the docstring as the line that the student reads.
+    or quiz; `title` replaces the first line of the docstring as the line that the student reads. A `bonus` is extra
+    credit: no part of the possible points, and no failure where it is missed.
 
     Raises:
         ValueError: negative points, or a kind that the report does not have.
     """
     if possible < 0:
         raise ValueError(f"points cannot be negative, got {possible}")
-    return pytest.mark.points(Worth(float(possible), Kind(kind), title))
-
-
-def award(fraction: float, why: str) -> None:
-    """Give partial credit: the check earns `fraction` (0 to 1) of its points, and the report says `why`.
-
-    The test goes on. Of several awards, also in different Hypothesis examples, the smallest counts, because an
-    example that deserves less is not healed by one that deserves more; an assertion that fails afterwards still
-    fails the whole check.
-
-    Raises:
-        ValueError: the fraction is not between 0 and 1.
-        RuntimeError: no check is running.
-    """
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"award takes a fraction between 0 and 1, got {fraction}")
-    current = _award.get()
-    if current is None:
-        raise RuntimeError("award() was called outside of a graded check")
-    if fraction < current.fraction:
-        current.fraction, current.why = fraction, why
-
-
-class awarding:
-    """While this context is open, `award` writes to the Award that it gives: one for each check."""
-
-    def __enter__(self) -> Award:
-        award = Award()
-        self._token = _award.set(award)
-        return award
-
-    def __exit__(self, *_: object) -> None:
-        _award.reset(self._token)
+    return pytest.mark.points(Worth(float(possible), Kind(kind), title, bonus))
 
 
 def worth(item: pytest.Item) -> Worth:

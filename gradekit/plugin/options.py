@@ -27,6 +27,9 @@ def add(parser: pytest.Parser) -> None:
         choices=MUTANTS,
         help="grade a trivial wrong result in place of the submission's: no correctness check may pass",
     )
+    group.addoption(
+        "--gradekit-device", metavar="DEVICE", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:1"
+    )
     group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
 
 
@@ -47,6 +50,7 @@ def grading(config: pytest.Config) -> Grading | None:
         profile=PROFILES["quick" if config.getoption("gradekit_quick") else config.getoption("gradekit_profile")],
         seed=assignment.seed if seed is None else seed,
         mutant=config.getoption("gradekit_mutant"),
+        device=config.getoption("gradekit_device"),
     )
 
 

@@ -16,7 +16,8 @@ from hypothesis.internal.conjecture import providers
 class Profile:
     """How hard a run looks: `examples` for each check unless it says its own, `seconds` to draw and to shrink them.
 
-    `at_most` bounds also what a check says for itself.
+    `at_most` bounds also what a check says for itself. `on_card` of a check's examples are run on a card too, where
+    there is one: each may have kernels of its own to compile.
     """
 
     name: str
@@ -24,14 +25,15 @@ class Profile:
     seconds: float
     shrink_seconds: float = 4.0
     at_most: int = 1_000_000
+    on_card: int = 8
 
 
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("quick", examples=10, seconds=10.0, shrink_seconds=2.0, at_most=10),
+        Profile("quick", examples=10, seconds=10.0, shrink_seconds=2.0, at_most=10, on_card=2),
         Profile("default", examples=40, seconds=20.0),
-        Profile("thorough", examples=1000, seconds=1200.0, shrink_seconds=10.0),
+        Profile("thorough", examples=1000, seconds=1200.0, shrink_seconds=10.0, on_card=1000),
     )
 }
 

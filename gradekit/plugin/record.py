@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradekit.judge.evidence import Example
     from gradekit.subject import Call
 
+
 @dataclass
 class Evidence:
     """What stands behind a check's outcome.
@@ -71,6 +72,7 @@ def check_of(item: pytest.Item, grading: Grading, error: BaseException | None, e
         source=verdict.source or _source(grading, verdict.line),
         counterexample=_counterexample(item, grading, verdict, evidence),
         details=evidence.details | verdict.details,
+        bonus=marks.worth(item).bonus,
     )
 
 
@@ -78,7 +80,10 @@ def unrun(item: pytest.Item, grading: Grading) -> Check:
     """The check of an `item` that a run which broke off did not come to: nobody's zero."""
     message = "This check was not run, because the grading run broke off."
     possible = grading.possible.get(item.nodeid, 0.0)
-    return Check(item.name, marks.title(item), marks.worth(item).kind, Outcome.FAULT, 0.0, possible, message)
+    worth = marks.worth(item)
+    return Check(
+        item.name, marks.title(item), worth.kind, Outcome.FAULT, 0.0, possible, message, bonus=worth.bonus
+    )  # fmt: skip
 
 
 def report_of(grading: Grading) -> Report:
@@ -90,7 +95,7 @@ def report_of(grading: Grading) -> Report:
         status=status,
         submission=_facts(grading),
         checks=tuple(grading.checks),
-        environment=environment(),
+        environment=environment() | grading.card(),
         seconds=round(time.monotonic() - grading.began, 3),
         message=rejection.message if rejection else " ".join(grading.faults),
         cause=rejection.cause if rejection else None,
@@ -111,6 +116,7 @@ def _facts(grading: Grading) -> dict[str, Any]:
 
 def verdict_of(error: BaseException) -> Verdict:
     """What `error`, raised by a check, says: by its type alone."""
+    from gradekit.device import NeedsCard
     from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
     from gradekit.judge.failure import Failure
     from gradekit.sandbox import TraceError
@@ -129,6 +135,8 @@ def verdict_of(error: BaseException) -> Verdict:
     if isinstance(error, Unsupported):
         message = f"This machine cannot check it: gradekit's engine does not know {error.op}."
         return Verdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
+    if isinstance(error, NeedsCard):
+        return Verdict(Outcome.PENDING, f"Not measured: {error.reason.rstrip('.')}.")
     return _ordinary(error)
 
 
@@ -155,7 +163,8 @@ def _sentence(error: BaseException) -> str:
 def _passed(evidence: Evidence) -> Verdict:
     if evidence.award.fraction == 1:
         return Verdict(Outcome.PASSED)
-    return Verdict(Outcome.FAILED, evidence.award.why)
+    cause = Cause(evidence.award.cause) if evidence.award.cause else None
+    return Verdict(Outcome.FAILED, evidence.award.why, cause)
 
 
 def _earned(verdict: Verdict, error: BaseException | None, evidence: Evidence, possible: float) -> float:
@@ -188,9 +197,7 @@ def _source(grading: Grading, line: int | None) -> SourceLine | None:
     return grading.submission.line(line) if grading.submission and line else None
 
 
-def _counterexample(
-    item: pytest.Item, grading: Grading, verdict: Verdict, evidence: Evidence
-) -> dict[str, Any] | None:
+def _counterexample(item: pytest.Item, grading: Grading, verdict: Verdict, evidence: Evidence) -> dict[str, Any] | None:
     if verdict.outcome is not Outcome.FAILED or grading.rejection or not (evidence.call or evidence.drawn):
         return None
     return {"inputs": list(_inputs(grading, evidence)), "replay": replay(item, grading)}

@@ -95,7 +95,7 @@ class Run:
         if missing and not grading.faults:
             grading.faults.append("The run was interrupted.")
         grading.checks += [record.unrun(item, grading) for item in missing]
-        grading.notes += self._about_the_run()
+        grading.notes += self._about_the_run() + grading.troubles()
         self.report = record.report_of(grading)
         self.config.hook.pytest_gradekit_report(report=self.report)
         self._write(self.report)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
+from gradekit.report.speed import sentences
 from gradekit.report.text import clean, described, located, one_line
 from gradekit.submission import place
 
@@ -54,7 +55,9 @@ def _case(assignment: str, check: Mapping[str, Any], submission: Mapping[str, An
     properties = ElementTree.SubElement(case, "properties")
     for name in ("title", "kind", "earned", "possible"):
         ElementTree.SubElement(properties, "property", name=name, value=_text(str(check[name])))
-    if check["outcome"] in _ELEMENTS:
+    for sentence in sentences(check["details"]["speed"]) if "speed" in check["details"] else ():
+        ElementTree.SubElement(properties, "property", name="speed", value=_text(sentence))
+    if check["outcome"] in _ELEMENTS and not (check["bonus"] and check["outcome"] == "failed"):
         _add(case, check["outcome"], check, submission)
     return case
 

@@ -47,6 +47,7 @@ def _check(check: Check) -> dict[str, Any]:
         "outcome": check.outcome.value,
         "earned": check.earned,
         "possible": check.possible,
+        "bonus": check.bonus,
         "message": check.message,
         "cause": check.cause.value if check.cause else None,
         "source": _source(check.source),

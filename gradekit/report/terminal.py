@@ -16,12 +16,13 @@ from typing import Any
 import click
 
 from gradekit.report.hints import HINTS
+from gradekit.report.speed import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.submission import place
 
-_MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!"}
-_ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!"}
-_COLOURS = {"passed": "green", "failed": "red", "pending": "yellow", "fault": "magenta"}
+_MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!", "missed": "–"}
+_ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-"}
+_COLOURS = {"passed": "green", "failed": "red", "pending": "yellow", "fault": "magenta", "missed": "cyan"}
 _INDENT = 6
 _MOST_LINES = 30  # of one message: a submission chooses how long its exceptions are
 _MOST_CALLS = 5
@@ -68,13 +69,15 @@ def _score(record: Mapping[str, Any]) -> str:
         return "Not graded: the grader itself failed, and nothing counts against you"
     score = record["score"]
     text = f"{points(score['earned'])} of {points(score['possible'])} points"
+    bonus = sum(check["earned"] for check in record["checks"] if check.get("bonus"))
+    text += f" ({points(bonus)} of them bonus)" if bonus else ""
     if record["status"] == "rejected":
         return f"Rejected: {text}" if score["possible"] else "Rejected"
     return text + (f", {points(score['pending'])} pending" if score["pending"] else "")
 
 
 def _score_colour(record: Mapping[str, Any]) -> str:
-    outcomes = {check["outcome"] for check in record["checks"]}
+    outcomes = {_ending(check) for check in record["checks"]} - {"missed"}
     if record["status"] == "fault":
         return _COLOURS["fault"]
     if record["status"] == "rejected" or "failed" in outcomes:
@@ -85,12 +88,17 @@ def _score_colour(record: Mapping[str, Any]) -> str:
 def _tally(record: Mapping[str, Any]) -> str:
     if record["status"] != "graded":
         return ""
-    outcomes = [check["outcome"] for check in record["checks"]]
-    words = {"passed": "passed", "failed": "failed", "pending": "pending", "fault": "not graded"}
+    outcomes = [_ending(check) for check in record["checks"]]
+    words = {"passed": "passed", "failed": "failed", "missed": "missed", "pending": "pending", "fault": "not graded"}
     counts = [f"{outcomes.count(outcome)} {word}" for outcome, word in words.items() if outcome in outcomes]
     if len(counts) < 2:
         return f"  ({counted(len(outcomes), 'check')} {words[outcomes[0]]})" if outcomes else "  (no checks ran)"
     return f"  ({counted(len(outcomes), 'check')}: {', '.join(counts)})"
+
+
+def _ending(check: Mapping[str, Any]) -> str:
+    """The outcome, but "missed" for extra credit that was not earned: no failure."""
+    return "missed" if check.get("bonus") and check["outcome"] == "failed" else str(check["outcome"])
 
 
 def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
@@ -111,14 +119,23 @@ def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
     seen: set[Any] = set()
     for check in _grouped(record["checks"]):
         lines += _line(check, look)
+        lines += _speed(check, look)
         if check["outcome"] != "passed":
             lines += _evidence(check, record["submission"], look, seen)
     return lines
 
 
 def _grouped(checks: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """The checks, with those parametrizations of one test that ended alike, side by side, as one."""
-    for _, group in itertools.groupby(checks, key=lambda c: (c["id"].partition("[")[0], c["outcome"], _blame(c))):
+    """The checks, with those parametrizations of one test that ended alike, side by side, as one.
+
+    What was timed has figures of its own, and stands alone.
+    """
+
+    def kind(check: Mapping[str, Any]) -> tuple[Any, ...]:
+        whole = check["id"] if "speed" in check["details"] else check["id"].partition("[")[0]
+        return whole, check["outcome"], _blame(check)
+
+    for _, group in itertools.groupby(checks, key=kind):
         yield _together(list(group))
 
 
@@ -137,11 +154,21 @@ def _line(check: Mapping[str, Any], look: Look) -> list[str]:
     room = max(20, look.width - 4 - max(10, len(worth) + 2))
     titles = textwrap.wrap(one_line(check["title"]), room) or [one_line(check["id"])]
     gap = " " * max(2, look.width - 4 - columns(titles[0]) - len(worth))
-    first = f"  {look.mark(check['outcome'])} {titles[0]}{gap}{look.paint(worth, _COLOURS[check['outcome']])}"
+    first = f"  {look.mark(_ending(check))} {titles[0]}{gap}{look.paint(worth, _COLOURS[_ending(check)])}"
     return [first, *(f"    {title}" for title in titles[1:])]
 
 
+def _speed(check: Mapping[str, Any], look: Look) -> list[str]:
+    """What was timed, on a line or two for each sentence."""
+    told = sentences(check["details"]["speed"]) if "speed" in check["details"] else []
+    return [line for sentence in told for line in _wrapped(sentence, look, _INDENT)]
+
+
 def _worth(check: Mapping[str, Any]) -> str:
+    return ("bonus " if check.get("bonus") else "") + _fraction(check)
+
+
+def _fraction(check: Mapping[str, Any]) -> str:
     if check["outcome"] in ("pending", "fault"):
         word = "pending" if check["outcome"] == "pending" else "not graded"
         kept = f"{points(check['earned'])} + " if check["earned"] else ""
@@ -233,7 +260,10 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
     lines = [line for note in record["notes"] for line in _wrapped(note, look, 0)]
     environment = record["environment"]
     versions = [f"{name} {one_line(str(environment[name]))}" for name in ("torch", "triton") if environment.get(name)]
-    where = one_line(environment["gpu"]) if environment.get("gpu") else "the CPU engine (nothing ran on a GPU)"
+    where = "the CPU engine (nothing ran on a GPU)"
+    if environment.get("gpu"):
+        driver = f" (driver {one_line(str(environment['driver']))})" if environment.get("driver") else ""
+        where = f"the CPU engine and {one_line(environment['gpu'])}{driver}"
     made = ", ".join([*versions, f"seed {record['seed']}"])
     text = f"Checked in {seconds(record['seconds'])} on {where}; {made}."
     return [*lines, *(look.paint(line, dim=True) for line in _wrapped(text, look, 0))]

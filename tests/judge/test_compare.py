@@ -182,8 +182,8 @@ def test_a_run_that_was_stopped_says_why_instead_of_comparing(cause: Cause) -> N
 
 def test_every_configuration_of_an_autotuned_kernel_must_be_right() -> None:
     expected = reference(softmax, X)
-    right = SimpleNamespace(results=[expected.native], label="BLOCK=64")
-    wrong = SimpleNamespace(results=[expected.native + 1], label="BLOCK=128")
+    right = SimpleNamespace(results=[expected.native], circumstance="with the configuration BLOCK=64")
+    wrong = SimpleNamespace(results=[expected.native + 1], circumstance="with the configuration BLOCK=128")
     assert_close(SimpleNamespace(results=[expected.native], findings=[], variants=[right]), expected)
     told = failure(SimpleNamespace(results=[expected.native], findings=[], variants=[right, wrong]), expected)
     assert told.message.startswith("With the configuration BLOCK=128: at shape [3, 33], float32: 99 of 99 elements")

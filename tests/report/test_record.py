@@ -42,6 +42,7 @@ def test_a_graded_report_is_this_record() -> None:
         "outcome": "failed",
         "earned": 0,
         "possible": 30,
+        "bonus": False,
         "message": "At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].",
         "cause": "missing-mask",
         "source": {"line": 14, "text": "    x = tl.load(x_ptr + offs)"},

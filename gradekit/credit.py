@@ -1,0 +1,53 @@
+"""What a check says of itself while it runs: partial credit, which the claims of a test may give as the test itself may.
+
+Data alone: the plugin opens an Award for each check and reads it when the check has ended.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass
+class Award:
+    """Partial credit of the check that runs now: the smallest fraction awarded so far, and the reason given with it."""
+
+    fraction: float = 1.0
+    why: str = ""
+    cause: str = ""
+
+
+_award: ContextVar[Award | None] = ContextVar("gradekit award", default=None)
+
+
+def award(fraction: float, why: str, cause: str = "") -> None:
+    """Give partial credit: the check earns `fraction` (0 to 1) of its points, and the report says `why`.
+
+    The test goes on. Of several awards, also in different Hypothesis examples, the smallest counts, because an
+    example that deserves less is not healed by one that deserves more; an assertion that fails afterwards still
+    fails the whole check. `cause` is a word from `Cause`, where one fits.
+
+    Raises:
+        ValueError: the fraction is not between 0 and 1.
+        RuntimeError: no check is running.
+    """
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"award takes a fraction between 0 and 1, got {fraction}")
+    current = _award.get()
+    if current is None:
+        raise RuntimeError("award() was called outside of a graded check")
+    if fraction < current.fraction:
+        current.fraction, current.why, current.cause = fraction, why, cause
+
+
+class awarding:
+    """While this context is open, `award` writes to the Award that it gives: one for each check."""
+
+    def __enter__(self) -> Award:
+        award = Award()
+        self._token = _award.set(award)
+        return award
+
+    def __exit__(self, *_: object) -> None:
+        _award.reset(self._token)

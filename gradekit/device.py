@@ -1,0 +1,159 @@
+"""The card that a grading run may use: found once, its worker started at the first need, its faults told apart.
+
+Runs in the grader's process. A program that misuses the card loses the worker's process and nothing else; what it did
+becomes the student's failure where a kernel of theirs did it, and nobody's where it cannot be told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradekit.findings import Cause
+from gradekit.judge.failure import Failure
+from gradekit.program import Program
+
+if TYPE_CHECKING:
+    from gradekit.gpu.card import Card
+    from gradekit.gpu.worker import CardFault, CardRun, Worker
+
+NO_GPU = "speed is timed on a GPU, and this machine has none"
+TOLD_NOT_TO = "speed is timed on a GPU, and this run was told not to use one (--device cpu)"
+
+
+class NeedsCard(Exception):
+    """Something that only a card can measure, and `reason` why none did: the check is pending, never a zero."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Device:
+    """What `wanted` names: "auto" (a card if there is one), "cpu" (none), "cuda" or "cuda:1" (that card).
+
+    `start` makes the worker for a card. `used` says whether anything ran on the card so far, `troubles` what it failed to
+    do for reasons of its own.
+    """
+
+    def __init__(self, wanted: str = "auto", start: Callable[[Card], Worker] | None = None) -> None:
+        self.wanted = wanted
+        self.used = False
+        self.troubles: list[str] = []
+        self._start = start or _worker
+        self._running: Worker | None = None
+
+    @cached_property
+    def card(self) -> Card | None:
+        """The card, or None.
+
+        Raises:
+            ValueError: there is no such device; the message says what there is.
+        """
+        if self.wanted == "cpu" or (self.wanted == "auto" and not torch.cuda.is_available()):
+            return None
+        from gradekit.gpu.card import find
+
+        return find(self.wanted)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the report says of the card that took part; empty where none did."""
+        if not self.used or self.card is None:
+            return {}
+        return {"gpu": self.card.name, "gpu_uuid": self.card.uuid, "driver": driver()}
+
+    def need(self) -> Card:
+        """The card.
+
+        Raises:
+            NeedsCard: there is none, or none may be used.
+        """
+        if self.card is None:
+            raise NeedsCard(TOLD_NOT_TO if self.wanted == "cpu" else NO_GPU)
+        return self.card
+
+    @property
+    def worker(self) -> Worker:
+        """The worker on the card; it starts when it is asked for something."""
+        card = self.need()
+        if self._running is None:
+            self._running = self._start(card)
+        self.used = True
+        return self._running
+
+    def run(
+        self, program: Program, tensors: Sequence[torch.Tensor], *, option: int, allow: Collection[str], entry: str
+    ) -> CardRun:
+        """What the card computes for CPU `tensors`.
+
+        Raises:
+            Failure: a kernel of the program misused the card, or does not run on it.
+            NeedsCard: the card did not do it for a reason of its own.
+        """
+        from gradekit.gpu.worker import CardFault
+
+        try:
+            return self.worker.run(program, tensors, option=option, allow=tuple(allow))
+        except CardFault as fault:
+            raise self.judged(fault, entry) from None
+
+    def judged(self, fault: CardFault, entry: str) -> Failure | NeedsCard:
+        """What a fault on the card comes to: the student's failure where a kernel of theirs is to blame, else pending."""
+        verdict = judged(fault, entry, self.need().name)
+        if isinstance(verdict, NeedsCard):
+            self.troubles.append(f"{verdict.reason.rstrip('.')}.")
+        return verdict
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._running is not None:
+            self._running.close()
+        self._running = None
+
+
+def driver(path: Path = Path("/proc/driver/nvidia/version")) -> str:
+    """The version of NVIDIA's kernel driver, or "unknown"."""
+    try:
+        found = re.search(r"\b(\d+\.\d+(\.\d+)?)\b", path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return "unknown"
+    return found[1] if found else "unknown"
+
+
+def _worker(card: Card) -> Worker:
+    from gradekit.gpu.worker import Worker
+
+    return Worker(card)
+
+
+_CAUSES = {
+    "illegal-access": Cause.ILLEGAL_ACCESS,
+    "hang": Cause.BUDGET_EXCEEDED,
+    "compile": Cause.COMPILATION_ERROR,
+    "resources": Cause.OUT_OF_RESOURCES,
+    "out-of-memory": Cause.OUT_OF_MEMORY,
+    "crash": Cause.CRASH,
+}
+_SAID = {
+    "illegal-access": "reads or writes memory that is not its own: the card stopped it",
+    "hang": "does not end",
+    "compile": "does not compile",
+    "resources": "needs more than the card has",
+    "out-of-memory": "asks for more memory than the card has",
+    "crash": "ended the process that ran it",
+}
+
+
+def judged(fault: CardFault, entry: str, card: str) -> Failure | NeedsCard:
+    """As `Device.judged`, for a card by its name."""
+    said = _SAID.get(fault.kind)
+    if not fault.kernel or said is None:
+        return NeedsCard(f"{card} did not measure it ({fault.kind}): {fault.message}")
+    facts: dict[str, Any] = {"card": card, "kernel": fault.kernel, "detail": fault.message}
+    return Failure(_CAUSES[fault.kind], f"On {card}, {fault.kernel} in {entry} {said}.", line=fault.line, facts=facts)

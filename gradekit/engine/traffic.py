@@ -1,0 +1,265 @@
+"""What a program moves and computes, counted on a sample of each launch's programs: for sizes too large to run here.
+
+The engine evaluates the sampled programs as ever, but their memory holds nothing: a load answers with zeros, a store is
+counted and dropped. Only inputs whose values are given (indices, lengths) are read. Grids are sampled in equal strata,
+one program from each, and scaled up; a grid of no more programs than the sample is counted exactly.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.atomics import Update
+from gradekit.engine.control import call
+from gradekit.engine.fast import Traffic
+from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter
+from gradekit.engine.memory import Storage, view_bytes
+from gradekit.engine.run import bind, parsed, programs_at_once
+from gradekit.engine.values import Affine, Conjunction, Pointer, Value, materialize
+from gradekit.program import (
+    ADDRESS_GAP,
+    ITEMSIZE,
+    Allocate,
+    Aten,
+    Choice,
+    Copy,
+    Fill,
+    Launch,
+    Literal,
+    Program,
+    Step,
+    View,
+)
+
+SAMPLE = 32
+"""Programs of each launch that are evaluated."""
+
+
+@dataclass
+class Counted:
+    """Bytes that active lanes load and store, and floating-point operations; `exact` unless a grid was sampled.
+
+    `unwritten` are lines that read memory which nothing has written: they see what an earlier call left behind.
+    """
+
+    bytes_loaded: float = 0.0
+    bytes_stored: float = 0.0
+    flops: float = 0.0
+    launches: int = 0
+    exact: bool = True
+    unwritten: list[int | None] = field(default_factory=list)
+
+    @property
+    def bytes_moved(self) -> float:
+        """Bytes that the kernels and copies ask for, whether or not a cache has them."""
+        return self.bytes_loaded + self.bytes_stored
+
+
+def count(
+    program: Program,
+    inputs: Sequence[Tensor | None] = (),
+    *,
+    option: int = 0,
+    sample: int = SAMPLE,
+    budget: Budget | None = None,
+    seed: int = 0,
+) -> Counted:
+    """What configuration `option` of `program` moves and computes.
+
+    Args:
+        inputs: values for those inputs on which loops or addresses depend; None (or nothing at all) reads as zeros.
+        sample: programs of each launch that are evaluated.
+        seed: decides which.
+
+    Raises:
+        Unsupported: the engine does not know an operation.
+        OverBudget: the steps or seconds of `budget` are used up.
+    """
+    return _Counter(program, inputs, option, sample, Meter(budget or Budget()), random.Random(seed)).run()
+
+
+def least_bytes(program: Program) -> int:
+    """The traffic of reading every element of the inputs once, whoever else shares it, and writing every result once."""
+    views = [*dict.fromkeys(program.inputs), *(r for r in program.results if isinstance(r, View))]
+    return sum(_distinct(view) * ITEMSIZE[view.dtype] for view in views)
+
+
+def _distinct(view: View) -> int:
+    """How many elements of memory a view has: a stride of 0 repeats one."""
+    return math.prod(size if step or size == 0 else 1 for size, step in zip(view.shape, view.stride, strict=True))
+
+
+class _Counter:
+    def __init__(
+        self,
+        program: Program,
+        inputs: Sequence[Tensor | None],
+        option: int,
+        sample: int,
+        meter: Meter,
+        chance: random.Random,
+    ) -> None:
+        self.program, self.option, self.sample, self.meter, self.chance = program, option, sample, meter, chance
+        self.storages: dict[int, Storage] = {}
+        self.written: set[int] = set()
+        self.counted = Counted()
+        given = [*inputs, *[None] * (len(program.inputs) - len(inputs))]
+        for view, tensor in zip(program.inputs, given, strict=True):
+            self._place(view.storage, tensor)
+
+    def run(self) -> Counted:
+        for step in self.program.steps:
+            self._step(step)
+        return self.counted
+
+    def _place(self, id: int, tensor: Tensor | None) -> None:
+        data = torch.empty(0, dtype=torch.uint8) if tensor is None else view_bytes(tensor)
+        address = self.program.addresses.get(id, (id + 1) * ADDRESS_GAP)
+        self.storages[id] = Storage(id, data, "", address, is_input=id in self.program.storages)
+        if id in self.program.storages:
+            self.written.add(id)
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Allocate(storage=storage):
+                self._place(storage, None)
+            case Fill(target=target) | Literal(target=target):
+                self._moved([], [target])
+            case Copy(target=target, origin=origin):
+                self._moved([origin], [target])
+            case Aten(args=args, outputs=outputs):
+                self._moved([a for a in args if isinstance(a, View)], list(outputs))
+            case Choice(options=options) if options:
+                for inner in options[self.option % len(options)]:
+                    self._step(inner)
+            case Launch():
+                self._launch(step)
+
+    def _moved(self, origins: Sequence[View], targets: Sequence[View]) -> None:
+        self.counted.bytes_loaded += sum(view.numel * ITEMSIZE[view.dtype] for view in origins)
+        self.counted.bytes_stored += sum(view.numel * ITEMSIZE[view.dtype] for view in targets)
+        self.written.update(view.storage for view in targets)
+
+    def _launch(self, step: Launch) -> None:
+        kernel = self.program.kernels[step.kernel]
+        module = parsed(kernel.ttir)
+        total = math.prod(step.grid)
+        chosen = strata(total, self.sample, self.chance)
+        traffic, before = Traffic(), self.meter.flops
+        memory = CountingMemory(traffic, self.written, self.counted.unwritten)
+        machine = Machine(
+            module, step.grid, memory, self.meter, self.counted.launches, kernel.name, self.program.path
+        )  # fmt: skip
+        arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
+        for ids in torch.tensor(chosen, dtype=torch.int64).split(programs_at_once(kernel.ttir)):
+            frame = Frame(machine, ids.numel())
+            frame.values[PROGRAM] = ids
+            call(frame, module.entry, arguments)
+        self._add(traffic, self.meter.flops - before, total / max(len(chosen), 1))
+        self.written |= memory.stored
+
+    def _add(self, traffic: Traffic, flops: int, scale: float) -> None:
+        self.counted.launches += 1
+        self.counted.exact &= scale == 1
+        self.counted.bytes_loaded += traffic.loaded * scale
+        self.counted.bytes_stored += traffic.stored * scale
+        self.counted.flops += flops * scale
+
+
+def strata(total: int, sample: int, chance: random.Random) -> list[int]:
+    """One program id from each of `sample` equal runs of `total` of them; all where there are no more."""
+    if total <= sample:
+        return list(range(total))
+    return [chance.randrange(total * i // sample, total * (i + 1) // sample) for i in range(sample)]
+
+
+@dataclass
+class CountingMemory:
+    """Memory access for one launch that is counted and not made, but for reads of storages that have data.
+
+    `written` has the ids of storages that something wrote before this launch, `stored` those that this launch writes.
+    """
+
+    traffic: Traffic
+    written: set[int]
+    unwritten: list[int | None]
+    stored: set[int] = field(default_factory=set)
+
+    def load(
+        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Sequence[int],
+        site: Any,
+    ) -> Tensor:  # fmt: skip
+        """What is there, where the storage has data; else zeros, in the axes along which the address varies."""
+        active = _active(mask, shape)
+        self.traffic.loaded += active * dtype.itemsize
+        storage: Storage | None = pointer.storage
+        if storage is None:
+            return _zeros(pointer.offset, dtype, shape)
+        if active and storage.id not in self.written | self.stored:
+            self.unwritten.append(site.line)
+        if not storage.data.numel():
+            return _zeros(pointer.offset, dtype, shape)
+        flat, index = storage.typed(dtype), _index(pointer.offset, shape)
+        return flat[index.clamp(0, flat.numel() - 1)]
+
+    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], site: Any) -> None:
+        """Counted."""
+        self.traffic.stored += _active(mask, shape) * value.dtype.itemsize
+        self._stores(pointer)
+
+    def atomic(
+        self, pointer: Pointer, change: Update, operands: tuple[Tensor, ...], mask: Value | None, shape: Sequence[int],
+        site: Any,
+    ) -> Tensor:  # fmt: skip
+        """Counted, as a load and a store; the old values are zeros."""
+        moved = _active(mask, shape) * operands[0].dtype.itemsize
+        self.traffic.loaded += moved
+        self.traffic.stored += moved
+        self._stores(pointer)
+        return torch.zeros([1], dtype=operands[0].dtype).expand(list(shape))
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def _stores(self, pointer: Pointer) -> None:
+        if pointer.storage is not None:
+            self.stored.add(pointer.storage.id)
+
+
+def _active(mask: Value | None, shape: Sequence[int]) -> int:
+    """The lanes of `shape` for which `mask` holds."""
+    lanes = math.prod(shape)
+    if mask is None:
+        return lanes
+    if isinstance(mask, (bool, int)):
+        return lanes if mask else 0
+    factors = mask.factors if isinstance(mask, Conjunction) else (mask,)
+    together = torch.ones(1, dtype=torch.bool)
+    for factor in factors:
+        assert isinstance(factor, Tensor)
+        together = together & factor
+    return int(together.sum()) * (lanes // max(together.numel(), 1))
+
+
+def _zeros(offset: int | Affine | Tensor, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
+    """Zeros, lazily broadcast as the values at `offset` would be."""
+    sizes = [1] * len(shape)
+    if isinstance(offset, Tensor):
+        sizes = list(offset.shape)
+    elif isinstance(offset, Affine):
+        base = offset.base.shape if isinstance(offset.base, Tensor) else sizes
+        sizes = [n if step or width > 1 else 1 for n, step, width in zip(shape, offset.steps, base, strict=True)]
+    return torch.zeros([1], dtype=dtype).expand(sizes)
+
+
+def _index(offset: int | Affine | Tensor, shape: Sequence[int]) -> Tensor:
+    if isinstance(offset, Affine):
+        return materialize(offset, shape)
+    return offset if isinstance(offset, Tensor) else torch.full([1] * len(shape), offset)

@@ -1,0 +1,58 @@
+"""What was timed on a GPU, in a few plain sentences: a pure function of `details.speed` of a check in the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gradekit.report.text import one_line
+
+_SIDES = {"eager": "eager torch", "compiled": "torch.compile"}
+_MUCH_MORE = 1.5  # times the bytes that have to move: from here on it is worth a word
+
+
+def sentences(speed: Mapping[str, Any]) -> list[str]:
+    """How long it took beside torch, what binds it, and what a reader must know of the verdict; one line each."""
+    return [_times(speed), _roofline(speed["roofline"]), *_more(speed)]
+
+
+def _times(speed: Mapping[str, Any]) -> str:
+    own, where = duration(speed["microseconds"]["student"]), f"{one_line(speed['size'])} on {one_line(speed['card'])}"
+    beside = [
+        f"{ratio['value']:.2f} times as fast as {_SIDES[side]} ({ratio['low']:.2f} to {ratio['high']:.2f}; "
+        f"{duration(speed['microseconds'][side])})"
+        for side, ratio in speed["ratios"].items()
+    ]
+    return f"{own} at {where}: {', '.join(beside)}."
+
+
+def _roofline(roofline: Mapping[str, Any]) -> str:
+    times = roofline["bytes_moved"] / max(roofline["bytes_least"], 1)
+    asked = f" The kernels ask for {times:.1f} times the bytes that have to move." if times > _MUCH_MORE else ""
+    if roofline["binds"] == "memory":
+        rate, part = f"{_si(roofline['bytes_per_second'])}B/s", roofline["of_bytes"]
+        return f"Memory binds: {rate} is {part:.0%} of the most that this card moves.{asked}"
+    rate, part = f"{_si(roofline['flops_per_second'])}FLOP/s", roofline["of_flops"]
+    return f"Arithmetic binds: {rate} is {part:.0%} of the most that this card computes."
+
+
+def _more(speed: Mapping[str, Any]) -> Iterator[str]:
+    for verdict in speed["verdicts"]:
+        if verdict["verdict"] == "too close to call":
+            asked = f"{verdict['at_least']:g} times as fast as {_SIDES[verdict['side']]}"
+            yield f"Too close to call: noise leaves open whether it is {asked}, so it counts as reached."
+    if speed["configuration"]:
+        yield f"Fastest of {len(speed['configurations'])} configurations: {one_line(speed['configuration'])}."
+    yield from map(one_line, speed["notes"])
+
+
+def duration(microseconds: float) -> str:
+    """13.21 -> "13.2 µs", 2100 -> "2.1 ms"."""
+    return f"{microseconds:.3g} µs" if microseconds < 1000 else f"{microseconds / 1000:.3g} ms"
+
+
+def _si(value: float) -> str:
+    for prefix, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if value >= size:
+            return f"{value / size:.3g} {prefix}"
+    return f"{value:.3g} "
