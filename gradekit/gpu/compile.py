@@ -146,9 +146,8 @@ def _failure(folder: Path, stages: dict[str, str], status: int | None) -> tuple[
 
 def _with_what_was_said(message: str, folder: Path) -> str:
     """`message` and the first words of MLIR's own, which name the operation."""
-    text = _text(folder / "said").replace(f"{folder}/", "")
-    said = [line for line in text.splitlines() if "error:" in line]
-    return "\n".join([message, *said[:3]])[:2000]
+    said = [line for line in _text(folder / "said").splitlines() if "error:" in line]
+    return "\n".join([message, *said[:3]]).replace(f"{folder}/", "").replace(f"{folder.parent}/", "")[:2000]
 
 
 def _death(status: int | None) -> str:

@@ -122,7 +122,9 @@ def _stages(source: Path, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
     options = backend.parse_options(dict(job["options"]))
     passes: dict[str, Any] = {}
     backend.add_stages(passes, options, read.language)
-    module = read.make_ir(target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+    module = read.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
     metadata: dict[str, Any] = {"num_warps": options.num_warps, "num_ctas": options.num_ctas}
     if _is_for_another(job):  # the passes of TTIR are Triton's own way to do without the TMA units of newer cards
         module = passes["ttir"](module, metadata)
@@ -168,7 +170,9 @@ def _disassembled(folder: Path, cubin: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _said(*command: Any) -> str:
-    done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    done = subprocess.run(
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
+    )
     return done.stdout
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.engine.ttir import Module, TTIRError, parse
+from gradekit.gpu import ptx, sass
 from gradekit.gpu.compile import Compiled
 from gradekit.gpu.operations import Access, Dot, accesses, dots, has_float64
-from gradekit.gpu.sass import MULTIPLY_ADD, Instruction, Usage, instructions, usage
+from gradekit.gpu.sass import Usage
 from gradekit.gpu.targets import WARP, Occupancy, Target, occupancy
 
 WIDEST = 16
@@ -22,9 +23,9 @@ WIDEST = 16
 
 @dataclass(frozen=True)
 class DotUse:
-    """A product, and how often each tensor-core instruction stands on its line.
+    """A product, and how often each tensor-core instruction of PTX stands on its line.
 
-    `uses` is None where that cannot be told: other lines hold tensor-core instructions, or this one computes nothing.
+    `uses` is None where that cannot be told: such instructions stand where no product is, or this line computes nothing.
     """
 
     dot: Dot
@@ -34,7 +35,7 @@ class DotUse:
 
 @dataclass(frozen=True)
 class AccessUse:
-    """The loads or stores of one line: the instructions that they became, by opcode.
+    """The loads or stores of one line: the instructions of PTX that they became, by opcode.
 
     `width` is the most bytes that one thread moves at once, 0 where whole tiles are moved, None where several accesses
     of different kinds share the line; `possible` is what the size of the tile would allow.
@@ -66,7 +67,8 @@ class Facts:
     """All that is known of one kernel in one configuration on one target.
 
     Figures are of one thread (`registers`, `stack` bytes) and of one block (`shared` bytes, `warps`, of which the kernel
-    asked for `asked_warps`). `error` is empty, or says why the stage `failed` gave nothing: what comes after it is unknown.
+    asked for `asked_warps`). `machine` counts the instructions of the machine code that multiply matrices or go to global
+    or local memory. `error` is empty, or says why the stage `failed` gave nothing: what comes after it is unknown.
     """
 
     kernel: str
@@ -87,6 +89,7 @@ class Facts:
     atomics: dict[int, dict[str, int]] = field(default_factory=dict)
     local: tuple[LocalTraffic, ...] = ()
     float64_lines: tuple[int, ...] = ()
+    machine: dict[str, int] = field(default_factory=dict)
     error: str = ""
     failed: str = ""
 
@@ -106,8 +109,8 @@ class Subject:
 
 def facts(subject: Subject, compiled: Compiled, target: Target) -> Facts:
     """The facts of one kernel."""
-    code = instructions(compiled.stages.get("sass", ""), subject.path)
-    used = usage(compiled.usage)
+    code = sass.instructions(compiled.stages.get("sass", ""), subject.path)
+    used = sass.usage(compiled.usage)
     asked = int(subject.options.get("num_warps") or 4)
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
@@ -122,7 +125,8 @@ def facts(subject: Subject, compiled: Compiled, target: Target) -> Facts:
         local=_local(code),
         error=compiled.error,
         failed=compiled.failed,
-        **_joined(subject, code, warps),
+        machine=_machine(code),
+        **_joined(subject, ptx.instructions(compiled.stages.get("ptx", ""), subject.path), code, warps),
     )  # fmt: skip
 
 
@@ -132,14 +136,16 @@ def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | Non
     return occupancy(target, warps=warps, registers=used.registers, shared=shared)
 
 
-def _joined(subject: Subject, code: Sequence[Instruction], warps: int) -> dict[str, Any]:
+def _joined(
+    subject: Subject, asked: Sequence[ptx.Instruction], code: Sequence[sass.Instruction], warps: int
+) -> dict[str, Any]:
     try:
         module = parse(subject.ttir)
     except TTIRError:
         return {}
     return {
-        "dots": tuple(_dot_uses(dots(module, subject.path), code)),
-        "accesses": tuple(_access_uses(accesses(module, subject.path), code, warps)),
+        "dots": tuple(_dot_uses(dots(module, subject.path), asked, code)),
+        "accesses": tuple(_access_uses(accesses(module, subject.path), asked, warps)),
         "float64_lines": _float64_lines(module, code),
     }
 
@@ -147,40 +153,44 @@ def _joined(subject: Subject, code: Sequence[Instruction], warps: int) -> dict[s
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def _dot_uses(wanted: Sequence[Dot], code: Sequence[Instruction]) -> Iterable[DotUse]:
+def _dot_uses(
+    wanted: Sequence[Dot], asked: Sequence[ptx.Instruction], code: Sequence[sass.Instruction]
+) -> Iterable[DotUse]:
     lines = {dot.line for dot in wanted}
-    astray = any(i.uses_tensor_cores and i.line not in lines for i in code)
+    products = [i for i in asked if i.kind == "product"]
+    multiplied = {i.line for i in asked if i.kind == "multiply"}
+    astray = any(i.line not in lines for i in products) or (not products and any(i.uses_tensor_cores for i in code))
     for dot in dict.fromkeys(wanted):
-        here = [i for i in code if dot.line is not None and i.line == dot.line]
-        found = Counter(i.opcode for i in here if i.uses_tensor_cores)
-        alike = {(d.left, d.right, d.precision) for d in wanted if d.line == dot.line}
-        yield DotUse(dot, dict(found), _uses(here, bool(found), astray or len(alike) > 1))
+        found = Counter(i.short for i in products if i.line == dot.line)
+        alike = len({(d.left, d.right, d.precision) for d in wanted if d.line == dot.line}) == 1
+        unclear = dot.line is None or not alike or not code
+        yield DotUse(dot, dict(found), None if unclear else _uses(bool(found), astray, dot.line in multiplied))
 
 
-def _uses(here: Sequence[Instruction], found: bool, unclear: bool) -> bool | None:
-    if found or unclear:
-        return True if found and not unclear else None
-    return False if any(i.name in MULTIPLY_ADD for i in here) else None
+def _uses(found: bool, astray: bool, multiplied: bool) -> bool | None:
+    if found:
+        return True
+    return False if multiplied and not astray else None
 
 
 # --- global memory ----------------------------------------------------------------------------------------------------
 
 
-def _access_uses(wanted: Sequence[Access], code: Sequence[Instruction], warps: int) -> Iterable[AccessUse]:
+def _access_uses(wanted: Sequence[Access], asked: Sequence[ptx.Instruction], warps: int) -> Iterable[AccessUse]:
     places = dict.fromkeys((a.line, a.kind) for a in wanted if a.line is not None)
     for line, kind in places:
         here = [a for a in wanted if (a.line, a.kind) == (line, kind)]
-        found = [i for i in code if i.line == line and i.memory == kind]
+        found = [i for i in asked if (i.line, i.kind) == (line, kind)]
         if found:
             yield _access_use(here, found, warps)
 
 
-def _access_use(here: Sequence[Access], found: Sequence[Instruction], warps: int) -> AccessUse:
+def _access_use(here: Sequence[Access], found: Sequence[ptx.Instruction], warps: int) -> AccessUse:
     largest = max(here, key=lambda access: access.elements)
     alike = len({(a.itemsize, a.elements, a.by_descriptor) for a in here}) == 1
     return AccessUse(
         largest,
-        dict(Counter(i.opcode for i in found)),
+        dict(Counter(i.short for i in found)),
         max(i.width for i in found) if alike else None,
         _possible(largest, warps),
         all(i.is_asynchronous for i in found),
@@ -192,12 +202,16 @@ def _possible(access: Access, warps: int) -> int:
     return min(WIDEST, max(1, access.elements // (warps * WARP)) * access.itemsize)
 
 
-def _atomics(code: Sequence[Instruction]) -> dict[int, dict[str, int]]:
+def _machine(code: Sequence[sass.Instruction]) -> dict[str, int]:
+    return dict(Counter(i.opcode for i in code if i.memory or i.local or i.uses_tensor_cores))
+
+
+def _atomics(code: Sequence[sass.Instruction]) -> dict[int, dict[str, int]]:
     lines = {i.line for i in code if i.memory == "atomic" and i.line is not None}
     return {n: dict(Counter(i.opcode for i in code if i.line == n and i.memory == "atomic")) for n in sorted(lines)}
 
 
-def _local(code: Sequence[Instruction]) -> tuple[LocalTraffic, ...]:
+def _local(code: Sequence[sass.Instruction]) -> tuple[LocalTraffic, ...]:
     """Most traffic first."""
     loads = Counter(i.line for i in code if i.local == "load")
     stores = Counter(i.line for i in code if i.local == "store")
@@ -205,7 +219,7 @@ def _local(code: Sequence[Instruction]) -> tuple[LocalTraffic, ...]:
     return tuple(LocalTraffic(n, loads[n], stores[n]) for n in lines)
 
 
-def _float64_lines(module: Module, code: Sequence[Instruction]) -> tuple[int, ...]:
+def _float64_lines(module: Module, code: Sequence[sass.Instruction]) -> tuple[int, ...]:
     """Lines that compute with doubles, in a kernel to which no double was passed."""
     if any(has_float64(kind) for kind in module.entry.argument_types):
         return ()

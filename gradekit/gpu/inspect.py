@@ -22,7 +22,16 @@ SCHEMA = "gradekit/inspection/1"
 MOST_ADVISED = 3
 """Kernels that `advice` looks at, so that it answers in time."""
 
-WEIGHTY = ("not-compiled", "does-not-fit", "no-tensor-cores", "spills", "narrow-load", "narrow-store", "few-programs", "float64")
+WEIGHTY = (
+    "not-compiled",
+    "does-not-fit",
+    "no-tensor-cores",
+    "spills",
+    "narrow-load",
+    "narrow-store",
+    "few-programs",
+    "float64",
+)
 """The kinds of sentences that may stand in a report, in this order."""
 
 

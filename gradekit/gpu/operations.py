@@ -15,8 +15,21 @@ from gradekit.engine.ttir import Function, Module, Op, Region, Type
 ITEMSIZE = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "ptr": 8}
 """Bytes of an element in memory; types of eight bits that are not listed have one."""
 
-_LOADS = {"tt.load": "load", "tt.descriptor_load": "load", "tt.descriptor_gather": "load", "tt.store": "store", "tt.descriptor_store": "store"}
-_NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+_LOADS = {
+    "tt.load": "load",
+    "tt.descriptor_load": "load",
+    "tt.descriptor_gather": "load",
+    "tt.store": "store",
+    "tt.descriptor_store": "store",
+}
+_NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E5M2": "float8_e5m2",
+}
 _DIVISIBLE = "tt.divisibility = 16 : i32"
 
 

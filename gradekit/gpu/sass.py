@@ -21,11 +21,15 @@ _USAGE = re.compile(r"\b(REG|STACK|LOCAL):(\d+)")
 TENSOR_CORE = re.compile(r"(?:[BDHIOQ]G?MMA|UTC[A-Z]*MMA)$")
 """HMMA and its kin are one warp's, HGMMA (wgmma) a warp group's, UTCHMMA (tcgen05) a whole block's."""
 
-MULTIPLY_ADD = ("FFMA", "FFMA2", "HFMA2", "DFMA", "IMAD", "IDP", "FMUL", "FADD")
-"""What computes a product where the tensor cores do not."""
-
-_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
-_GLOBAL = {"LDG": "load", "STG": "store", "LDGSTS": "load", "ATOMG": "atomic", "ATOM": "atomic", "RED": "atomic", "REDG": "atomic"}
+_GLOBAL = {
+    "LDG": "load",
+    "STG": "store",
+    "LDGSTS": "load",
+    "ATOMG": "atomic",
+    "ATOM": "atomic",
+    "RED": "atomic",
+    "REDG": "atomic",
+}
 _BULK = {"UTMALDG": "load", "UTMASTG": "store", "UTMAREDG": "atomic", "UBLKCP": "load"}
 _LOCAL = {"LDL": "load", "STL": "store"}
 
@@ -49,30 +53,13 @@ class Instruction:
 
     @property
     def memory(self) -> str:
-        """"load", "store" or "atomic" for an access to global memory; "" for anything else."""
+        """ "load", "store" or "atomic" for an access to global memory; "" for anything else."""
         return _GLOBAL.get(self.name) or _BULK.get(self.name, "")
 
     @property
     def local(self) -> str:
-        """"load" or "store" for an access to local memory, where registers are spilled to."""
+        """ "load" or "store" for an access to local memory, where registers are spilled to."""
         return _LOCAL.get(self.name, "")
-
-    @property
-    def is_bulk(self) -> bool:
-        """Whether it moves a whole tile (TMA), for the block and not for one thread."""
-        return self.name in _BULK
-
-    @property
-    def is_asynchronous(self) -> bool:
-        """Whether it copies to shared memory while the program goes on."""
-        return self.name == "LDGSTS" or self.is_bulk
-
-    @property
-    def width(self) -> int:
-        """Bytes that one thread moves with it; 0 where it moves a whole tile."""
-        if self.is_bulk:
-            return 0
-        return next((_WIDTHS[part] for part in self.opcode.split(".")[1:] if part in _WIDTHS), 4)
 
 
 def instructions(text: str, path: str) -> list[Instruction]:

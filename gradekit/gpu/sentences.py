@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -32,8 +33,20 @@ def sentences(facts: Facts, blames: Blames = {}) -> list[Sentence]:  # noqa: B00
 
 def _not_compiled(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     if facts.error:
-        why = facts.error.splitlines()[0].rstrip(".")
-        yield Sentence("not-compiled", f"This kernel cannot be compiled for {facts.target.name}: {why} (at the stage {facts.failed}).")
+        why = _first_reason(facts.error)
+        yield Sentence(
+            "not-compiled",
+            f"This kernel cannot be compiled for {facts.target.name}: {why} (at the stage {facts.failed}).",
+        )
+
+
+_PTXAS = re.compile(r"; error\s*: (.*)")
+
+
+def _first_reason(error: str) -> str:
+    """ptxas's own words where it speaks, else the first line."""
+    said = _PTXAS.search(error)
+    return (said[1] if said else error.splitlines()[0]).strip().rstrip(".")
 
 
 def _does_not_fit(facts: Facts, blames: Blames) -> Iterable[Sentence]:
@@ -71,7 +84,7 @@ def _no_tensor_core_reason(use: DotUse, target: Target) -> str:
 def _older_instruction(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     new = {90: "wgmma", 100: "tcgen05.mma"}.get(facts.target.capability)
     for use in facts.dots:
-        older = bool(use.instructions) and all(op.startswith(("HMMA", "IMMA", "QMMA")) for op in use.instructions)
+        older = bool(use.instructions) and all(op.startswith("mma.sync") for op in use.instructions)
         reason = _older_reason(use, facts)
         if new and older and use.uses and reason:
             text = f"The dot on line {use.dot.line} uses the tensor cores as an A100 would (mma.sync), not {new}: {reason}."
@@ -91,15 +104,22 @@ def _older_reason(use: DotUse, facts: Facts) -> str:
 
 def _narrow(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     for use in facts.accesses:
-        if use.is_narrow:
-            blame = blames.get((use.access.line, use.access.kind), ())
+        blame = blames.get((use.access.line, use.access.kind), ())
+        if use.is_narrow and (blame or _is_the_students(use)):
             yield Sentence(f"narrow-{use.access.kind}", _narrow_text(use, facts, blame), use.access.line)
+
+
+def _is_the_students(use: AccessUse) -> bool:
+    """The compiler chooses the width of what goes to shared memory by the layout that a product wants there."""
+    return not use.is_asynchronous and not use.access.by_descriptor
 
 
 def _narrow_text(use: AccessUse, facts: Facts, blame: tuple[Blame, ...]) -> str:
     noun = "load" if use.access.kind == "load" else "store"
     possible = max((b.width for b in blame), default=use.possible)
-    text = f"The {noun} on line {use.access.line} moves {_bytes(use.width)} at a time in each thread, where {possible} fit"
+    text = (
+        f"The {noun} on line {use.access.line} moves {_bytes(use.width)} at a time in each thread, where {possible} fit"
+    )
     reasons = "; ".join(_reasons(blame))
     return text + (f": {reasons}" if reasons else "") + _not_asynchronous(use, facts) + "."
 
@@ -113,15 +133,23 @@ def _reasons(blame: Sequence[Blame]) -> Iterable[str]:
     if unknown:
         yield f"{' and '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known to be a multiple of 16"
     yield from (f"the address of {b.argument} is no multiple of 16" for b in blame if b.kind == "address")
-    yield from (f"neighbouring elements lie {b.argument} = {b.value} elements apart" for b in blame if b.kind == "apart")
+    yield from (
+        f"neighbouring elements lie {b.argument} = {b.value} elements apart" for b in blame if b.kind == "apart"
+    )
 
 
 def _not_asynchronous(use: AccessUse, facts: Facts) -> str:
     """Copies that run beside the products move four bytes at least."""
     stages = facts.options.get("num_stages") or 1
-    if facts.target.capability < 80 or stages < 2 or not use.access.feeds_dot or use.is_asynchronous or (use.width or 4) >= 4:
+    if (
+        facts.target.capability < 80
+        or stages < 2
+        or not use.access.feeds_dot
+        or use.is_asynchronous
+        or (use.width or 4) >= 4
+    ):
         return ""
-    return "; and an asynchronous copy takes at least 4, so the dot waits for it"
+    return "; and an asynchronous copy takes at least 4, so this is none"
 
 
 def _spills(facts: Facts, blames: Blames) -> Iterable[Sentence]:

@@ -12,7 +12,7 @@ from gradekit.engine.ttir import Function, TTIRError, parse
 from gradekit.gpu.compile import Compiled, Job, compile_all
 from gradekit.gpu.facts import AccessUse, Facts
 from gradekit.gpu.operations import unknown_arguments, with_divisible, with_one
-from gradekit.gpu.ptx import moves
+from gradekit.gpu.ptx import instructions
 from gradekit.program import Kernel, Launch, Scalar
 
 MOST_SUSPECTS = 4
@@ -103,7 +103,9 @@ class _Trial:
 
     def _by_spread(self, narrow: Sequence[AccessUse]) -> list[tuple[Blame, ...]]:
         """As if one integer that the addresses depend on were 1, and all the rest known."""
-        suspects = [[n for n in use.access.pointer if self._values.get(n, 1) > 1 and n in self._integers] for use in narrow]
+        suspects = [
+            [n for n in use.access.pointer if self._values.get(n, 1) > 1 and n in self._integers] for use in narrow
+        ]
         everyone = sorted(set().union(*suspects)) if suspects else []
         if not everyone or len(everyone) > MOST_SUSPECTS:
             return [()] * len(narrow)
@@ -121,6 +123,6 @@ class _Trial:
         return compile_all([Job(replace(self._kernel, ttir=text), self._capability, "ptx") for text in texts])
 
     def _width(self, compiled: Compiled, use: AccessUse) -> int:
-        code = moves(compiled.stages.get("ptx", ""), self._path)
-        here = (move.width for move in code if (move.line, move.kind) == (use.access.line, use.access.kind))
+        code = instructions(compiled.stages.get("ptx", ""), self._path)
+        here = (i.width for i in code if (i.line, i.kind) == (use.access.line, use.access.kind))
         return max(here, default=0)
