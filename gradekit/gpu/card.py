@@ -90,7 +90,8 @@ def _card(index: int) -> Card:
 
 
 def read(card: Card) -> Reading | None:
-    """The card's clocks now, or None where NVML cannot be had. Worth something only while the card works."""
+    """The card's clocks, or None where NVML cannot be had. Worth something only while the card works, and up to a tenth
+    of a second old: NVML answers in microseconds, from what it last saw."""
     nvml, handle = _nvml(), _handle(card.uuid)
     if handle is None:
         return None

@@ -44,10 +44,13 @@ def contest(
 ) -> Timings:
     """At least `rounds` rounds, and more until they are `settled`; none is begun after `budget` seconds.
 
-    Sides that are very slow get fewer rounds than `rounds`, but never fewer than four. To measure longer, pass what was
-    taken `before`: those rounds count, and come first in the answer.
+    A round that does not count goes before them, so that the card gets as warm as it will be: a power limit bites only
+    after a while. Sides that are very slow get fewer rounds than `rounds`, but never fewer than four. To measure longer,
+    pass what was taken `before`: those rounds count, and come first in the answer.
     """
     start, taken, enough = clock(), list(before), False
+    for take in sides.values():
+        take()
     while not enough and (len(taken) < LEAST_ROUNDS or clock() - start < budget):
         turns = {side: sides[side]() for side in order(list(sides), len(taken))}
         taken.append(to_round(turns))

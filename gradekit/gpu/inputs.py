@@ -1,13 +1,14 @@
 """Inputs made on the card from their specs: the same bits in every process on that card, with nothing to send.
 
-A spec is a `strategies.Input`. Its shape, strides, offset and kind of values are kept; the values themselves come from
-the card's own generator, since copying hundreds of megabytes for each set would cost more than timing them. So they are
-not the values of `Input.tensor()`, and the expected result must be computed from what is made here.
+A spec is a `strategies.Input`. Its shape, strides, offset and kind of values are kept; the common kinds of values come
+from the card's own generator, since copying hundreds of megabytes for each set would cost more than timing them. So they
+are not the values of `Input.tensor()`, and the expected result must be computed from what is made here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -15,7 +16,7 @@ from gradekit import kinds
 from gradekit.strategies import Input
 
 CardInput = Input
-"""A spec whose tensor is to be made on a card; `PROFILES` lists the kinds of values that there are."""
+"""A spec whose tensor is to be made on a card."""
 
 Argument = Input | int | float | bool | None
 """An argument of a timed call: a spec, or a value that is passed as it is."""
@@ -31,10 +32,8 @@ def make_set(
 ) -> list[torch.Tensor | int | float | bool | None]:
     """Set `number` of the arguments of a call, in order; two sets differ, and so do two arguments of one spec.
 
-    Arguments that are the same object (not merely equal) become one tensor.
-
-    Raises:
-        ValueError: a kind of values that is not made on a card.
+    Arguments that are the same object (not merely equal) become one tensor. Kinds of values that belong together, such
+    as lengths and what is cut at them, say by themselves what they depend on and are the same in every set.
     """
     made: dict[int, torch.Tensor] = {}
     for place, spec in enumerate(arguments):
@@ -67,6 +66,13 @@ def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
 def _copied(spec: Input, device: torch.device | str) -> torch.Tensor:
     storage = spec.tensor().as_strided((spec.storage_size,), (1,), 0).to(device)
     return storage.as_strided(spec.shape, spec.stride, spec.offset)
+
+
+def _sent(spec: Input, device: torch.device | str) -> torch.Tensor:
+    """The tensor that the spec has on the CPU, with the whole of its storage."""
+    values = spec.tensor()
+    whole = values.as_strided((spec.storage_size,), (1,), 0)
+    return whole.to(device, copy=True).as_strided(spec.shape, spec.stride, spec.offset)
 
 
 def _poison(dtype: torch.dtype) -> float | int | bool:
@@ -121,4 +127,4 @@ PROFILES: dict[str, Make] = {
     "positive": _positive,
     "mixed": _mixed,
 }
-"""Kinds of values by the names that they have in `strategies`: those on which a kernel's speed is worth knowing."""
+"""Kinds of values that are made on the card, by the names that they have in `strategies`; others are made on the CPU."""

@@ -21,8 +21,12 @@ from gradekit.gpu.card import Card, Reading, read
 Call = Callable[[], Any]
 """A call of one set of inputs, with nothing left to decide on the host; what it returns is kept as its output."""
 
-COLD = 3
-"""The sweep and, where sets are small enough, the sets together are so many times the L2 cache."""
+SWEEP = 3
+"""The sweep reads and writes so many times what the L2 cache holds."""
+
+FOOTPRINT = 16
+"""The sets together are so many times the L2 cache, or there are `MOST_SETS` of them: with more sets it matters less
+where each of them lies in memory, and what the sweep left in the cache."""
 
 MOST_SETS = 128
 LEAST_SETS = 2
@@ -50,7 +54,7 @@ class Turn:
 def sets_for(card: Card, nbytes: int) -> int:
     """How many sets of inputs to rotate for a call that reads and writes `nbytes` bytes in all."""
     room = min(MOST_BYTES, card.memory_bytes // 8) // max(nbytes, 1)
-    wanted = math.ceil(COLD * card.l2_bytes / max(nbytes, 1))
+    wanted = math.ceil(FOOTPRINT * card.l2_bytes / max(nbytes, 1))
     return max(LEAST_SETS, min(wanted, MOST_SETS, room))
 
 
@@ -138,9 +142,12 @@ def samples(once: Callable[[], float], seconds: float) -> tuple[float, ...]:
 
 
 def _sweep(card: Card) -> None:
-    _sweeper(card).zero_()
+    """Fill the L2 cache with what nobody asks for, half of it still to be written to memory, as any call leaves it."""
+    first, second = _sweeper(card)
+    first.copy_(second)
 
 
 @functools.cache
-def _sweeper(card: Card) -> torch.Tensor:
-    return torch.zeros(COLD * card.l2_bytes // 4, dtype=torch.int32, device=card.device)
+def _sweeper(card: Card) -> tuple[torch.Tensor, torch.Tensor]:
+    first, second = torch.zeros(2, SWEEP * card.l2_bytes // 8, dtype=torch.int32, device=card.device)
+    return first, second

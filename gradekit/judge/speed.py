@@ -17,7 +17,7 @@ from statistics import median
 RESAMPLES = 1000
 CONFIDENCE = 0.99
 
-SYSTEMATIC = 0.005
+SYSTEMATIC = 0.003
 """What no number of rounds shows: how far (relative) the ratio moves from one pair of processes to the next, since
 memory lies elsewhere. `benchmarks/speed.py` measures it. No interval is narrower than this, on each side."""
 
@@ -26,7 +26,7 @@ SLOW = 0.85
 
 LEAST_ROUNDS = 4
 
-NARROW = 0.004
+NARROW = 0.01
 """Rounds are taken until chance moves the ratio by no more than this (relative), where the budget allows."""
 
 
