@@ -25,7 +25,7 @@ Tensor = torch.Tensor
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 ROUNDS = 7
-MOST_SETS = 64
+MOST_SETS = 1024
 
 
 @dataclass(frozen=True)
