@@ -43,15 +43,11 @@ def make_set(
 
 
 def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
-    """The tensor of `spec` with values from `seed`, on `device`; elements that the view does not reach are poison.
-
-    Raises:
-        ValueError: a kind of values that is not made on a card.
-    """
+    """The tensor of `spec` with values from `seed`, on `device`; elements that the view does not reach are poison."""
     if kinds.is_kind(spec.profile):  # the same in every set: tensors that belong together must go on doing so
         return _copied(spec, device)
     if spec.profile not in PROFILES:
-        raise ValueError(f"no values {spec.profile!r} on a card; there are {', '.join(PROFILES)}")
+        return _copied(replace(spec, seed=seed), device)
     dtype = getattr(torch, spec.dtype)
     generator = torch.Generator(device).manual_seed(seed)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
@@ -64,15 +60,8 @@ def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
 
 
 def _copied(spec: Input, device: torch.device | str) -> torch.Tensor:
-    storage = spec.tensor().as_strided((spec.storage_size,), (1,), 0).to(device)
+    storage = spec.tensor().as_strided((spec.storage_size,), (1,), 0).to(device, copy=True)
     return storage.as_strided(spec.shape, spec.stride, spec.offset)
-
-
-def _sent(spec: Input, device: torch.device | str) -> torch.Tensor:
-    """The tensor that the spec has on the CPU, with the whole of its storage."""
-    values = spec.tensor()
-    whole = values.as_strided((spec.storage_size,), (1,), 0)
-    return whole.to(device, copy=True).as_strided(spec.shape, spec.stride, spec.offset)
 
 
 def _poison(dtype: torch.dtype) -> float | int | bool:
