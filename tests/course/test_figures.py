@@ -1,0 +1,55 @@
+"""Every handout has its picture, and every picture is what tools/figures.py draws."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gradekit.assignment import Assignment, discover
+
+ROOT = Path(__file__).parents[2]
+ASSIGNMENTS = discover(ROOT / "assignments")
+
+every_assignment = pytest.mark.parametrize("assignment", ASSIGNMENTS.values(), ids=lambda assignment: assignment.id)
+
+
+@pytest.fixture(scope="module")
+def figures() -> ModuleType:
+    """tools/figures.py, with its folder on the path, as when it is run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tools")
+        patch.setattr(sys, "dont_write_bytecode", True)
+        spec = importlib.util.spec_from_file_location("figures", ROOT / "tools" / "figures.py")
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
+@every_assignment
+def test_the_committed_picture_is_what_the_script_draws(assignment: Assignment, figures: ModuleType) -> None:
+    drawn = figures.FIGURES[assignment.id]().svg()
+    assert (assignment.folder / "figure.svg").read_text(encoding="utf-8") == drawn
+
+
+@every_assignment
+def test_the_handout_shows_it_with_words_for_those_who_cannot_see_it(assignment: Assignment) -> None:
+    shown = re.findall(r"!\[([^\]]+)\]\(figure\.svg\)", assignment.handout.read_text(encoding="utf-8"))
+    assert len(shown) == 1
+    assert len(shown[0].split()) >= 5
+
+
+@every_assignment
+def test_nothing_stands_outside_of_the_sheet(assignment: Assignment) -> None:
+    root = ElementTree.parse(assignment.folder / "figure.svg").getroot()
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for element in root:
+        x, y = float(element.get("x", 0)), float(element.get("y", 0))
+        assert 0 <= x <= width - float(element.get("width", 0)), ElementTree.tostring(element)
+        assert 0 <= y <= height - float(element.get("height", 0)), ElementTree.tostring(element)
