@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 
 import click
 
+from gradekit.batch.commands import COMMANDS as BATCH
+from gradekit.lms.commands import COMMANDS as LMS
 from gradekit.versions import version
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -224,6 +226,10 @@ def doctor() -> None:
     items = doctoring.examined()
     click.echo(doctoring.render(items), nl=False)
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
+
+
+for _name, _command in (BATCH | LMS).items():
+    main.add_command(_command, _name)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +136,6 @@ def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
     return text + (f"; without a result: {names}" if without else "")
 
 
-COMMANDS: Mapping[str, click.Command] = {
+COMMANDS: dict[str, click.Command] = {
     "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook,
 }  # fmt: skip

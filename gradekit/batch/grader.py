@@ -38,7 +38,8 @@ class GraderFailed(Exception):
 class Job:
     """A submission as data: the file's `name` and `content` (base64), and how to grade it.
 
-    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job.
+    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job. Below the level
+    `isolation`, a submission is not run (see doctor).
     """
 
     assignment: str
@@ -48,7 +49,7 @@ class Job:
     seed: int
     profile: str = "default"
     hidden: bool = True
-    device: str = "auto"
+    isolation: int | None = None
 
     @property
     def bytes(self) -> bytes:
@@ -153,7 +154,9 @@ def _graded(job: Job) -> Any:
         raise GraderFailed(f"this machine has another release of {job.assignment}")
     os.environ["GRADEKIT_ASSIGNMENTS"] = str(assignment.folder.parent.resolve())
     with _file(job) as path:
-        return check(path, job.assignment, seed=job.seed, profile=job.profile, hidden=job.hidden)
+        return check(
+            path, job.assignment, require_isolation=job.isolation, seed=job.seed, profile=job.profile, hidden=job.hidden
+        )
 
 
 @contextlib.contextmanager

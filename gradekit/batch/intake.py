@@ -69,7 +69,7 @@ _CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<submission>\d+)
 def _moodle(root: Path, entry: str) -> list[HandIn]:
     matches = [(child, _MOODLE.fullmatch(child.name)) for child in _children(root)]
     return [
-        _chosen(HandIn(match["id"], child, match["name"]), [child], entry)
+        chosen(HandIn(match["id"], child, match["name"]), [child], entry)
         for child, match in matches
         if match and match["kind"] == "file"
     ]
@@ -82,7 +82,7 @@ def _canvas(root: Path, entry: str) -> list[HandIn]:
         match = _CANVAS.fullmatch(child.name)
         if match and child.is_file():
             files.setdefault((match["id"], match["name"]), []).append((int(match["submission"]), child))
-    return [_chosen(HandIn(student, root, name), _newest(found), entry) for (student, name), found in files.items()]
+    return [chosen(HandIn(student, root, name), _newest(found), entry) for (student, name), found in files.items()]
 
 
 def _newest(found: list[tuple[int, Path]]) -> list[Path]:
@@ -94,7 +94,7 @@ def _nbgrader(root: Path, entry: str) -> list[HandIn]:
     tree = root / "submitted" if (root / "submitted").is_dir() else root
     stamped = [stamp.parent for stamp in sorted(tree.glob("*/*/timestamp.txt"))]
     return [
-        _chosen(HandIn(folder.parent.name, folder, submitted=_stamp(folder / "timestamp.txt")), [folder], entry)
+        chosen(HandIn(folder.parent.name, folder, submitted=_stamp(folder / "timestamp.txt")), [folder], entry)
         for folder in stamped
     ]
 
@@ -113,7 +113,7 @@ def _gradescope(root: Path, entry: str) -> list[HandIn]:
         return []
     table = _yaml((root / METADATA).read_text(encoding="utf-8"))
     return [
-        _chosen(hand_in, [hand_in.path], entry)
+        chosen(hand_in, [hand_in.path], entry)
         for folder, facts in table.items()
         for hand_in in _submitters(root / str(folder), facts)
     ]
@@ -146,7 +146,7 @@ def _folders(root: Path, entry: str) -> list[HandIn]:
     found = []
     for child in _children(root):
         if child.is_dir():
-            found.append(_chosen(HandIn(child.name, child), [child], entry))
+            found.append(chosen(HandIn(child.name, child), [child], entry))
         elif child.name.lower().endswith(READABLE):
             found.append(HandIn(child.name.partition(".")[0], child))
     return found if any(not hand_in.problem for hand_in in found) else []
@@ -155,8 +155,8 @@ def _folders(root: Path, entry: str) -> list[HandIn]:
 # --- several files, of which one is the submission ----------------------------------------------------------------------
 
 
-def _chosen(hand_in: HandIn, places: Iterable[Path], entry: str) -> HandIn:
-    """`hand_in` with the one file that can be its submission, or with the problem."""
+def chosen(hand_in: HandIn, places: Iterable[Path], entry: str) -> HandIn:
+    """`hand_in` with the one file in `places` that can be its submission, or with the problem."""
     files = sorted(file for place in places for file in _files(place))
     for rule in (_named("submission"), _named(entry), _any):
         fitting = [file for file in files if rule(file)]

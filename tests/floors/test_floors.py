@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
     {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer", "credit"}
-    | {"regions", "confine"},
+    | {"regions", "confine", "wellformed"},
     # 1: running and judging
     {"sandbox", "engine", "judge", "kinds", "boxes", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
@@ -28,7 +28,7 @@ FLOORS = (
     # 3: the grading run
     {"plugin"},
     # 4: what uses grading runs
-    {"checking", "session", "worksheet", "verify", "start", "release", "doctor", "progress", "batch"},
+    {"checking", "session", "worksheet", "verify", "start", "release", "doctor", "progress", "batch", "lms"},
     # 5: the door
     {"cli", "__main__"},
 )
@@ -37,11 +37,11 @@ FLOORS = (
 SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
-    ("tracer", "confine"),
+    ("tracer", "confine"), ("wellformed", "program"),
     ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
     ("runs", "device"), ("measuring", "device"), ("measuring", "speed"), ("entry", "speed"), ("subject", "device"),
     ("subject", "measuring"), ("subject", "speed"),
-    ("subject", "entry"), ("checking", "verify"), ("start", "worksheet"), ("strategies", "kinds"),
+    ("subject", "entry"), ("checking", "verify"), ("batch", "checking"), ("lms", "batch"), ("__main__", "cli"), ("start", "worksheet"), ("strategies", "kinds"),
     ("strategies", "boxes"), ("structured", "kinds"),
     ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
     ("gpu", "sandbox"),

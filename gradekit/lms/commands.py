@@ -1,0 +1,51 @@
+"""The commands for LMS containers: autograde, which runs inside, and package, which makes what is uploaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("lms", type=click.Choice(["gradescope", "prairielearn", "autolab", "classroom"]))
+@click.argument("id")
+@click.option("--seconds", type=click.IntRange(min=30), metavar="N", help="The LMS's limit, where it is not the usual.")
+@click.option("--root", default="/", type=click.Path(exists=True, file_okay=False, path_type=Path), hidden=True)
+@click.option(
+    "--require-isolation", "isolation", type=click.IntRange(0, 3), default=1, show_default=True,
+    help="Run no submission that is isolated below this level: see doctor.",
+)  # fmt: skip
+def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int) -> None:
+    """Grade the submission in this LMS's container with the assignment ID, and leave the result where LMS reads it.
+
+    Exits with 0 whatever the result: another code would tell the LMS that there is none.
+    """
+    from gradekit.lms.autograde import autograde as run
+    from gradekit.lms.layout import LAYOUTS
+
+    run(LAYOUTS[lms], id, root=root, seconds=seconds, isolation=isolation)
+
+
+@click.command()
+@click.argument("lms")
+@click.argument("id")
+@click.option("-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="A .zip or .tar file.")  # fmt: skip
+def package(lms: str, id: str, target: Path) -> None:
+    """Make what is uploaded to LMS for the assignment ID: gradescope, prairielearn, autolab, classroom or oci.
+
+    It holds gradekit, the tests with the hidden ones, and the LMS's scripts; no solution.
+    """
+    from gradekit.assignment import get
+    from gradekit.lms.package import PackageError, build
+
+    try:
+        names = build(lms, get(id), target)
+    except PackageError as error:
+        raise click.UsageError(str(error)) from None
+    hidden = [name for name in names if name.endswith("_hidden.py")]
+    click.echo(f"{target}: {len(names)} files, {len(hidden)} of hidden tests")
+
+
+COMMANDS = {"autograde": autograde, "package": package}

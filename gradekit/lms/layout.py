@@ -1,0 +1,84 @@
+"""The contract of each LMS: where the submission lies, where the result goes, in what form, and how long it may take."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradekit.report import autolab, classroom, gradescope, prairielearn
+from gradekit.report import record as records
+
+Record = Mapping[str, Any]
+
+Deliver = Callable[[Path, Record, bool], None]
+"""Hands a record over, under a root folder; the last argument says whether it is the last one."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One LMS. Its paths are under a root folder: "/", but in tests.
+
+    `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
+    grading unless it is told otherwise. A grading exits with 0 whatever its result: to these LMSes, any other code says
+    that there is none.
+    """
+
+    name: str
+    submission: str | None
+    seconds: int
+    deliver: Deliver
+
+    def folder(self, root: Path) -> Path:
+        """Where the submission lies."""
+        return root / self.submission if self.submission else Path.cwd()
+
+
+def _gradescope(root: Path, record: Record, last: bool) -> None:
+    _json(root / "autograder/results/results.json", gradescope.render(record))
+
+
+def _prairielearn(root: Path, record: Record, last: bool) -> None:
+    _json(root / "grade/results/results.json", prairielearn.render(record))
+
+
+def _json(path: Path, data: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records.write(json.dumps(data, allow_nan=False, indent=1) + "\n", path)
+
+
+def _autolab(root: Path, record: Record, last: bool) -> None:
+    """Standard output is the result and its last line the scores, so nothing is said before the end."""
+    if last:
+        sys.stdout.write(autolab.render(record))
+        sys.stdout.flush()
+
+
+def _classroom(root: Path, record: Record, last: bool) -> None:
+    """An output of the workflow's step: of two lines in its file, the later counts."""
+    output = os.environ.get("GITHUB_OUTPUT")
+    if output:
+        with open(output, "a", encoding="utf-8") as stream:
+            stream.write(f"result={classroom.encoded(record)}\n")
+    if last:
+        print(*_outcomes(record), sep="\n", flush=True)
+
+
+def _outcomes(record: Record) -> list[str]:
+    """What the workflow's log shows."""
+    return [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in classroom.render(record)["tests"]]
+
+
+LAYOUTS = {
+    layout.name: layout
+    for layout in (
+        Layout("gradescope", "autograder/submission", 600, _gradescope),
+        Layout("prairielearn", "grade/student", 600, _prairielearn),
+        Layout("autolab", None, 600, _autolab),
+        Layout("classroom", None, 600, _classroom),
+    )
+}

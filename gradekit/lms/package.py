@@ -1,0 +1,111 @@
+"""What an instructor uploads to an LMS: gradekit, one assignment with its hidden tests, and the LMS's own scripts.
+
+Solutions stay at home. The scripts stand in autograder/<lms>/ and call the command line alone.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import gradekit
+from gradekit.assignment import Assignment
+from gradekit.versions import version
+
+_PINNED = ("torch", "triton", "pytest", "hypothesis", "nbformat", "click")
+
+EXECUTABLE = 0o755
+PLAIN = 0o644
+TIME = (2026, 1, 1, 0, 0, 0)
+"""Of every member: the same input gives the same file."""
+
+
+class PackageError(ValueError):
+    """It cannot be packaged: what is missing."""
+
+
+def build(lms: str, assignment: Assignment, target: Path) -> list[str]:
+    """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
+
+    Raises:
+        PackageError: there are no scripts for this LMS.
+        OSError: it cannot be written.
+    """
+    files = contents(lms, assignment)
+    data = _tar(files) if target.suffix == ".tar" else _zip(files)
+    target.write_bytes(data)
+    return sorted(files)
+
+
+def contents(lms: str, assignment: Assignment) -> dict[str, bytes]:
+    """Everything in the package, by name."""
+    files = {name: _filled(text, assignment) for name, text in _scripts(lms).items()}
+    files["requirements.txt"] = "".join(f"{name}=={version(name)}\n" for name in _PINNED if version(name)).encode()
+    for name, file in _grader_files():
+        files[f"grader/gradekit/{name}"] = file.read_bytes()
+    for name, file in _assignment_files(assignment):
+        files[f"grader/{name}"] = file.read_bytes()
+    return files
+
+
+def _scripts(lms: str) -> dict[str, bytes]:
+    folder = scripts() / lms
+    if not folder.is_dir():
+        there = ", ".join(sorted(child.name for child in scripts().iterdir() if child.is_dir()))
+        raise PackageError(f"there are no scripts for {lms!r}; there are some for {there}")
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def scripts() -> Path:
+    """The folder of the LMSes' scripts: autograder/ of a checkout, or its copy in the package."""
+    package = Path(gradekit.__file__).parent
+    checkout = package.parent / "autograder"
+    return checkout if checkout.is_dir() else package / "_autograder"
+
+
+def _filled(text: bytes, assignment: Assignment) -> bytes:
+    return text.replace(b"@ASSIGNMENT@", assignment.id.encode())
+
+
+def _grader_files() -> Iterator[tuple[str, Path]]:
+    """gradekit itself, without the copies of assignments that an installed one carries."""
+    package = Path(gradekit.__file__).parent
+    for file in sorted(package.rglob("*")):
+        parts = file.relative_to(package).parts
+        if file.is_file() and not {"__pycache__", "_assignments", "_autograder"} & set(parts):
+            yield "/".join(parts), file
+
+
+def _assignment_files(assignment: Assignment) -> Iterator[tuple[str, Path]]:
+    for name in ("assignment.toml", f"test_{assignment.id}.py"):
+        yield f"assignments/{assignment.id}/{name}", assignment.folder / name
+    if assignment.solutions is not None:
+        for file in sorted(assignment.solutions.glob("test_*.py")):
+            yield f"solutions/{assignment.id}/{file.name}", file
+
+
+def _mode(name: str, data: bytes) -> int:
+    return EXECUTABLE if data.startswith(b"#!") else PLAIN
+
+
+def _zip(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted(files.items()):
+            member = zipfile.ZipInfo(name, TIME)
+            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, _mode(name, data) << 16
+            archive.writestr(member, data)
+    return stream.getvalue()
+
+
+def _tar(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, data in sorted(files.items()):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.mtime = len(data), _mode(name, data), 1767225600
+            archive.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
