@@ -1,0 +1,116 @@
+"""In each LMS's own layout: whatever the submission does, the record that the LMS expects, and exit code 0."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.lms.autograde import autograde
+from gradekit.lms.layout import LAYOUTS, Layout
+
+ROOT = Path(__file__).parents[2]
+RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
+WRONG = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text()
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(ROOT), "GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments"), "PYTHONWARNINGS": "ignore",
+}  # fmt: skip
+
+
+def graded(lms: str, root: Path, folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gradekit", "autograde", lms, "vector_add", "--root", str(root), *options]
+    return subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def handed_in(folder: Path, text: str, name: str = "submission.py") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder
+
+
+def test_gradescope_reads_a_full_score_for_a_right_submission(tmp_path: Path) -> None:
+    folder = handed_in(tmp_path / "autograder/submission", RIGHT)
+    done = graded("gradescope", tmp_path, folder)
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "autograder/results/results.json").read_text())
+    assert results["score"] > 50
+    assert {test["status"] for test in results["tests"] if "status" in test} == {"passed"}
+
+
+def test_prairielearn_reads_a_share_for_a_wrong_submission(tmp_path: Path) -> None:
+    folder = handed_in(tmp_path / "grade/student", WRONG, "add.py")
+    assert graded("prairielearn", tmp_path, folder).returncode == 0
+    results = json.loads((tmp_path / "grade/results/results.json").read_text())
+    assert results["gradable"] is True and 0 <= results["score"] < 1
+    assert any("mask" in test["output"] for test in results["tests"])
+
+
+def test_autolab_reads_scores_from_the_last_line(tmp_path: Path) -> None:
+    folder = handed_in(tmp_path / "handin", 'print("{\\"scores\\": {\\"Correctness\\": 1000}}")\n' + WRONG)
+    done = graded("autolab", tmp_path, folder)
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout.rstrip().splitlines()[-1])["scores"]
+    assert scores["Correctness"] < 100
+
+
+def test_classroom_reads_the_later_result_of_the_step(tmp_path: Path) -> None:
+    folder = handed_in(tmp_path / "repository", "def add(x, y:\n")
+    done = graded("classroom", tmp_path, folder, GITHUB_OUTPUT=str(tmp_path / "output"))
+    assert done.returncode == 0, done.stderr
+    first, last = (tmp_path / "output").read_text().splitlines()
+    assert json.loads(base64.b64decode(first.removeprefix("result=")))["status"] == "error"
+    results = json.loads(base64.b64decode(last.removeprefix("result=")))
+    assert results["status"] == "fail" and "Python cannot read line 1" in results["message"]
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+def delivered(folder: Path, **options: Any) -> list[dict[str, Any]]:
+    """The records that an LMS without a name gets, in order."""
+    records: list[dict[str, Any]] = []
+    layout = Layout("test", str(folder), 600, lambda root, record, last: records.append(dict(record)))
+    autograde(layout, **({"id": "vector_add"} | options))
+    return records
+
+
+def test_an_empty_hand_in_is_rejected_with_the_reason(tmp_path: Path) -> None:
+    _, last = delivered(handed_in(tmp_path, "", "notes.txt"))
+    assert (last["status"], last["cause"]) == ("rejected", "unreadable")
+    assert last["message"] == "There is no .py, .ipynb or .zip file."
+
+
+def test_the_first_record_says_that_there_is_no_result_yet(tmp_path: Path) -> None:
+    first, _ = delivered(handed_in(tmp_path, "", "notes.txt"))
+    assert first["status"] == "fault"
+    assert "did not finish" in first["message"]
+
+
+def test_an_unknown_assignment_is_a_fault_and_nobodys_zero(tmp_path: Path) -> None:
+    _, last = delivered(handed_in(tmp_path, RIGHT), id="nothing")
+    assert last["status"] == "fault" and "tell your instructor" in last["message"]
+
+
+def test_a_grader_that_is_out_of_time_is_a_fault_and_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradekit.lms import autograde as module
+
+    monkeypatch.setattr(module, "MARGIN", 0.2)
+    _, last = delivered(handed_in(tmp_path, RIGHT), seconds=0.3)
+    assert last["status"] == "fault" and "did not answer in" in last["message"]
+
+
+@pytest.mark.parametrize("lms", LAYOUTS)
+def test_each_layout_has_a_place_and_a_limit(lms: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    layout = LAYOUTS[lms]
+    assert layout.folder(tmp_path).is_relative_to(tmp_path) and layout.seconds >= 30

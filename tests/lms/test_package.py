@@ -1,0 +1,66 @@
+"""What is uploaded to an LMS holds all that grades, and nothing that must stay at home."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.lms.package import PackageError, build, contents
+
+ALL = ("gradescope", "prairielearn", "autolab", "classroom", "oci")
+
+
+@pytest.mark.parametrize("lms", ALL)
+def test_no_solution_leaves_the_house(lms: str) -> None:
+    names = contents(lms, get("softmax"))
+    assert not [name for name in names if "solution.py" in name or "/wrong_" in name]
+    assert {"requirements.txt", "grader/gradekit/cli.py", "grader/assignments/softmax/test_softmax.py"} <= names.keys()
+    assert not [name for name in names if "__pycache__" in name or "_assignments" in name]
+
+
+@pytest.mark.parametrize("lms", ALL)
+def test_the_scripts_name_the_assignment(lms: str) -> None:
+    files = contents(lms, get("softmax"))
+    scripts = [data for name, data in files.items() if not name.startswith("grader/")]
+    assert any(b"softmax" in data for data in scripts)
+    assert not any(b"@ASSIGNMENT@" in data for data in scripts)
+
+
+def test_the_hidden_tests_are_inside(tmp_path: Path) -> None:
+    for name in ("assignments", "solutions"):
+        (tmp_path / name / "toy").mkdir(parents=True)
+    (tmp_path / "assignments/toy/assignment.toml").write_text('title = "Toy"\nentry = "toy"\nsummary = "A toy"\n')
+    (tmp_path / "assignments/toy/test_toy.py").write_text("")
+    for name in ("test_toy_hidden.py", "solution.py"):
+        (tmp_path / "solutions/toy" / name).write_text("")
+    from gradekit.assignment import load
+
+    names = contents("gradescope", load(tmp_path / "assignments/toy"))
+    assert [name for name in names if "/toy/" in name] == [
+        "grader/assignments/toy/assignment.toml", "grader/assignments/toy/test_toy.py",
+        "grader/solutions/toy/test_toy_hidden.py",
+    ]  # fmt: skip
+
+
+def test_gradescope_finds_its_scripts_at_the_top_and_executable(tmp_path: Path) -> None:
+    build("gradescope", get("softmax"), tmp_path / "upload.zip")
+    with zipfile.ZipFile(tmp_path / "upload.zip") as archive:
+        modes = {info.filename: info.external_attr >> 16 for info in archive.infolist()}
+    assert (modes["setup.sh"], modes["run_autograder"], modes["requirements.txt"]) == (0o755, 0o755, 0o644)
+
+
+def test_the_same_assignment_gives_the_same_file(tmp_path: Path) -> None:
+    for name in ("one.tar", "two.tar"):
+        build("autolab", get("softmax"), tmp_path / name)
+    assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "two.tar").read_bytes()
+    with tarfile.open(tmp_path / "one.tar") as archive:
+        assert "Makefile" in archive.getnames()
+
+
+def test_an_lms_without_scripts_is_refused() -> None:
+    with pytest.raises(PackageError, match="there are some for autolab, classroom, gradescope"):
+        contents("moodle", get("softmax"))
