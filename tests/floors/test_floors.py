@@ -26,9 +26,10 @@ FLOORS = (
     # 2: the submission as tests see it; the record's renderings
     {"rules", "device", "speed", "measuring", "runs", "entry", "subject", "report"},
     # 3: the grading run
-    {"plugin"},
+    {"plugin", "timed"},
     # 4: what uses grading runs
-    {"checking", "session", "worksheet", "verify", "start", "release", "doctor", "progress", "batch", "lms"},
+    {"checking", "session", "worksheet", "verify", "start", "release", "doctor", "progress", "batch", "lms"}
+    | {"inspector", "bench", "inductor"},
     # 5: the door
     {"cli", "__main__"},
 )
@@ -44,7 +45,7 @@ SAME_FLOOR = {
     ("subject", "entry"), ("checking", "verify"), ("batch", "checking"), ("lms", "batch"), ("__main__", "cli"), ("start", "worksheet"), ("strategies", "kinds"),
     ("strategies", "boxes"), ("structured", "kinds"),
     ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
-    ("gpu", "sandbox"),
+    ("gpu", "sandbox"), ("timed", "plugin"),
 }  # fmt: skip
 """Neighbours that may be imported beside the lower floors: (who imports, whom). A tuple here costs a thought."""
 

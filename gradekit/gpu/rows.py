@@ -1,0 +1,110 @@
+"""The text of a compilation stage as rows, each with the line of the submission that it comes from. Pure functions.
+
+What only carries places (location aliases, debug metadata, .loc) is left out of the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from gradekit.engine.ttir_places import Place, Places
+
+Row = tuple[int | None, str]
+"""A line of the submission, 1-based, or None; and a row of the stage's text."""
+
+_MLIR_LOC = re.compile(r" loc\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
+_DEBUG = re.compile(r",? !dbg !(\d+)")
+_NODE = re.compile(r"^!(\d+) = (?:distinct )?!(\w+)\((.*)\)$", re.MULTILINE)
+_FIELD = re.compile(r'(\w+): (!\d+|\d+|"[^"]*")')
+_SASS_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
+_PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
+_PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:, function_name [^,]+, inlined_at (\d+) (\d+))?")
+_DEEPEST = 32
+
+
+def rows(stage: str, text: str, path: str) -> list[Row]:
+    """The rows of `text`, the stage called `stage`; lines are of the file `path`, innermost call first."""
+    return list(_READERS[stage](text, path))
+
+
+def _mlir(text: str, path: str) -> Iterator[Row]:
+    places = Places(text)
+    for row in text.splitlines():
+        if row.startswith("#loc"):
+            continue
+        found = _MLIR_LOC.findall(row)
+        yield (_line(places.of(found[-1]), path) if found else None), _MLIR_LOC.sub("", row).rstrip()
+
+
+def _line(place: Place, path: str) -> int | None:
+    return next((line for file, line, _ in place if file == path), None)
+
+
+def _llvm(text: str, path: str) -> Iterator[Row]:
+    nodes = {number: dict(_FIELD.findall(fields)) for number, _, fields in _NODE.findall(text)}
+    for row in text.splitlines():
+        if row.startswith("!"):
+            continue
+        found = _DEBUG.search(row)
+        yield (_llvm_line(nodes, found[1], path) if found else None), _DEBUG.sub("", row).rstrip()
+
+
+def _llvm_line(nodes: dict[str, dict[str, str]], number: str, path: str) -> int | None:
+    for _ in range(_DEEPEST):
+        location = nodes.get(number, {})
+        if _llvm_file(nodes, location.get("scope", "")[1:]) == path:
+            return int(location.get("line", 0)) or None
+        number = location.get("inlinedAt", "!")[1:]
+    return None
+
+
+def _llvm_file(nodes: dict[str, dict[str, str]], scope: str) -> str:
+    for _ in range(_DEEPEST):
+        node = nodes.get(scope, {})
+        if "filename" in node:
+            return node["filename"].strip('"')
+        scope = (node.get("file") or node.get("scope", "!"))[1:]
+    return ""
+
+
+def _ptx(text: str, path: str) -> Iterator[Row]:
+    files = dict(_PTX_FILE.findall(text))
+    line: int | None = None
+    for row in text.splitlines():
+        place = _PTX_LOC.match(row)
+        if place is not None:
+            line = _of(files.get(place[1]), place[2], files.get(place[3] or ""), place[4], path)
+        elif row.strip().startswith(".section"):  # debug information follows, to the end
+            return
+        elif row.strip():
+            yield line, row.rstrip()
+
+
+def _of(file: str | None, line: str, outer: str | None, outer_line: str | None, path: str) -> int | None:
+    if file == path:
+        return int(line)
+    return int(outer_line) if outer == path and outer_line else None
+
+
+def _sass(text: str, path: str) -> Iterator[Row]:
+    line: int | None = None
+    in_place = False
+    for row in text.splitlines():
+        place = _SASS_PLACE.search(row)
+        if place is not None:
+            found = _of(place[1], place[2], place[3], place[4], path)
+            line = line if in_place and line is not None else found
+            in_place = True
+        elif row.strip():
+            in_place = False
+            yield line, row.rstrip()
+
+
+_READERS: dict[str, Callable[[str, str], Iterator[Row]]] = {
+    "ttir": _mlir,
+    "ttgir": _mlir,
+    "llir": _llvm,
+    "ptx": _ptx,
+    "sass": _sass,
+}

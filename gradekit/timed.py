@@ -1,0 +1,107 @@
+"""The calls that an assignment's tests time: sizes on which the kernels are worth looking at.
+
+Runs in the grader's process. The tests' file is imported and its checks of speed are called with a stand-in for the
+submission, which takes note of the call that is to be timed and ends the check there. Nothing is measured.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gradekit.assignment import Assignment
+from gradekit.findings import Kind
+from gradekit.plugin.marks import Worth
+
+
+@dataclass(frozen=True)
+class TimedCall:
+    """`submission.<entry>.timed(*args, against=against, expected=expected)`, as a check of speed has it."""
+
+    entry: str
+    args: tuple[Any, ...]
+    against: Callable[..., Any]
+    expected: Callable[..., Any]
+
+
+class _Seen(BaseException):
+    """Ends a check once the call is known; no Exception, so that no test takes it for a failure of its own."""
+
+    def __init__(self, call: TimedCall) -> None:
+        self.call = call
+
+
+class _Entry:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> None:
+        """Takes note.
+
+        Raises:
+            _Seen: always.
+        """
+        raise _Seen(TimedCall(self._name, args, against, expected))
+
+
+class _StandIn:
+    def __getattr__(self, name: str) -> _Entry:
+        return _Entry(name)
+
+
+def timed_calls(assignment: Assignment) -> list[TimedCall]:
+    """The calls, in the order of the tests, each once; [] where the tests time nothing."""
+    found: list[TimedCall] = []
+    for check in _checks_of_speed(assignment):
+        for values in _parameters(check):
+            call = _call(check, values)
+            if call is not None and not any((call.entry, call.args) == (c.entry, c.args) for c in found):
+                found.append(call)
+    return found
+
+
+def _checks_of_speed(assignment: Assignment) -> Iterator[Callable[..., Any]]:
+    if not assignment.tests.is_file():
+        return
+    spec = importlib.util.spec_from_file_location(f"gradekit_timed_{assignment.id}", assignment.tests)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, value in vars(module).items():
+        if name.startswith("test_") and any(_is_speed(mark) for mark in getattr(value, "pytestmark", ())):
+            yield value
+
+
+def _is_speed(mark: Any) -> bool:
+    return mark.name == "points" and isinstance(mark.args[0], Worth) and mark.args[0].kind is Kind.SPEED
+
+
+def _parameters(check: Callable[..., Any]) -> Iterator[dict[str, Any]]:
+    """The arguments of each parametrization of a check."""
+    marks = [mark for mark in getattr(check, "pytestmark", ()) if mark.name == "parametrize"]
+    for chosen in itertools.product(*(mark.args[1] for mark in marks)):
+        values: dict[str, Any] = {}
+        for mark, value in zip(marks, chosen, strict=True):
+            names = mark.args[0].replace(" ", "").split(",") if isinstance(mark.args[0], str) else list(mark.args[0])
+            values |= dict(zip(names, _values(value, len(names)), strict=True))
+        yield values
+
+
+def _values(value: Any, count: int) -> tuple[Any, ...]:
+    inner = getattr(value, "values", value)  # pytest.param keeps its own
+    if callable(inner) or inner is value:
+        return tuple(value) if count > 1 else (value,)
+    return tuple(inner)
+
+
+def _call(check: Callable[..., Any], values: dict[str, Any]) -> TimedCall | None:
+    try:
+        check(_StandIn(), **values)
+    except _Seen as seen:
+        return seen.call
+    except TypeError:  # it wants more than a submission: not for us
+        return None
+    return None
