@@ -1,0 +1,209 @@
+"""Kernels on a CUDA card: TTIR to machine code with Triton's own compiler, and launches that are ready to go.
+
+Worker side. What differs between Triton's releases is here: `triton.compile` takes a file of IR as an argument, but its
+launchers are written for functions in Python, so what they know of the arguments is corrected before they are made.
+Descriptors that the host makes become TMA descriptors once, when a launch is bound, and not at each launch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import re
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+from triton._C.libtriton import ir
+from triton.backends.nvidia import driver as nvidia
+from triton.compiler.compiler import IRSource, make_backend
+from triton.runtime import driver
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from gradekit.gpu.faults import CardFault, fault_of
+from gradekit.gpu.place import Place
+from gradekit.program import Argument, Descriptor, Kernel, ProgramError, Scalar, View
+
+OPTIONS: dict[str, type] = {
+    "num_warps": int, "num_stages": int, "num_ctas": int, "maxnreg": int, "enable_fp_fusion": bool,
+    "launch_cooperative_grid": bool, "launch_pdl": bool,
+}  # fmt: skip
+"""The recorded options that reach the compiler. Others name files, and a program comes from a process not trusted."""
+
+_TYPES = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
+_ENTRY = re.compile(r'tt\.func public @("?)([^\s"(]+)\1\(')
+_SYMBOL = re.compile(r"[A-Za-z_][\w$.]{0,200}")
+_TMA = 90
+"""The compute capability from which cards have TMA units."""
+
+Launch = Callable[[], None]
+
+
+class CardMachine:
+    """Compiles and launches on the CUDA device `index`; `folder` is for files that only this process reads."""
+
+    def __init__(self, index: int, folder: Path) -> None:
+        torch.cuda.set_device(index)
+        self.device = torch.device("cuda", index)
+        self._folder = folder
+        self._target = driver.active.get_current_target()
+        self._compiled: dict[str, Any] = {}
+        triton.set_allocator(self._scratch)
+
+    def compile(self, kernels: Collection[Kernel]) -> dict[str, CardFault]:
+        """Compiles what has not been, several at once; gives the faults of those that cannot be, by `key_of`."""
+        wanted = {key_of(kernel): kernel for kernel in kernels if key_of(kernel) not in self._compiled}
+        with ThreadPoolExecutor(max(min(len(wanted), len(os.sched_getaffinity(0))), 1)) as pool:
+            made = dict(zip(wanted, pool.map(self._tried, wanted.values()), strict=True))
+        faults = {key: fault for key, fault in made.items() if isinstance(fault, CardFault)}
+        self._compiled |= {key: kernel for key, kernel in made.items() if key not in faults}
+        return faults
+
+    def launch(self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place) -> Launch:
+        """The launch of a kernel that has been compiled, bound to the addresses of its arguments.
+
+        Raises:
+            RuntimeError: the card cannot hold the kernel.
+            ProgramError: the arguments are not those that the kernel takes.
+        """
+        compiled = self._compiled[key_of(kernel)]
+        values = _values(compiled, args, place)
+        run = compiled[grid]
+        return lambda: run(*values)
+
+    def address(self, number: int, data: Tensor) -> int:
+        """Where a storage lies."""
+        return data.data_ptr()
+
+    def synchronize(self) -> None:
+        """Waits for the card; raises RuntimeError where a kernel misused it."""
+        torch.cuda.synchronize(self.device)
+
+    def _scratch(self, size: int, alignment: int, stream: int | None) -> Tensor:
+        """Memory that a launch needs for itself, for descriptors made on the card."""
+        return torch.empty(size, dtype=torch.int8, device=self.device)
+
+    def _tried(self, kernel: Kernel) -> Any:
+        try:
+            return self._compile(kernel)
+        except Exception as error:  # noqa: BLE001  # whatever the compiler has to say
+            fault = fault_of(error, kernel.name)
+            kind = fault.kind if fault.kind in ("resources", "out-of-memory") else "compile"
+            return CardFault(kind, fault.message, kernel.name)
+
+    def _compile(self, kernel: Kernel) -> Any:
+        found = _ENTRY.search(kernel.ttir)
+        if found is None or not _SYMBOL.fullmatch(found[2]):  # Triton names files by it
+            raise CardFault("compile", "the TTIR has no entry function with a plain name", kernel.name)
+        file = self._folder / f"{key_of(kernel)}.ttir"
+        file.write_text(kernel.ttir, encoding="utf-8")
+        options = options_of(kernel)
+        if self._target.arch < _TMA and "tensordesc" in kernel.ttir:
+            file.write_text(_without_tma(file, options, self._target), encoding="utf-8")
+        return launchable(triton.compile(str(file), target=self._target, options=options))
+
+
+def key_of(kernel: Kernel) -> str:
+    """A name made from all that the machine code depends on."""
+    return hashlib.sha256(repr([kernel.ttir, options_of(kernel)]).encode()).hexdigest()
+
+
+def options_of(kernel: Kernel) -> dict[str, Any]:
+    """The recorded options that Triton here knows, those that were left at None excepted."""
+    return {name: kernel.options[name] for name, kind in OPTIONS.items() if type(kernel.options.get(name)) is kind}
+
+
+def _without_tma(file: Path, options: dict[str, Any], target: Any) -> str:
+    """TTIR whose descriptors are pointers: Triton's own passes do it on cards without TMA units, and a kernel that was
+    traced for a newer card has not been through them."""
+    backend, context = make_backend(target), ir.context()
+    source = IRSource(str(file), context, backend)
+    parsed = backend.parse_options(dict(options))
+    passes: dict[str, Any] = {}
+    backend.add_stages(passes, parsed, source.language)
+    generators, modules = backend.get_codegen_implementation(parsed), backend.get_module_map()
+    return str(passes["ttir"](source.make_ir(target, parsed, generators, modules, context), {}))
+
+
+def launchable(compiled: Any) -> Any:
+    """A kernel compiled from IR, with its arguments described as Triton's launcher wants them: one by one.
+
+    The launcher expands a descriptor to the arguments that follow it, but in IR they stand there already. So it is told
+    of a finished TMA descriptor, and `descriptors` keeps what is needed to make one.
+    """
+    compiled.descriptors = list(getattr(compiled.metadata, "tensordesc_meta", None) or ())
+    compiled.src.signature = {place: launcher_type(kind) for place, kind in compiled.src.signature.items()}
+    if hasattr(compiled.metadata, "tensordesc_meta"):
+        compiled.metadata = compiled.metadata._replace(tensordesc_meta=None)
+    return compiled
+
+
+def launcher_type(kind: str) -> str:
+    """The launcher's word for the type of a TTIR argument."""
+    return "nvTmaDesc" if "tensordesc" in kind else _TYPES.get(kind, kind)
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _values(compiled: Any, args: Sequence[Argument], place: Place) -> list[Any]:
+    types, metas = list(compiled.src.signature.values()), iter(compiled.descriptors)
+    values: list[Any] = []
+    for arg in args:
+        if isinstance(arg, Descriptor):
+            values += _expanded(arg, next(metas, None), place)
+        elif len(values) < len(types):
+            values.append(_value(arg, types[len(values)], place))
+    if len(values) != len(types):
+        raise ProgramError(f"{compiled.name} takes {len(types)} arguments, the launch has {len(values)}")
+    return values
+
+
+def _value(arg: View | Scalar, kind: str, place: Place) -> int | float:
+    if isinstance(arg, View):
+        return place.address(arg)
+    return number_for(kind, arg.value)
+
+
+def number_for(kind: str, value: Any) -> int | float:
+    """A number as the launcher takes it for an argument of that type: integers wrapped to its signed range.
+
+    Raises:
+        ProgramError: it is no number.
+    """
+    if not isinstance(value, (int, float)):
+        raise ProgramError(f"{value!r} for an argument of type {kind}")
+    if kind.startswith(("fp", "bf")):
+        return float(value)
+    whole = int(value)
+    if kind.startswith("*"):
+        return whole
+    if kind == "i1":
+        return int(bool(whole))
+    half = 1 << (int(kind[1:]) - 1)
+    return (whole + half) % (2 * half) - half
+
+
+class _Base:
+    """What a descriptor stands on: all that Triton asks of a tensor there."""
+
+    def __init__(self, address: int, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self._address = address
+
+    def data_ptr(self) -> int:
+        """Its address."""
+        return self._address
+
+
+def _expanded(arg: Descriptor, meta: Any, place: Place) -> list[Any]:
+    """The arguments that stand for a descriptor: a TMA descriptor and sizes, or, where `meta` is None, pointer and sizes."""
+    base = _Base(place.address(arg.view), getattr(torch, arg.view.dtype))
+    made = TensorDescriptor(base, list(arg.view.shape), list(arg.view.stride), list(arg.block), padding=arg.padding)
+    more = len(inspect.signature(nvidia.make_tensordesc_arg).parameters) - 2  # later releases pass the launch's too
+    return nvidia.make_tensordesc_arg(made, meta, *[None] * more)

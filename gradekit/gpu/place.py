@@ -1,0 +1,170 @@
+"""Where the storages of a program lie on the device: their bytes, the addresses of their elements, and red zones.
+
+Worker side. With red zones, every storage has bytes before and after it that nobody may write; they are compared after
+each launch. They and memory that nobody has written hold NaN in every floating-point format of 16 bits or more, so that
+what is read from there shows in the result. Two storages have different NaNs, so that copying one red zone over another
+shows too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradekit.program import ADDRESS_GAP, ITEMSIZE, ProgramError, View
+
+ZONE = 1 << 18
+"""Bytes of a red zone; a multiple of any alignment that Triton assumes."""
+
+POISON = 0xFF
+"""Byte that fills memory nobody has written."""
+
+_PATTERNS = 8
+
+Address = Callable[[int, Tensor], int]
+"""Gives the address of a storage: by its number, and its bytes."""
+
+
+@dataclass(frozen=True)
+class Trespass:
+    """Stores outside of `storage`: `nbytes` bytes of the red zone on its `side` ("before", "after") have changed, the
+    nearest so many bytes away (0: the very next)."""
+
+    storage: int
+    side: str
+    nbytes: int
+    distance: int
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A storage between two red zones; `whole` has them."""
+
+    whole: Tensor
+    nbytes: int
+    number: int
+
+    @property
+    def data(self) -> Tensor:
+        """The storage itself."""
+        return self.whole[ZONE : ZONE + self.nbytes]
+
+    def changed(self) -> tuple[Tensor, Tensor]:
+        """Which bytes of the zone before and of the one after are not as they were: bool."""
+        known = _pattern(self.number % _PATTERNS, self.whole.device)
+        after = self.whole[ZONE + self.nbytes :]
+        start = self.nbytes % 2
+        return self.whole[:ZONE] != known[:ZONE], after != known[start : start + after.numel()]
+
+
+@functools.cache
+def _pattern(number: int, device: torch.device) -> Tensor:
+    """A NaN of its own for each number, over and over; uint8."""
+    return torch.full((ZONE // 2 + 2,), -1 - number, dtype=torch.int16, device=device).view(torch.uint8)
+
+
+class Place:
+    """The storages of one run by number. `told` are the addresses that the host of the program was told (see
+    Program.addresses), `address` gives the real ones."""
+
+    def __init__(self, device: torch.device, told: Mapping[int, int], address: Address, *, careful: bool) -> None:
+        self.device, self.careful = device, careful
+        self.storages: dict[int, Tensor] = {}
+        self._told = {value // ADDRESS_GAP: number for number, value in told.items()}
+        self._address = address
+        self._guarded: dict[int, Guarded] = {}
+
+    # --- storages ----------------------------------------------------------------------------------------------------
+
+    def put(self, number: int, data: Tensor) -> None:
+        """Storage `number` is `data` (uint8 [nbytes], on the device); between red zones it is a copy."""
+        if self.careful:
+            self._fence(number, data.numel())
+            self.storages[number].copy_(data)
+        else:
+            self.storages[number] = data
+
+    def allocate(self, number: int, nbytes: int) -> None:
+        """A new storage, filled with poison where the run is careful."""
+        if nbytes < 0:
+            raise ProgramError(f"storage {number} of {nbytes} bytes")
+        if self.careful:
+            self._fence(number, nbytes)
+            self.storages[number].fill_(POISON)
+        else:
+            self.storages[number] = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
+
+    def _fence(self, number: int, nbytes: int) -> None:
+        whole = torch.empty(ZONE + nbytes + ZONE, dtype=torch.uint8, device=self.device)
+        known = _pattern(number % _PATTERNS, self.device)
+        whole[:ZONE] = known[:ZONE]
+        whole[ZONE + nbytes :] = known[nbytes % 2 : nbytes % 2 + ZONE]
+        self._guarded[number] = Guarded(whole, nbytes, number)
+        self.storages[number] = self._guarded[number].data
+
+    def trespasses(self) -> list[Trespass]:
+        """The red zones that have changed; they are mended, so that each store is told once."""
+        masks = [(g, side, mask) for g in self._guarded.values() for side, mask in zip(SIDES, g.changed(), strict=True)]
+        if not masks:
+            return []
+        counts = torch.stack([mask.sum() for _, _, mask in masks]).tolist()
+        found = [_trespass(g, side, mask, n) for (g, side, mask), n in zip(masks, counts, strict=True) if n]
+        for trespass in found:
+            self._mend(self._guarded[trespass.storage])
+        return found
+
+    def _mend(self, guarded: Guarded) -> None:
+        known, end = _pattern(guarded.number % _PATTERNS, self.device), ZONE + guarded.nbytes
+        guarded.whole[:ZONE] = known[:ZONE]
+        guarded.whole[end:] = known[guarded.nbytes % 2 : guarded.nbytes % 2 + ZONE]
+
+    # --- what lies in them -------------------------------------------------------------------------------------------
+
+    def view(self, view: View) -> Tensor:
+        """The elements of a view, sharing the storage's memory.
+
+        Raises:
+            ProgramError: the view does not lie within its storage.
+        """
+        data, itemsize = self._data(view), ITEMSIZE[view.dtype]
+        if not _within(view, data.numel() // itemsize):
+            raise ProgramError(f"{view} does not lie within its storage of {data.numel()} bytes")
+        first = data.storage_offset() // itemsize + view.offset
+        empty = torch.empty(0, dtype=getattr(torch, view.dtype), device=self.device)
+        return empty.set_(data.untyped_storage(), first, view.shape, view.stride)
+
+    def address(self, view: View) -> int:
+        """The address of a view's first element; what lies at it may be outside of the storage."""
+        return self._address(view.storage, self._data(view)) + view.offset * ITEMSIZE[view.dtype]
+
+    def relocated(self, value: int) -> int:
+        """`value`, where it is an address that the host was told the real one."""
+        number = self._told.get(value // ADDRESS_GAP) if value >= ADDRESS_GAP else None
+        if number is None or number not in self.storages:
+            return value
+        return self._address(number, self.storages[number]) + value % ADDRESS_GAP
+
+    def _data(self, view: View) -> Tensor:
+        if view.storage not in self.storages:
+            raise ProgramError(f"no storage {view.storage} at this step")
+        return self.storages[view.storage]
+
+
+SIDES = ("before", "after")
+
+
+def _trespass(guarded: Guarded, side: str, mask: Tensor, count: int) -> Trespass:
+    places = mask.nonzero()
+    distance = ZONE - 1 - int(places[-1]) if side == "before" else int(places[0])
+    return Trespass(guarded.number, side, count, distance)
+
+
+def _within(view: View, elements: int) -> bool:
+    if len(view.shape) != len(view.stride) or min((view.offset, *view.shape, *view.stride)) < 0:
+        return False
+    last = view.offset + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride, strict=True))
+    return view.numel == 0 or last < elements

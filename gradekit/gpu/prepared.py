@@ -1,0 +1,153 @@
+"""A program made ready to be timed: its sets of inputs on the card, the fastest configuration, and a clock.
+
+Worker side. Which configuration of an autotuned kernel is the fastest is decided here, by the same clock and on the
+same sets as the turns that count: a submission's own choice, or its own clock, has no part in it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor
+
+from gradekit.gpu.faults import CardFault
+from gradekit.gpu.replay import Bound, Replay, Watch, choices, peak_bytes, settled
+from gradekit.gpu.timing import Call, Turn
+from gradekit.program import Choice, Launch
+
+TUNING = 4.0
+"""Milliseconds of the turn that each configuration gets."""
+
+FIRST_CALL = "the first call,"
+"""How the label of an option begins that is no configuration, but the call in which Triton tries them all."""
+
+
+class Clock(Protocol):
+    """timing.Clock, or the stand-in's."""
+
+    how: str
+    why: str
+
+    def turn(self, milliseconds: float) -> Turn:
+        """One turn."""
+
+    def close(self) -> None:
+        """Gives memory back."""
+
+
+StartClock = Callable[[Sequence[Call]], Clock]
+
+
+@dataclass
+class Preparation:
+    """`sets` are the tensors of each set. After `make_ready`, `chosen` says which option each choice takes, and `tuned`
+    how many seconds a call took with each that works."""
+
+    replay: Replay
+    sets: list[list[Tensor]]
+    start_clock: StartClock
+    chosen: list[int] = field(default_factory=list)
+    tuned: dict[str, float] = field(default_factory=dict)
+    bounds: list[Bound] = field(default_factory=list)
+    clock: Clock | None = None
+
+    def make_ready(self, watch: Watch) -> Clock:
+        """Compiles, runs everything once with each action awaited, picks the fastest options and starts the clock;
+        `watch` is told what is done at each moment.
+
+        Raises:
+            CardFault: no configuration works.
+        """
+        watch("compile", "", None)
+        self.replay.compile_all()
+        found = choices(self.replay.program)
+        self.chosen = [0] * len(found)
+        for position, choice in enumerate(found):
+            self._tune(position, choice, watch)
+        return self._start(self.chosen, watch)
+
+    def turn(self, milliseconds: float) -> Turn:
+        """One turn of the clock."""
+        assert self.clock is not None
+        return self.clock.turn(milliseconds)
+
+    def outputs(self, number: int) -> list[Tensor | None]:
+        """What the timed calls of that set have written."""
+        return self.bounds[number].results
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        if self.clock is not None:
+            self.clock.close()
+        self.clock, self.bounds = None, []
+
+    # --- what is known of it -----------------------------------------------------------------------------------------
+
+    @property
+    def label(self) -> str:
+        """The chosen configurations, as their author wrote them."""
+        found = choices(self.replay.program)
+        return "; ".join(_labels(choice, found)[k] for choice, k in zip(found, self.chosen, strict=True))
+
+    @property
+    def launches(self) -> int:
+        """Kernel launches of one call."""
+        return sum(isinstance(step, Launch) for step in settled(self.replay.program, self.chosen))
+
+    @property
+    def peak_bytes(self) -> int:
+        """See `replay.peak_bytes`."""
+        return peak_bytes(settled(self.replay.program, self.chosen), self.replay.program.results)
+
+    # --- which option ------------------------------------------------------------------------------------------------
+
+    def _tune(self, position: int, choice: Choice, watch: Watch) -> None:
+        labels, seconds, faults = _labels(choice, choices(self.replay.program)), dict[int, float](), list[CardFault]()
+        for option in configurations(choice):
+            chosen = [*self.chosen[:position], option, *self.chosen[position + 1 :]]
+            try:
+                seconds[option] = self._timed(chosen, watch)
+            except CardFault as fault:
+                if fault.deadly:
+                    raise
+                faults.append(fault)
+        if not seconds:
+            raise faults[0]
+        self.chosen[position] = min(seconds, key=seconds.__getitem__)
+        self.tuned |= {labels[option]: taken for option, taken in seconds.items()}
+
+    def _timed(self, chosen: Sequence[int], watch: Watch) -> float:
+        """Seconds of one call with these options: the median of a turn."""
+        self._start(chosen, watch)
+        try:
+            if not self.tuned:
+                self.turn(TUNING)  # the card's clocks are still rising
+            return statistics.median(self.turn(TUNING).seconds)
+        finally:
+            self.close()
+
+    def _start(self, chosen: Sequence[int], watch: Watch) -> Clock:
+        self.bounds = [self.replay.bind(tensors, chosen) for tensors in self.sets]
+        self.replay.awaited(self.bounds[0], watch)
+        watch("time", "", None)
+        self.clock = self.start_clock(self.bounds)
+        return self.clock
+
+
+def configurations(choice: Choice) -> list[int]:
+    """The options that are configurations; all, where none is."""
+    found = [k for k, label in enumerate(choice.labels) if not label.startswith(FIRST_CALL)]
+    return found or list(range(len(choice.options)))
+
+
+def _labels(choice: Choice, among: Sequence[Choice]) -> list[str]:
+    """What the options are called: each differently, with the line where there are several choices."""
+    line = f"line {choice.source.line}: " if len(among) > 1 and choice.source else ""
+    if len(among) > 1 and not line:
+        line = f"launch {among.index(choice) + 1}: "
+    labels = [f"{line}{label}" for label in choice.labels] + [f"{line}configuration"] * len(choice.options)
+    first = labels[: len(choice.options)]
+    return [label if first.count(label) == 1 else f"{label} ({k + 1})" for k, label in enumerate(first)]

@@ -1,0 +1,377 @@
+"""A program as a row of actions on the device: what the worker runs, checks and times.
+
+    replay = Replay(program, machine, allow=("aten::sum",))
+    ran = replay.run(inputs)            # once, carefully: red zones, poison, the card awaited after each step
+    bound = replay.bind(inputs)         # bound() does it again and again; nothing is decided or allocated in a call
+
+Worker side; knows nothing of cards (`machine` does) and of expected values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.host import operation
+from gradekit.gpu.faults import CardFault, fault_of
+from gradekit.gpu.place import Place, Trespass
+from gradekit.program import (
+    ADDRESS_GAP,
+    Allocate,
+    Argument,
+    Aten,
+    Choice,
+    Copy,
+    Descriptor,
+    Fill,
+    Kernel,
+    Launch,
+    Literal,
+    Program,
+    ProgramError,
+    Scalar,
+    Step,
+    View,
+)
+
+Call = Callable[[], Any]
+Watch = Callable[[str, str, int | None], None]
+"""Is told what is done now ("compile", "run", "time"), by which kernel and for which line, before it begins."""
+
+
+class Machine(Protocol):
+    """Where kernels run: kernels.CardMachine, or standin.StandinMachine."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors lie."""
+
+    def compile(self, kernels: Collection[Kernel]) -> dict[str, CardFault]:
+        """Makes the kernels ready; the faults of those that cannot be."""
+
+    def launch(self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place) -> Call:
+        """A launch, bound to its arguments."""
+
+    def address(self, number: int, data: Tensor) -> int:
+        """Where a storage lies."""
+
+    def synchronize(self) -> None:
+        """Waits until all is done."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing that the host asks of the device: a launch of `kernel`, or a step of torch's ("" then)."""
+
+    call: Call
+    kernel: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Caught:
+    """A trespass, and the launch that was seen to do it."""
+
+    trespass: Trespass
+    launch: int
+    kernel: str
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one careful run gave: its tensors (None for other results), and stores into red zones."""
+
+    results: list[Tensor | None]
+    caught: list[Caught]
+
+
+class Bound:
+    """A program with its memory: calling it runs all actions and gives the result tensors, the same ones every time."""
+
+    def __init__(self, actions: Sequence[Action], place: Place, results: Sequence[Argument]) -> None:
+        self.actions, self.place = tuple(actions), place
+        self.results = [place.view(result) if isinstance(result, View) else None for result in results]
+        self._calls = tuple(action.call for action in actions)
+
+    def __call__(self) -> list[Tensor | None]:
+        for call in self._calls:
+            call()
+        return self.results
+
+
+class Replay:
+    """One program on one machine. `allow` names the torch operations that it may compute with."""
+
+    def __init__(self, program: Program, machine: Machine, allow: Collection[str] = ()) -> None:
+        self.program, self.machine, self.allow = program, machine, allow
+        self._spare: dict[tuple[int, int], Tensor] = {}
+
+    def run(self, inputs: Sequence[Tensor], option: int = 0, watch: Watch = lambda what, kernel, line: None) -> Ran:
+        """One run in which every choice takes that option (modulo how many it has). Inputs are tensors on any device;
+        they are copied.
+
+        Raises:
+            CardFault: with the kernel and the line that it comes from.
+        """
+        chosen = tuple(option % len(choice.options) for choice in choices(self.program))
+        watch("compile", self.only_kernel(chosen), None)
+        bound = self._bound([_with_storage(t, self.machine.device) for t in inputs], chosen, careful=True)
+        return Ran(bound.results, self.awaited(bound, watch))
+
+    def awaited(self, bound: Bound, watch: Watch) -> list[Caught]:
+        """One call of `bound` in which the device is awaited after each action; the stores into red zones.
+
+        Raises:
+            CardFault: with the kernel and the line of the action that went wrong.
+        """
+        launches = 0
+        caught: list[Caught] = []
+        for action in bound.actions:
+            watch("run", action.kernel, action.line)
+            self._do(action)
+            caught += [Caught(t, launches, action.kernel, action.line) for t in bound.place.trespasses()]
+            launches += bool(action.kernel)
+        return caught
+
+    def bind(self, inputs: Sequence[Tensor], chosen: Sequence[int] = ()) -> Bound:
+        """The program on tensors of the device, taking option `chosen[k]` of the k-th choice (0 where there is none).
+
+        Memory that is no result is shared by everything that this replay binds, as a caching allocator would have it;
+        calls must follow one another on one stream.
+
+        Raises:
+            CardFault: a kernel cannot be compiled, or memory is short.
+        """
+        return self._bound(inputs, chosen, careful=False)
+
+    def compile(self, chosen: Sequence[int] = ()) -> None:
+        """Makes the kernels of these options ready.
+
+        Raises:
+            CardFault: the first that cannot be.
+        """
+        launches = [step for step in settled(self.program, chosen) if isinstance(step, Launch)]
+        faults = self.machine.compile([self._kernel(launch) for launch in launches])
+        for fault in faults.values():
+            lines = [_line(launch) for launch in launches if self._kernel(launch).name == fault.kernel]
+            raise CardFault(fault.kind, fault.message, fault.kernel, next(iter(lines), None))
+
+    def compile_all(self) -> dict[str, CardFault]:
+        """Makes every kernel of every option ready, several at once; what cannot be shows when it is bound."""
+        return self.machine.compile(list(self.program.kernels.values()))
+
+    # --- planning ----------------------------------------------------------------------------------------------------
+
+    def _bound(self, inputs: Sequence[Tensor], chosen: Sequence[int], *, careful: bool) -> Bound:
+        self.compile(chosen)
+        place = Place(self.machine.device, self.program.addresses, self.machine.address, careful=careful)
+        for number, tensor in _by_storage(self.program, inputs).items():
+            place.put(number, bytes_of(tensor))
+        steps = settled(self.program, chosen)
+        kept = {result.storage for result in self.program.results if isinstance(result, View)}
+        for step in steps:
+            self._allocate(step, place, kept)
+        actions = [self._action(step, place) for step in steps if not isinstance(step, Allocate)]
+        return _sound(lambda: Bound(actions, place, self.program.results))
+
+    def _allocate(self, step: Step, place: Place, kept: set[int]) -> None:
+        if not isinstance(step, Allocate):
+            return
+        key = (step.storage, step.nbytes)
+        if key in self._spare and not place.careful:
+            place.storages[step.storage] = self._spare[key]
+            return
+        _sound(lambda: place.allocate(step.storage, step.nbytes), "", _line(step))
+        if step.storage not in kept and not place.careful:
+            self._spare[key] = place.storages[step.storage]
+
+    def _action(self, step: Step, place: Place) -> Action:
+        kernel = self._kernel(step).name if isinstance(step, Launch) else ""
+        call = _sound(lambda: self._call(step, place), kernel, _line(step))
+        return Action(call, kernel, _line(step))
+
+    def _call(self, step: Step, place: Place) -> Call:
+        match step:
+            case Fill(target=target, value=value):
+                return functools.partial(place.view(target).fill_, value)
+            case Copy(target=target, origin=origin):
+                return functools.partial(place.view(target).copy_, place.view(origin))
+            case Literal(target=target, values=values):
+                numbers = torch.tensor([_relocated(value, place) for value in values])
+                constant = numbers.view(target.shape).to(self.machine.device)
+                return functools.partial(place.view(target).copy_, constant)
+            case Aten():
+                return _computed(step, self.allow, place)
+            case Launch(grid=grid, args=args):
+                moved = [_moved(arg, place) for arg in args]
+                return self.machine.launch(self._kernel(step), grid, moved, place)
+        raise ProgramError(f"a step of the kind {type(step).__name__}")
+
+    def only_kernel(self, chosen: Sequence[int]) -> str:
+        """The name of the kernel, where all launches are of one."""
+        names = {self._kernel(step).name for step in settled(self.program, chosen) if isinstance(step, Launch)}
+        return names.pop() if len(names) == 1 else ""
+
+    def _kernel(self, launch: Launch) -> Kernel:
+        if launch.kernel not in self.program.kernels:
+            raise ProgramError(f"no kernel {launch.kernel!r}")
+        return self.program.kernels[launch.kernel]
+
+    def _do(self, action: Action) -> None:
+        try:
+            action.call()
+            self.machine.synchronize()
+        except Exception as error:
+            fault = fault_of(error, action.kernel, action.line)
+            raise CardFault(fault.kind, fault.message, action.kernel, action.line) from error
+
+
+def _sound(action: Callable[[], Any], kernel: str = "", line: int | None = None) -> Any:
+    """What `action` gives; whatever it raises becomes a CardFault."""
+    try:
+        return action()
+    except Exception as error:
+        raise fault_of(error, kernel, line) from error
+
+
+def _line(step: Step) -> int | None:
+    return step.source.line if step.source else None
+
+
+def _moved(arg: Argument, place: Place) -> Argument:
+    """A launch's argument, with an address that the host was told replaced by the real one."""
+    return replace(arg, value=_relocated(arg.value, place)) if isinstance(arg, Scalar) else arg
+
+
+def _relocated(value: Any, place: Place) -> Any:
+    return place.relocated(value) if type(value) is int and value >= ADDRESS_GAP else value
+
+
+def _computed(step: Aten, allow: Collection[str], place: Place) -> Call:
+    """An operation of torch's that writes where its result belongs."""
+    compute, target = operation(step, allow, place.view), place.view(step.outputs[0])
+    if place.careful or step.op.endswith("_"):
+        return lambda: target.copy_(compute())
+    return _without_copy(compute, target)
+
+
+def _without_copy(compute: Callable[..., Tensor], target: Tensor) -> Call:
+    """torch writes to `target` itself where it can, as it does in a direct call; else its result is copied."""
+    assert isinstance(compute, functools.partial)
+    whole = compute.func in (torch.sum, torch.mean) and len(compute.args) == 1 and not compute.keywords
+    direct = functools.partial(compute, dim=tuple(range(compute.args[0].dim()))) if whole else compute
+    try:
+        sample = compute()
+        if (sample.shape, sample.dtype) == (target.shape, target.dtype):
+            direct(out=target)
+            return functools.partial(direct, out=target)
+    except TypeError:  # no such form of it
+        pass
+    return lambda: target.copy_(compute())
+
+
+# --- what a program is, before anything runs -------------------------------------------------------------------------
+
+
+def choices(program: Program) -> list[Choice]:
+    """The autotuned launches of a program, in order."""
+    return [step for step in program.steps if isinstance(step, Choice) and step.options]
+
+
+def settled(program: Program, chosen: Sequence[int] = ()) -> list[Step]:
+    """The steps that run when the k-th choice takes option `chosen[k]`, the first where nothing is said."""
+    options = iter(chosen)
+    return [inner for step in program.steps for inner in _settled(step, options)]
+
+
+def _settled(step: Step, options: Iterator[int]) -> Iterator[Step]:
+    if not isinstance(step, Choice):
+        yield step
+    elif step.options:
+        for inner in step.options[next(options, 0) % len(step.options)]:
+            yield from _settled(inner, iter(()))
+
+
+def peak_bytes(steps: Sequence[Step], results: Sequence[Argument]) -> int:
+    """The most bytes that allocations take at one time, if each is freed after the last step that needs it.
+
+    The host of a program may have kept a tensor for longer: a program does not say when memory is freed.
+    """
+    last = {number: place for place, step in enumerate(steps) for number in storages_of(step)}
+    last |= {number: len(steps) for result in results for number in storages_of(result)}
+    alive: dict[int, int] = {}
+    peak = 0
+    for place, step in enumerate(steps):
+        if isinstance(step, Allocate):
+            alive[step.storage] = step.nbytes
+            peak = max(peak, sum(alive.values()))
+        alive = {number: nbytes for number, nbytes in alive.items() if last[number] > place}
+    return peak
+
+
+def storages_of(value: Any) -> set[int]:
+    """The storages that a step, an argument or a list of them names."""
+    match value:
+        case View(storage=storage) | Allocate(storage=storage):
+            return {storage}
+        case Descriptor(view=view):
+            return {view.storage}
+        case Fill(target=target) | Literal(target=target):
+            return {target.storage}
+        case Copy(target=target, origin=origin):
+            return {target.storage, origin.storage}
+        case Launch(args=args):
+            return storages_of(args)
+        case Aten():
+            return storages_of((value.args, tuple(value.kwargs.values()), value.outputs))
+        case tuple() | list():
+            return set().union(*map(storages_of, value))
+    return set()
+
+
+def touched_bytes(program: Program, chosen: Sequence[int] = ()) -> int:
+    """Bytes of the inputs and of everything that is allocated."""
+    allocated = sum(step.nbytes for step in settled(program, chosen) if isinstance(step, Allocate))
+    return sum(program.storages.values()) + allocated
+
+
+# --- tensors and their storages --------------------------------------------------------------------------------------
+
+
+def bytes_of(tensor: Tensor) -> Tensor:
+    """The bytes of a tensor's whole storage, uint8 [nbytes], sharing its memory."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+
+
+def _with_storage(tensor: Tensor, device: torch.device) -> Tensor:
+    if tensor.device == device:
+        return tensor
+    whole = bytes_of(tensor).to(device)
+    empty = torch.empty(0, dtype=tensor.dtype, device=device)
+    return empty.set_(whole.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def _by_storage(program: Program, inputs: Sequence[Tensor]) -> dict[int, Tensor]:
+    """A tensor for each storage of the inputs.
+
+    Raises:
+        CardFault: there are not as many tensors as inputs, or one of them is laid out in another way.
+    """
+    if len(inputs) != len(program.inputs):
+        raise CardFault("crash", f"the program takes {len(program.inputs)} tensors, {len(inputs)} were given")
+    for view, tensor in zip(program.inputs, inputs, strict=True):
+        _fits(view, tensor)
+    return {view.storage: tensor for view, tensor in reversed(list(zip(program.inputs, inputs, strict=True)))}
+
+
+def _fits(view: View, tensor: Tensor) -> None:
+    given = (str(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()), int(tensor.storage_offset()))
+    if given != (f"torch.{view.dtype}", view.shape, view.stride, view.offset):
+        raise CardFault("crash", f"an input is laid out as {given} where the program was made for {view}")
+

@@ -1,0 +1,222 @@
+"""The worker's process: it replays programs on one card, for whoever holds the other end of its socket.
+
+It is given programs, specs of inputs and inputs, never an expected value, and imports nothing that judges. Requests
+and answers are JSON of limited size; tensors lie in files of its folder, made by the other side. A fault of the card ends
+it, after it has said so: the next request gets a new process.
+
+    {"do": "run", "program", "inputs": [[file, nbytes], ...], "option", "allow", "results": [[file, nbytes] | null, ...]}
+    {"do": "prepare", "id", "program", "arguments": [...], "allow"}
+    {"do": "turn", "id", "milliseconds"}
+    {"do": "fetch", "id", "set", "results": [...]}
+    {"do": "close", "id"}
+
+An answer is {"ok": {...}} or {"fault": {...}}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import resource
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.gpu import files
+from gradekit.gpu.faults import fault_of
+from gradekit.gpu.inputs import make_set
+from gradekit.gpu.prepared import Preparation, StartClock
+from gradekit.gpu.replay import Machine, Replay, touched_bytes
+from gradekit.program import Program, View, decode
+from gradekit.strategies import Input
+from gradekit.tracer import wire
+
+CAP = 80 << 20
+"""Bytes of one message, either way."""
+
+PROGRESS = "progress"
+"""The file of the folder that says what is done now: who kills this process can tell what it was at."""
+
+FILE_BYTES = 64 << 30
+SET_PROCESS_DEATH_SIGNAL = 1
+
+
+def serve(descriptor: int, folder: Path, device: str, parent: int) -> None:
+    """Serves the socket that `descriptor` names until its other end closes. `device` is "cpu" or "cuda:<index>"."""
+    _die_with(parent)
+    _limit()
+    sock = socket.socket(fileno=descriptor)
+    server = Server(folder, on_card(device, folder) if device != "cpu" else on_cpu())
+    wire.send(sock, {"ok": "ready"})
+    with contextlib.suppress(wire.WireError):
+        while not server.ended:
+            wire.send(sock, server.answer(wire.receive(sock, CAP)))
+    os._exit(0)  # sooner than taking torch and CUDA apart
+
+
+def _die_with(parent: int) -> None:
+    """The kernel ends this process when the thread that started it ends, even while it waits for the card."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(SET_PROCESS_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _limit() -> None:
+    """Not of memory: CUDA maps far more addresses than it uses."""
+    for which, value in {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES}.items():
+        _, hard = resource.getrlimit(which)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (value, value))
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """A machine, how time is kept on it, and how many sets of inputs to rotate for a call that touches so many bytes."""
+
+    machine: Machine
+    start_clock: StartClock
+    sets_for: Callable[[int], int]
+
+
+def on_card(device: str, folder: Path) -> Where:
+    """The card that `device` names, "cuda:0" for example."""
+    from gradekit.gpu import card, timing
+    from gradekit.gpu.kernels import CardMachine
+
+    found = card.find(device)
+    assert found is not None
+    machine = CardMachine(found.index, folder)
+    return Where(machine, lambda calls: timing.Clock(calls, found), lambda nbytes: timing.sets_for(found, nbytes))
+
+
+def on_cpu() -> Where:
+    """The stand-in."""
+    from gradekit.gpu.standin import StandinClock, StandinMachine
+
+    return Where(StandinMachine(), StandinClock, lambda nbytes: 2)
+
+
+class Server:
+    """Answers requests, one at a time; `ended` once the card is lost to this process."""
+
+    def __init__(self, folder: Path, where: Where) -> None:
+        self.ended = False
+        self._folder, self._where = folder, where
+        self._prepared: dict[int, Preparation] = {}
+        self._progress = os.open(folder / PROGRESS, os.O_CREAT | os.O_WRONLY, 0o600)
+        self._libc = ctypes.CDLL(None)
+        self._requests: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "run": self._run, "prepare": self._prepare, "turn": self._turn, "fetch": self._fetch, "close": self._close,
+        }  # fmt: skip
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What is to be sent back: {"ok": ...}, or {"fault": ...} for whatever goes wrong."""
+        try:
+            return {"ok": self._requests[request["do"]](request)}
+        except Exception as error:  # noqa: BLE001  # a program may make anything fail, and the next one may be well
+            fault = fault_of(error)
+            self.ended = fault.deadly or not self._well()
+            return {"fault": fault.to_json()}
+        finally:
+            self._libc.fflush(None)  # what kernels print is in a buffer of C's
+            self._watch("idle", "", None)
+
+    def _well(self) -> bool:
+        try:
+            self._where.machine.synchronize()
+        except RuntimeError:
+            return False
+        return True
+
+    def _watch(self, what: str, kernel: str, line: int | None) -> None:
+        data = json.dumps({"what": what, "kernel": kernel, "line": line}).encode()
+        os.pwrite(self._progress, data, 0)
+        os.ftruncate(self._progress, len(data))
+
+    # --- requests ----------------------------------------------------------------------------------------------------
+
+    def _run(self, request: dict[str, Any]) -> dict[str, Any]:
+        program = decode(request["program"])
+        replay = Replay(program, self._where.machine, request["allow"])
+        inputs = [self._input(view, entry) for view, entry in zip(program.inputs, request["inputs"], strict=True)]
+        began = time.perf_counter()
+        ran = replay.run(inputs, request["option"], self._watch)
+        seconds = time.perf_counter() - began
+        self._write(ran.results, request["results"])
+        return {"seconds": seconds, "caught": [dataclasses.asdict(caught) for caught in ran.caught]}
+
+    def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        program = decode(request["program"])
+        replay = Replay(program, self._where.machine, request["allow"])
+        sets = self._sets(program, arguments_from(request["arguments"]))
+        preparation = Preparation(replay, sets, self._where.start_clock)
+        clock = preparation.make_ready(self._watch)
+        self._prepared[request["id"]] = preparation
+        return {
+            "label": preparation.label, "choices": preparation.tuned, "launches": preparation.launches,
+            "peak_bytes": preparation.peak_bytes, "sets": len(sets),
+            "how": clock.how, "why": clock.why,
+        }  # fmt: skip
+
+    def _turn(self, request: dict[str, Any]) -> dict[str, Any]:
+        preparation = self._prepared[request["id"]]
+        self._watch("time", preparation.replay.only_kernel(preparation.chosen), None)
+        return dataclasses.asdict(preparation.turn(request["milliseconds"]))
+
+    def _fetch(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._write(self._prepared[request["id"]].outputs(request["set"]), request["results"])
+        return {}
+
+    def _close(self, request: dict[str, Any]) -> dict[str, Any]:
+        preparation = self._prepared.pop(request["id"], None)
+        if preparation is not None:
+            preparation.close()
+        return {}
+
+    # --- tensors -----------------------------------------------------------------------------------------------------
+
+    def _input(self, view: View, entry: Sequence[Any]) -> Tensor:
+        data = files.mapped(self._folder / entry[0], entry[1])
+        empty = torch.empty(0, dtype=getattr(torch, view.dtype))
+        return empty.set_(data.untyped_storage(), view.offset, view.shape, view.stride)
+
+    def _write(self, results: Sequence[Tensor | None], entries: Sequence[Any]) -> None:
+        for result, entry in zip(results, entries, strict=True):
+            if result is not None and entry[1]:
+                data = files.mapped(self._folder / entry[0], entry[1])
+                data.view(result.dtype).view(result.shape).copy_(result)
+
+    def _sets(self, program: Program, arguments: Sequence[Any]) -> list[list[Tensor]]:
+        count = self._where.sets_for(touched_bytes(program))
+        made = (make_set(arguments, number, self._where.machine.device) for number in range(count))
+        return [[value for value in one if isinstance(value, Tensor)] for one in made]
+
+
+def arguments_to(arguments: Sequence[Any]) -> list[Any]:
+    """Arguments of a call as JSON: specs, those that are one object as one, and plain values."""
+    first: dict[int, int] = {}
+    return [
+        {"spec": a.to_json(), "same": first.setdefault(id(a), place)} if isinstance(a, Input) else {"value": a}
+        for place, a in enumerate(arguments)
+    ]
+
+
+def arguments_from(data: Sequence[Any]) -> list[Any]:
+    """The inverse of `arguments_to`."""
+    found: list[Any] = []
+    for place, one in enumerate(data):
+        if "value" in one:
+            found.append(one["value"])
+        else:
+            found.append(Input.from_json(one["spec"]) if one["same"] == place else found[one["same"]])
+    return found

@@ -1,0 +1,95 @@
+"""A stand-in for a card, for machines that have none: the CPU engine evaluates each launch, lane by lane.
+
+Worker side. Everything else is as on a card: the process, the plan of a program, addresses, red zones, faults and time
+limits. It shows that these work; what it times says nothing of any card.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.checked import CheckedMemory, Incident
+from gradekit.engine.control import call, program_ids
+from gradekit.engine.fast import Traffic
+from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter
+from gradekit.engine.memory import Memory, Storage
+from gradekit.engine.run import bind, chunks, parsed, programs_at_once
+from gradekit.findings import Cause
+from gradekit.gpu.faults import CardFault
+from gradekit.gpu.place import Place
+from gradekit.gpu.timing import Call, Turn
+from gradekit.program import ADDRESS_GAP, Argument, Kernel
+
+NAME = "CPU stand-in"
+ENDLESS = Budget(steps=1 << 62, seconds=1e12)
+"""As a card has none, so that a kernel that hangs there hangs here."""
+
+_OUTSIDE = (Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE)
+LEAST_CALLS = 3
+
+
+class StandinMachine:
+    """What `kernels.CardMachine` is, on the CPU."""
+
+    device = torch.device("cpu")
+
+    def compile(self, kernels: Collection[Kernel]) -> dict[str, CardFault]:
+        """Nothing is compiled."""
+        return {}
+
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place
+    ) -> Callable[[], None]:
+        """The launch, to be evaluated when it is called."""
+        return lambda: _evaluate(kernel, grid, args, place)
+
+    def address(self, number: int, data: Tensor) -> int:
+        """Where the engine's address space has the storage."""
+        return (number + 1) * ADDRESS_GAP
+
+    def synchronize(self) -> None:
+        """Everything is done already."""
+
+
+def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place) -> None:
+    module, memory, seen = parsed(kernel.ttir), Memory(), list[Incident]()
+    for number, data in place.storages.items():
+        memory.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
+    checked = CheckedMemory(Traffic(), seen, memory.at_gaps(), grid[0] * grid[1] * grid[2])
+    machine = Machine(module, grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
+    arguments = bind(module.entry, args, memory)
+    for first, count in chunks(grid, programs_at_once(kernel.ttir)):
+        frame = Frame(machine, count)
+        frame.values[PROGRAM] = program_ids(first, count)
+        call(frame, module.entry, arguments)
+    checked.finish()
+    print(*machine.prints, sep="\n", end="\n" if machine.prints else "", flush=True)
+    if any(incident.cause in _OUTSIDE for incident in seen):
+        raise CardFault("illegal-access", "an illegal memory access was encountered", kernel.name)
+
+
+class StandinClock:
+    """What `timing.Clock` is, with the host's clock: `outputs` are what the calls return, in order."""
+
+    how, why = "stream", NAME
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._calls = tuple(calls)
+        self.outputs = [call() for call in calls]
+
+    def turn(self, milliseconds: float) -> Turn:
+        """About so many milliseconds of calls, in rotation; three rounds at least."""
+        taken: list[float] = []
+        while len(taken) < LEAST_CALLS or sum(taken) * len(self._calls) < milliseconds / 1e3:
+            began = time.perf_counter()
+            self.outputs = [call() for call in self._calls]
+            taken.append((time.perf_counter() - began) / len(self._calls))
+        return Turn(tuple(taken))
+
+    def close(self) -> None:
+        """Forget the calls and what they returned."""
+        self._calls, self.outputs = (), []
