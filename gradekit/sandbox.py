@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from gradekit import wellformed
 from gradekit.confine import Means
 from gradekit.findings import Cause
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode, encode
@@ -33,6 +34,9 @@ START_SECONDS = 120.0
 """How long importing torch and triton may take, on a cold disk."""
 
 CONTROL_CAP = 1 << 16
+
+MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
+"""The longest text that is taken from a submission's process, and how many functions and notes it may have."""
 
 GRACE_SECONDS = 2.0
 """How much longer than its own alarm the child is given before it is killed."""
@@ -129,7 +133,7 @@ class Tracer:
         """
         self.load()
         request = {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args]}
-        return self._program(self._ask(request, self._limits.call_seconds))
+        return self._program(self._ask(request, self._limits.call_seconds), args)
 
     def trace_gradient(
         self, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None = None
@@ -144,7 +148,7 @@ class Tracer:
         self.load()
         request = {"do": "gradient", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
         layout = None if upstream is None else encode(upstream)
-        return self._program(self._ask(request | {"upstream": layout}, self._limits.call_seconds))
+        return self._program(self._ask(request | {"upstream": layout}, self._limits.call_seconds), args)
 
     def close(self) -> None:
         """Ends the process."""
@@ -173,7 +177,7 @@ class Tracer:
     def _checked(self, answer: Any) -> dict[str, Any]:
         if not isinstance(answer, dict):
             raise _nonsense()
-        self.output = (self.output + str(answer.get("output", "")))[: self._limits.output_bytes]
+        self.output = (self.output + _text(answer.get("output", "")))[: self._limits.output_bytes]
         if "error" in answer:
             raise _trace_error(answer["error"])
         if not isinstance(answer.get("ok"), dict):
@@ -194,14 +198,16 @@ class Tracer:
             return TraceError(Cause.CRASH, f"The submission's process ended {where} ({_ending(status)}).")
         return TraceError(Cause.CRASH, f"The submission's process sent no readable answer {where} ({error}).")
 
-    def _program(self, answer: dict[str, Any]) -> Program:
+    def _program(self, answer: dict[str, Any], args: Sequence[Argument]) -> Program:
         try:
             program = decode(answer["program"])
-            self._kernels |= program.kernels
-            kernels = program.kernels | {key: self._kernels[key] for key in answer["known"]}
+            known = {key: self._kernels[key] for key in answer["known"]}
+            program = replace(program, kernels=program.kernels | known)
+            wellformed.check(program, [arg for arg in args if isinstance(arg, View)])
         except (ProgramError, KeyError, TypeError, RecursionError) as error:
-            raise _nonsense(str(error)) from None
-        return replace(program, kernels=kernels)
+            raise _nonsense(_text(str(error))) from None
+        self._kernels |= program.kernels
+        return program
 
 
 def prepare() -> None:
@@ -389,19 +395,36 @@ def _package_parent(name: str) -> str:
 
 def _loaded(answer: dict[str, Any]) -> Loaded:
     functions, notes = answer.get("functions"), answer.get("notes")
-    if not isinstance(functions, dict) or not isinstance(notes, list):
+    if not isinstance(functions, dict) or not isinstance(notes, list) or len(functions) + len(notes) > MOST_NAMES:
         raise _nonsense()
-    return Loaded({str(name): (int(low), int(high)) for name, (low, high) in functions.items()}, tuple(map(str, notes)))
+    return Loaded({_text(name): _counts(counts) for name, counts in functions.items()}, tuple(map(_text, notes)))
+
+
+def _counts(data: Any) -> tuple[int, int]:
+    if (
+        isinstance(data, list)
+        and len(data) == 2
+        and all(type(count) is int and -1 <= count < 1 << 16 for count in data)
+    ):
+        return data[0], data[1]
+    raise _nonsense()
 
 
 def _trace_error(data: Any) -> TraceError:
     try:
         line = data["line"]
-        return TraceError(
-            Cause(data["cause"]), str(data["message"]), None if line is None else int(line), str(data["detail"])
-        )
+        if line is not None and (type(line) is not int or not 0 <= line < 1 << 31):
+            return _nonsense()
+        return TraceError(Cause(data["cause"]), _text(data["message"]), line, _text(data["detail"]))
     except (KeyError, TypeError, ValueError):
         return _nonsense()
+
+
+def _text(data: Any) -> str:
+    """Text from the wire, without what no encoding can carry, and not too long."""
+    if not isinstance(data, str):
+        raise _nonsense()
+    return data[:MOST_TEXT].encode("utf-8", "replace").decode()
 
 
 def _nonsense(why: str = "") -> TraceError:

@@ -16,6 +16,9 @@ from typing import Any
 LENGTH = struct.Struct("!I")
 CHUNK = 1 << 20
 
+MOST_PARTS = 1 << 20
+"""Lists and objects in one message: a few bytes of text each, and a hundred of memory."""
+
 
 class WireError(Exception):
     """The other side sent something that is not a message, or too much of it."""
@@ -56,8 +59,19 @@ def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any
     (length,) = LENGTH.unpack(_exactly(sock, LENGTH.size, deadline))
     if length > cap:
         raise WireError(f"a message of {length} bytes, where {cap} are allowed")
+    return parse(_exactly(sock, length, deadline))
+
+
+def parse(body: bytes) -> Any:
+    """The value that a message's JSON says.
+
+    Raises:
+        WireError: it is not JSON, or of too many parts.
+    """
+    if body.count(b"[") + body.count(b"{") > MOST_PARTS:
+        raise WireError(f"more than {MOST_PARTS} parts in a message")
     try:
-        return json.loads(_exactly(sock, length, deadline))
+        return json.loads(body.decode("ascii"))
     except (ValueError, RecursionError) as error:
         raise WireError(f"not JSON: {error}") from None
 

@@ -1,0 +1,199 @@
+"""Whether a program that came over the wire is one that the tracer could have sent.
+
+`program.decode` holds data to the schema; this holds it to itself: views lie in their storages, storages exist, kernels
+are there, and nothing is larger than any call of a submission needs. What passes is safe to hand to the engine and to
+the card's process, which still meter what it does. Data only; a program that honest code makes is never refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradekit.program import (
+    ITEMSIZE,
+    Allocate,
+    Aten,
+    Choice,
+    Copy,
+    Descriptor,
+    Fill,
+    Kernel,
+    Launch,
+    Literal,
+    Program,
+    ProgramError,
+    Source,
+    Step,
+    View,
+)
+
+MOST_STEPS = 100_000
+MOST_KERNELS = 4096
+MOST_TTIR = 4 << 20
+"""Characters in all kernels together: a long one has 200,000, with its locations."""
+
+MOST_BYTES = 4 << 30
+"""Of one tensor whose elements share memory, counted element by element; what is allocated is counted by the engine."""
+
+MOST_NAME = 10_000
+_DEEPEST = 4
+_LARGEST = 1 << 62
+_WIDEST = 25  # torch itself has no tensors of more than 64 dimensions, and its iterators stop at 25
+_GRID = (1 << 31) - 1
+
+
+def check(program: Program, given: Sequence[View]) -> None:
+    """Holds `program` against the views that were `given` to the call, in order; a gradient's upstream comes after them.
+
+    Raises:
+        ProgramError: what does not fit.
+    """
+    _inputs(program, given)
+    _kernels(program.kernels)
+    _Checker(program).check()
+
+
+def _inputs(program: Program, given: Sequence[View]) -> None:
+    _expect(program.inputs[: len(given)] == tuple(given), "other inputs than were given")
+    _expect(len(program.inputs) <= len(given) + 1, "more inputs than were given")
+    _expect(set(program.storages) == {view.storage for view in program.inputs}, "storages that are no input's")
+
+
+def _kernels(kernels: dict[str, Kernel]) -> None:
+    _expect(len(kernels) <= MOST_KERNELS, f"more than {MOST_KERNELS} kernels")
+    _expect(
+        sum(len(kernel.ttir) for kernel in kernels.values()) <= MOST_TTIR, f"more than {MOST_TTIR >> 20} MiB of TTIR"
+    )
+    for key, kernel in kernels.items():
+        _text(key, kernel.name)
+        _printable(kernel.ttir)
+        _plain(kernel.options)
+
+
+class _Checker:
+    """One pass over the steps; `sizes` are the bytes of the storages that exist so far."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.sizes = dict(program.storages)
+        self.steps = 0
+
+    def check(self) -> None:
+        _text(self.program.returned, self.program.path)
+        for number, size in (*self.sizes.items(), *self.program.addresses.items()):
+            _expect(0 <= number < _LARGEST and 0 <= size < 2 * _LARGEST, "a storage of no size")
+        self.views(self.program.inputs)
+        self.run(self.program.steps, 0)
+        self.values(self.program.results, 0)
+
+    def run(self, steps: Iterable[Step], depth: int) -> None:
+        _expect(depth <= _DEEPEST, "choices in choices")
+        for step in steps:
+            self.steps += 1
+            _expect(self.steps <= MOST_STEPS, f"more than {MOST_STEPS} steps")
+            self.step(step, depth)
+            _source(step.source)
+
+    def step(self, step: Step, depth: int) -> None:
+        match step:
+            case Allocate():
+                self.allocate(step)
+            case Fill(target=target):
+                self.views([target])
+            case Copy(target=target, origin=origin):
+                self.views([target, origin])
+            case Literal(target=target, values=values):
+                self.views([target])
+                _expect(len(values) == target.numel, "a literal of another size")
+            case Aten():
+                _text(step.op, *step.kwargs)
+                self.values([*step.args, *step.kwargs.values(), *step.outputs], 0)
+            case Launch():
+                self.launch(step)
+            case Choice():
+                self.choice(step, depth)
+
+    def allocate(self, step: Allocate) -> None:
+        _expect(0 <= step.storage < _LARGEST and 0 <= step.nbytes < _LARGEST, "an allocation of no size")
+        _expect(step.storage not in self.program.storages, "an allocation in place of an input")
+        self.sizes[step.storage] = step.nbytes
+
+    def launch(self, step: Launch) -> None:
+        _expect(step.kernel in self.program.kernels, "a launch of no kernel")
+        _expect(all(0 <= size <= _GRID for size in step.grid), f"a grid of {step.grid}")
+        self.values(step.args, 0)
+
+    def choice(self, step: Choice, depth: int) -> None:
+        _expect(0 < len(step.options) == len(step.labels), "a choice without labels")
+        _text(*step.labels)
+        for option in step.options:
+            self.run(option, depth + 1)
+
+    def values(self, values: Iterable[Any], depth: int) -> None:
+        _expect(depth <= _DEEPEST, "lists in lists")
+        for value in values:
+            if isinstance(value, View):
+                self.views([value])
+            elif isinstance(value, Descriptor):
+                self.views([value.view])
+                _expect(len(value.block) == len(value.view.shape), "a descriptor of other dimensions")
+                _expect(all(0 < size < 1 << 20 for size in value.block), "a descriptor of no block")
+            elif isinstance(value, tuple):
+                self.values(value, depth + 1)
+
+    def views(self, views: Iterable[View]) -> None:
+        for view in views:
+            _expect(view.dtype in ITEMSIZE, "a dtype that torch does not have")
+            _expect(len(view.shape) == len(view.stride) <= _WIDEST, "a tensor of other dimensions")
+            _expect(all(0 <= n < _LARGEST for n in (*view.shape, *view.stride, view.offset)), "a negative size")
+            size = self.sizes.get(view.storage, -1)
+            _expect(_end(view) <= size, "a tensor outside of its storage")
+            _expect(view.numel * ITEMSIZE[view.dtype] <= max(size, MOST_BYTES), "a tensor that repeats itself for ever")
+
+
+def _end(view: View) -> int:
+    """The first byte of the storage that the view does not need."""
+    if 0 in view.shape:
+        return 0
+    last = sum((size - 1) * step for size, step in zip(view.shape, view.stride, strict=True))
+    return (view.offset + last + 1) * ITEMSIZE[view.dtype]
+
+
+def _source(source: Source | None) -> None:
+    if source is not None:
+        _text(source.function)
+        _expect(0 <= source.line < 1 << 31, "a line that no file has")
+
+
+def _plain(value: Any, depth: int = 0) -> None:
+    """Numbers, words and lists of them, as Triton's options are."""
+    _expect(depth <= _DEEPEST, "lists in lists")
+    if isinstance(value, str):
+        _text(value)
+    elif isinstance(value, dict):
+        _plain(tuple(value) + tuple(value.values()), depth + 1)
+    elif isinstance(value, tuple):
+        for item in value:
+            _plain(item, depth + 1)
+    else:
+        _expect(value is None or isinstance(value, (bool, int, float)), "an option that is no number or word")
+
+
+def _text(*texts: str) -> None:
+    for text in texts:
+        _expect(len(text) <= MOST_NAME, "a name that is too long")
+        _printable(text)
+
+
+def _printable(text: str) -> None:
+    """Half characters travel through JSON, and through nothing else."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ProgramError("text that no encoding can carry") from None
+
+
+def _expect(fits: bool, otherwise: str) -> None:
+    if not fits:
+        raise ProgramError(otherwise)
