@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
