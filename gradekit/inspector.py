@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, AssignmentError, find
+from gradekit.assignment import Assignment, find
 from gradekit.gpu.inspect import SCHEMA, Inspected, inspect, to_dict
 from gradekit.gpu.rows import rows
 from gradekit.gpu.targets import Target
@@ -61,8 +61,16 @@ class Answer:
             "target": self.target.name,
             "card": self.target.card,
             "kernels": [to_dict(kernel) for kernel in self.kernels],
+            "lines": self._lines(),
             "environment": environment(),
         }
+
+    def _lines(self) -> dict[str, str]:
+        """The text of every line of the submission that the kernels' operations stand on."""
+        places = [use.dot.line for kernel in self.kernels for use in kernel.facts.dots]
+        places += [use.access.line for kernel in self.kernels for use in kernel.facts.accesses]
+        places += [said.line for kernel in self.kernels for said in kernel.sentences]
+        return {str(found.line): found.text for n in sorted({n for n in places if n}) if (found := self.submission.line(n))}
 
     def stage(self, name: str) -> list[dict[str, Any]]:
         """The rows of the stage `name` of every kernel that reached it: [line or None, text]."""
@@ -154,6 +162,3 @@ def parse_input(text: str) -> Any:
         *outer, inner, last = row_major((*shape[:-2], shape[-1], shape[-2]))
         stride = (*outer, last, inner)
     return Input(found[1], shape, stride)
-
-
-__all__ = ["Answer", "AssignmentError", "NothingToInspect", "Question", "arguments", "look", "parse_input", "representative"]

@@ -1,0 +1,155 @@
+"""What the inspector found, as text for a terminal: pure functions of its record.
+
+For each kernel and configuration its figures, then the lines of the submission that multiply or go to memory with what
+became of each, then what there is to say of them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from gradekit.report.terminal import Look
+from gradekit.report.text import clean, columns, counted, described, located, one_line, shortened
+from gradekit.submission import place
+
+_INDENT = 2
+_LABEL = 12
+
+
+def render(record: Mapping[str, Any], look: Look | None = None) -> str:
+    """The whole record, ending in a newline."""
+    look = look or Look()
+    sections = [_heading(record, look), *(_kernel(kernel, record, look) for kernel in record["kernels"])]
+    text = "\n\n".join("\n".join(section) for section in sections) + "\n"
+    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+
+
+def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
+    title = look.paint(one_line(record["submission"]["path"]), bold=True)
+    call = f"{one_line(record['entry'])}({', '.join(_argument(arg) for arg in record['inputs'])})"
+    target = f"compiled for {record['target']} ({record['card']}), without a card"
+    return [title, *_wrapped(f"{call}, {target}", look, 0)]
+
+
+def _argument(arg: Any) -> str:
+    return described({**arg, "name": "", "seed": 0}).removeprefix(": ") if isinstance(arg, Mapping) else str(arg)
+
+
+# --- one kernel -------------------------------------------------------------------------------------------------------
+
+
+def _kernel(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> list[str]:
+    title = look.paint(one_line(kernel["kernel"]), bold=True)
+    label = f"  {one_line(kernel['label'])}" if kernel["label"] else ""
+    lines = [title + look.paint(label, dim=True), *_figures(kernel, look), *_table(kernel, record, look)]
+    for sentence in kernel["sentences"]:
+        lines += _sentence(sentence["text"], record, look)
+    return lines
+
+
+def _figures(kernel: Mapping[str, Any], look: Look) -> Iterator[str]:
+    if kernel["registers"] is None:
+        return
+    local = f", {kernel['stack']} bytes spilled" if kernel["stack"] else ", nothing spilled"
+    yield _labelled("a thread", f"{counted(kernel['registers'], 'register')}{local}", look)
+    shared = f"{kernel['shared']} bytes of shared memory"
+    yield _labelled("a block", f"{counted(kernel['warps'], 'warp')}, {shared}", look)
+    yield _labelled("an SM", _occupancy(kernel["occupancy"]), look)
+
+
+def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
+    if not occupancy or not occupancy["blocks"]:
+        return "holds no block of it"
+    share = f"{occupancy['warps']} of {occupancy['most']} warps"
+    limit = {"blocks": "it takes no more blocks", "warps": "it is full"}.get(
+        occupancy["limit"], f"{occupancy['limit']} for more {'are' if occupancy['limit'] == 'registers' else 'is'} missing"
+    )
+    return f"holds {counted(occupancy['blocks'], 'block')} at once, {share}: {limit}"
+
+
+def _table(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
+    """One row for each operation, in the order of the lines, beside the student's own text."""
+    found = [(use["dot"]["line"], _dot(use)) for use in kernel["dots"]]
+    found += [(use["access"]["line"], _access(use)) for use in kernel["accesses"]]
+    for line, operations in groupby(sorted(found, key=lambda row: row[0] or 0), key=lambda row: row[0]):
+        yield _source(line, record, look)
+        for _, text in operations:
+            yield " " * (_INDENT + _LABEL) + look.paint(shortened(text, look.width - _INDENT - _LABEL), "cyan")
+
+
+def _source(line: int | None, record: Mapping[str, Any], look: Look) -> str:
+    where = _where(line, record)
+    text = one_line(record["lines"].get(str(line), ""))
+    room = max(20, look.width - _INDENT - max(_LABEL, columns(where) + 1) - 2)
+    return f"{' ' * _INDENT}{look.paint(f'{where:<{_LABEL - 1}} {look.bar}', dim=True)} {shortened(text, room)}"
+
+
+def _where(line: int | None, record: Mapping[str, Any]) -> str:
+    if line is None:
+        return "a line"
+    return place(record["submission"], line) if record["submission"].get("cells") else f"line {line}"
+
+
+def _dot(use: Mapping[str, Any]) -> str:
+    dot = use["dot"]
+    kind = dot["left"] if dot["left"] == dot["right"] else f"{dot['left']} by {dot['right']}"
+    precision = f" ({dot['precision']})" if dot["left"] == "float32" else ""
+    shape = f"[{dot['m']}, {dot['k']}] @ [{dot['k']}, {dot['n']}] {kind}{precision}"
+    how = {True: "tensor cores", False: "no tensor cores", None: "tensor cores: unclear"}[use["uses"]]
+    return f"dot    {how}{_opcodes(use['instructions'])}; {shape}"
+
+
+def _access(use: Mapping[str, Any]) -> str:
+    access = use["access"]
+    width = "whole tiles" if use["width"] == 0 else f"{use['width']} bytes at a time" if use["width"] else "several widths"
+    copy = ", asynchronous" if use["is_asynchronous"] else ""
+    return f"{access['kind']:<6} {width}{copy}{_opcodes(use['instructions'])}; {access['dtype']}"
+
+
+def _opcodes(instructions: Mapping[str, int]) -> str:
+    return "".join(f", {count} x {one_line(opcode)}" for opcode, count in instructions.items())
+
+
+def _sentence(text: str, record: Mapping[str, Any], look: Look) -> Iterable[str]:
+    lines = _wrapped(located(text, record["submission"]), look, _INDENT + 2)
+    return [f"{' ' * _INDENT}{look.paint('!', 'yellow', bold=True)} {lines[0].strip()}", *lines[1:]]
+
+
+def _labelled(label: str, text: str, look: Look) -> str:
+    return " " * _INDENT + look.paint(f"{label:<{_LABEL}}", dim=True) + text
+
+
+def _wrapped(text: str, look: Look, indent: int) -> list[str]:
+    return textwrap.wrap(one_line(text), look.width, initial_indent=" " * indent, subsequent_indent=" " * indent) or [""]
+
+
+# --- a stage ----------------------------------------------------------------------------------------------------------
+
+
+def render_stage(
+    stages: Sequence[Mapping[str, Any]], source: Sequence[str], submission: Mapping[str, Any], look: Look | None = None
+) -> str:
+    """The rows of one stage of each kernel, under the line of `source` (the submission's lines) that they come from.
+
+    Each item of `stages` has "kernel", "label" and "rows" of [line or None, text].
+    """
+    look = look or Look()
+    record = {"submission": submission, "lines": {str(n): text for n, text in enumerate(source, start=1)}}
+    sections = [[_stage_title(stage, look), *_stage(stage["rows"], record, look)] for stage in stages]
+    text = "\n\n".join("\n".join(section) for section in sections) + "\n"
+    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+
+
+def _stage_title(stage: Mapping[str, Any], look: Look) -> str:
+    label = f"  {one_line(stage['label'])}" if stage["label"] else ""
+    return look.paint(one_line(stage["kernel"]), bold=True) + look.paint(label, dim=True)
+
+
+def _stage(rows: Sequence[Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
+    for line, group in groupby(rows, key=lambda row: row[0]):
+        if line is not None:
+            yield look.paint(_source(line, record, Look(look.width, False, look.unicode)), "green")
+        yield from (f"    {clean(text)}" for _, text in group)
