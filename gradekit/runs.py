@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit import rules
+from gradekit import rules, soundness
 from gradekit.device import Device, NeedsCard
 from gradekit.engine import run as engine
 from gradekit.findings import Cause, Finding
@@ -214,7 +214,7 @@ class Runs:
     def _once(self, case: Case, option: int, label: str) -> Observation:
         named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
         names = [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
-        with rules.within_budget(case.entry, label):
+        with rules.within_budget(case.entry, label), soundness.held(case.program, case.entry):
             run = engine.run(
                 case.program, case.tensors,
                 option=option, allow=self.assignment.allow, budget=self._budget(), names=names,

@@ -24,7 +24,7 @@ FLOORS = (
     # 1: running and judging
     {"sandbox", "engine", "judge", "kinds", "boxes", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
-    {"rules", "device", "speed", "measuring", "runs", "entry", "subject", "report"},
+    {"rules", "soundness", "device", "speed", "measuring", "runs", "entry", "subject", "report"},
     # 3: the grading run
     {"plugin", "timed"},
     # 4: what uses grading runs
@@ -39,7 +39,7 @@ SAME_FLOOR = {
     ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
     ("tracer", "confine"), ("wellformed", "program"),
-    ("judge", "strategies"), ("runs", "rules"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
+    ("judge", "strategies"), ("runs", "rules"), ("soundness", "rules"), ("runs", "soundness"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
     ("runs", "device"), ("measuring", "device"), ("measuring", "speed"), ("entry", "speed"), ("subject", "device"),
     ("subject", "measuring"), ("subject", "speed"),
     ("subject", "entry"), ("checking", "verify"), ("batch", "checking"), ("lms", "batch"), ("__main__", "cli"), ("start", "worksheet"), ("strategies", "kinds"),
