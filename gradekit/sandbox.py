@@ -150,6 +150,17 @@ class Tracer:
         layout = None if upstream is None else encode(upstream)
         return self._program(self._ask(request | {"upstream": layout}, self._limits.call_seconds), args)
 
+    def signature(self, ttir: str) -> list[str]:
+        """The types of the arguments of the kernel that `ttir` is, as Triton names them; nothing is loaded for it.
+
+        Raises:
+            TraceError: MLIR or Triton do not accept the text, or break down over it.
+        """
+        types = self._ask({"do": "signature", "ttir": ttir}, self._limits.call_seconds).get("types")
+        if not isinstance(types, list):
+            raise _nonsense()
+        return [_text(kind) for kind in types]
+
     def close(self) -> None:
         """Ends the process."""
         if self._sock is not None:
@@ -191,7 +202,7 @@ class Tracer:
         status = _server().end(self._pid)
         if sock is not None:
             sock.close()
-        where = "while the file was loaded" if request["do"] == "load" else f"in {request['entry']}"
+        where = f"in {request['entry']}" if "entry" in request else "while the file was loaded"
         if isinstance(error, wire.Late):
             return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
         if isinstance(error, wire.Closed):
@@ -208,6 +219,22 @@ class Tracer:
             raise _nonsense(_text(str(error))) from None
         self._kernels |= program.kernels
         return program
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A submission without a line, for a process that is to load none."""
+
+    text: str = ""
+
+
+def signature(ttir: str) -> list[str] | None:
+    """The types of the arguments of a kernel, read by Triton itself in a clean process; None where that refuses it."""
+    try:
+        with Tracer(Nothing()) as tracer:
+            return tracer.signature(ttir)
+    except TraceError:
+        return None
 
 
 def prepare() -> None:

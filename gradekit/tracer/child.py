@@ -1,6 +1,7 @@
 """What a forked child does: takes one submission, answers requests about it, and ends.
 
-Requests: {"do": "load", "text": ...}; {"do": "trace" or "gradient", "entry": ..., "args": [...], ...}.
+Requests: {"do": "load", "text": ...}; {"do": "trace" or "gradient", "entry": ..., "args": [...], ...};
+{"do": "signature", "ttir": ...} of a child that has loaded nothing, for TTIR that nobody trusts.
 Answers: {"ok": ..., "output": ...} or {"error": {cause, message, line, detail}, "output": ...}.
 """
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.program import Program, View, decode, encode
-from gradekit.tracer import cuda, loading, wire
+from gradekit.tracer import cuda, loading, versions, wire
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
 from gradekit.tracer.trace import Tracer
@@ -38,8 +39,19 @@ class Child:
         Raises:
             Refusal: why the submission cannot be loaded or traced.
         """
-        actions: dict[str, Callable[..., Any]] = {"load": self.load, "trace": self.trace, "gradient": self.gradient}
+        actions: dict[str, Callable[..., Any]] = {
+            "load": self.load,
+            "trace": self.trace,
+            "gradient": self.gradient,
+            "signature": self.signature,
+        }
         return actions[request.pop("do")](**request)
+
+    def signature(self, ttir: str) -> Any:
+        """The types of the arguments that a kernel takes."""
+        file = self.directory / "kernel.ttir"
+        file.write_text(ttir, encoding="utf-8")
+        return {"types": versions.signature(str(file))}
 
     def load(self, text: str) -> Any:
         """Runs the submission's statements."""

@@ -44,6 +44,21 @@ def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], A
     return str(module), [str(kind) for kind in module.get_function_signature(entry)], parsed
 
 
+def signature(path: str) -> list[str]:
+    """The types of the arguments of the kernel whose TTIR the file `path` holds, if MLIR and Triton accept it.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    context = ir.context()
+    ir.load_dialects(context)
+    make_backend(TARGET).load_dialects(context)
+    module = ir.parse_mlir_module(path, context)
+    module.context = context
+    entry = module.get_function(module.get_entry_func_name())
+    return [str(kind) for kind in module.get_function_signature(entry)]
+
+
 def _ttir_passes(backend: Any, module: Any, options: Any) -> Any:
     if len(inspect.signature(backend.make_ttir).parameters) == 4:
         return backend.make_ttir(module, {}, options, TARGET.arch)
