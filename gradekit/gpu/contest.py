@@ -20,6 +20,10 @@ TURN = 5.0
 
 ROUNDS = 12
 BUDGET = 10.0
+"""Wall seconds."""
+
+LOOKS = 5
+"""After the first `ROUNDS`, the judge looks again whenever a fifth has been added: looking takes time too."""
 
 TakeTurn = Callable[[], Turn]
 
@@ -51,10 +55,12 @@ def contest(
     start, taken, enough = clock(), list(before), False
     for take in sides.values():
         take()
+    look = max(rounds, len(taken) + 1)
     while not enough and (len(taken) < LEAST_ROUNDS or clock() - start < budget):
         turns = {side: sides[side]() for side in order(list(sides), len(taken))}
         taken.append(to_round(turns))
-        enough = len(taken) >= rounds and settled(taken)
+        if len(taken) >= look:
+            enough, look = settled(taken), look + max(2, look // LOOKS)
     return Timings(tuple(taken), clock() - start, enough)
 
 

@@ -1,0 +1,135 @@
+"""Claims about how the sides take turns, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from gradekit.gpu.card import Reading
+from gradekit.gpu.contest import ROUNDS, TakeTurn, contest, order, to_round
+from gradekit.gpu.timing import Turn
+from gradekit.judge.speed import LEAST_ROUNDS, Round, Verdict, decide, ratio, settled
+
+COOL, HOT = Reading(1980, 3201, False), Reading(900, 3201, True, ("too hot (hardware)", "power limit"))
+
+
+class Table:
+    """A table at which sides play: their turns take wall time, and are remembered."""
+
+    def __init__(self, **seconds: float) -> None:
+        self.now = 0.0
+        self.played: list[str] = []
+        self.sides: dict[str, TakeTurn] = {name: self._side(name, s) for name, s in seconds.items()}
+
+    def clock(self) -> float:
+        return self.now
+
+    def _side(self, name: str, seconds: float) -> TakeTurn:
+        def turn() -> Turn:
+            self.now += 1.0
+            self.played.append(name)
+            return Turn((seconds,) * 3, COOL, COOL)
+
+        return turn
+
+    def rounds(self) -> list[list[str]]:
+        """Who played in which order, without the first round, which does not count."""
+        several = len(self.sides)
+        return [self.played[i : i + several] for i in range(several, len(self.played), several)]
+
+
+def always(answer: bool) -> Callable[[Sequence[Round]], bool]:
+    return lambda rounds: answer
+
+
+def test_a_contest_ends_after_the_usual_rounds_once_they_are_enough() -> None:
+    table = Table(student=1e-5, eager=2e-5)
+    timings = contest(table.sides, always(True), budget=1e9, clock=table.clock)
+    assert len(timings.rounds) == ROUNDS
+    assert timings.settled
+
+
+def test_a_contest_that_is_never_settled_ends_with_its_budget_and_says_so() -> None:
+    table = Table(student=1e-5, eager=2e-5)
+    timings = contest(table.sides, always(False), budget=100, clock=table.clock)
+    assert not timings.settled
+    assert 100 <= timings.elapsed <= 102  # a turn takes a second, and no round begins after the budget
+
+
+def test_slow_sides_are_given_four_rounds_whatever_the_budget() -> None:
+    table = Table(student=1.0, eager=2.0)
+    assert len(contest(table.sides, always(False), budget=0.5, clock=table.clock).rounds) == LEAST_ROUNDS
+
+
+def test_the_first_round_does_not_count() -> None:
+    table = Table(student=1e-5, eager=2e-5)
+    timings = contest(table.sides, always(True), rounds=5, clock=lambda: 0.0)
+    assert len(table.played) == 2 * (len(timings.rounds) + 1)
+
+
+def test_measuring_longer_keeps_what_was_taken_before() -> None:
+    table = Table(student=1e-5, eager=2e-5)
+    first = contest(table.sides, always(True), rounds=6, clock=lambda: 0.0)
+    longer = contest(table.sides, always(True), before=first.rounds, rounds=10, clock=lambda: 0.0)
+    assert longer.rounds[:6] == first.rounds
+    assert len(longer.rounds) == 10
+
+
+def test_measuring_longer_takes_a_round_at_least() -> None:
+    table = Table(student=1e-5, eager=2e-5)
+    first = contest(table.sides, always(True), rounds=12, clock=lambda: 0.0)
+    longer = contest(table.sides, always(True), before=first.rounds, rounds=12, clock=lambda: 0.0)
+    assert len(longer.rounds) == 13
+
+
+def test_the_judge_looks_less_often_the_longer_it_takes() -> None:
+    table, seen = Table(student=1e-5, eager=2e-5), list[int]()
+    contest(table.sides, lambda r: bool(seen.append(len(r))), budget=200, clock=table.clock)
+    steps = [later - earlier for earlier, later in itertools.pairwise(seen)]
+    assert steps == sorted(steps)
+    assert steps[-1] > steps[0]
+
+
+def test_every_side_plays_once_in_every_round() -> None:
+    table = Table(student=1e-5, eager=2e-5, compiled=1e-5)
+    contest(table.sides, always(True), clock=lambda: 0.0)
+    assert all(sorted(played) == ["compiled", "eager", "student"] for played in table.rounds())
+
+
+def test_each_side_begins_equally_often() -> None:
+    firsts = [order(["student", "eager", "compiled"], number)[0] for number in range(12)]
+    assert [firsts.count(side) for side in ("student", "eager", "compiled")] == [4, 4, 4]
+
+
+def test_each_side_follows_each_other_one_equally_often() -> None:
+    pairs = [pair for number in range(6) for pair in itertools.pairwise(order(["a", "b", "c"], number))]
+    assert {pairs.count(pair) for pair in itertools.permutations("abc", 2)} == {2}
+
+
+def test_a_round_knows_the_lowest_clock_and_why_the_card_was_throttled() -> None:
+    seen = to_round({"student": Turn((1e-5,), COOL, HOT), "eager": Turn((2e-5,), COOL, None)})
+    assert seen.sm_mhz == {"student": 900, "eager": 1980}
+    assert seen.throttled == ("power limit", "too hot (hardware)")
+
+
+def test_a_power_limit_alone_does_not_make_a_round_throttled() -> None:
+    limited = Reading(1400, 3201, False, ("power limit",))
+    assert to_round({"student": Turn((1e-5,), limited, limited)}).throttled == ()
+
+
+def test_a_round_without_readings_has_no_clock() -> None:
+    assert to_round({"student": Turn((1e-5,))}).sm_mhz == {"student": None}
+
+
+def test_a_contest_and_the_judge_together_decide_what_is_clear() -> None:
+    table = Table(student=1e-5, eager=1.6e-5)
+    timings = contest(table.sides, settled({"eager": [1.5]}), clock=lambda: 0.0)
+    assert timings.settled
+    assert decide(ratio(timings.rounds, "eager"), 1.5) is Verdict.PASS
+
+
+def test_a_contest_about_a_threshold_that_is_met_exactly_is_never_settled() -> None:
+    table = Table(student=1e-5, eager=1.5e-5)
+    timings = contest(table.sides, settled({"eager": [1.5]}), budget=60, clock=table.clock)
+    assert not timings.settled
+    assert decide(ratio(timings.rounds, "eager"), 1.5) is Verdict.TOO_CLOSE

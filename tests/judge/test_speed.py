@@ -1,0 +1,263 @@
+"""Claims about the judge of speed: on rounds recorded on a card, and on series made up to be difficult."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from gradekit.judge.speed import (
+    LEAST_ROUNDS,
+    SYSTEMATIC,
+    Round,
+    Unmeasurable,
+    Verdict,
+    decide,
+    interval,
+    kept,
+    middle,
+    ratio,
+    seconds,
+    settled,
+)
+
+RECORDED = {
+    name: [Round({side: tuple(s) for side, s in r["seconds"].items()}, r["sm_mhz"]) for r in rounds]
+    for name, rounds in json.loads(Path(__file__).with_name("recorded_rounds.json").read_text()).items()
+}
+"""Rounds of a student's kernel and torch's on an H200, each side in a process of its own."""
+
+RATIOS = {"softmax of 128 rows": 1.963, "softmax of 4096 rows": 1.204, "matmul under the power limit": 0.841}
+"""What other pairs of processes measured for the same kernels."""
+
+
+def series(
+    truth: float = 1.5,
+    rounds: int = 12,
+    *,
+    seed: int = 0,
+    wobble: float = 0.002,
+    jitter: float = 0.01,
+    student: float = 20e-6,
+    slowdown: Callable[[int], float] = lambda number: 1.0,
+) -> list[Round]:
+    """Rounds whose ratio is `truth`: `wobble` from round to round, `jitter` from sample to sample (both relative), and
+    both sides slower by a factor that depends on the round."""
+    chance = random.Random(seed)
+
+    def side(usual: float, number: int) -> tuple[float, ...]:
+        at = usual * slowdown(number) * chance.gauss(1, wobble)
+        return tuple(at * chance.gauss(1, jitter) for _ in range(9))
+
+    return [Round({"student": side(student, n), "eager": side(truth * student, n)}) for n in range(rounds)]
+
+
+def contains(rounds: Sequence[Round], truth: float) -> bool:
+    found = ratio(rounds, "eager")
+    return found.low <= truth <= found.high
+
+
+# --- the ratio and its interval --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RATIOS)
+def test_rounds_recorded_on_a_card_give_the_ratio_that_other_processes_measured(name: str) -> None:
+    assert contains(RECORDED[name], RATIOS[name])
+    assert ratio(RECORDED[name], "eager").value == pytest.approx(RATIOS[name], rel=5e-3)
+
+
+def test_a_faster_student_has_a_ratio_above_one() -> None:
+    assert ratio(series(2.0), "eager").value == pytest.approx(2.0, rel=0.01)
+    assert ratio(series(0.5), "eager").value == pytest.approx(0.5, rel=0.01)
+
+
+def test_the_same_rounds_always_give_the_same_interval() -> None:
+    assert ratio(series(), "eager") == ratio(series(), "eager")
+
+
+def test_the_ratio_over_another_side_is_the_inverse() -> None:
+    rounds = series(1.25)
+    assert ratio(rounds, "student", "eager").value == pytest.approx(1 / ratio(rounds, "eager").value, rel=1e-3)
+
+
+def test_identical_sides_have_a_ratio_of_one_within_the_interval() -> None:
+    assert all(contains(series(1.0, seed=seed), 1.0) for seed in range(20))
+
+
+def test_samples_without_any_noise_still_leave_the_systematic_floor() -> None:
+    found = ratio([Round({"student": (1e-5,), "eager": (2e-5,)})] * 12, "eager")
+    assert found.value == 2.0
+    assert (found.low, found.high) == pytest.approx((2 * (1 - SYSTEMATIC), 2 * (1 + SYSTEMATIC)))
+
+
+def test_the_interval_contains_the_truth_nearly_always() -> None:
+    missed = [seed for seed in range(200) if not contains(series(1.3, seed=seed, wobble=0.01), 1.3)]
+    assert len(missed) <= 10  # 99 % are promised; a bootstrap of 12 rounds promises a little too much
+
+
+def test_more_rounds_make_the_interval_narrower() -> None:
+    few, many = (ratio(series(rounds=n, wobble=0.02), "eager") for n in (8, 80))
+    assert many.high - many.low < 0.5 * (few.high - few.low)
+
+
+def test_the_interval_of_one_value_is_that_value() -> None:
+    assert interval([1.5]) == (1.5, 1.5)
+
+
+def test_typical_seconds_are_those_of_the_rounds_that_count() -> None:
+    rounds = [
+        *series(student=10e-6),
+        *(Round({"student": (1.0,), "eager": (1.0,)}, {}, ("too hot",)) for _ in range(9)),
+    ]
+    assert seconds(rounds, "student") == pytest.approx(10e-6, rel=0.01)
+
+
+# --- noise ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_drift_of_both_sides_does_not_move_the_ratio() -> None:
+    assert contains(series(1.5, slowdown=lambda n: 1 + 0.05 * n), 1.5)
+
+
+def test_one_round_that_is_far_off_does_not_move_the_ratio() -> None:
+    rounds = series(1.5)
+    rounds[5] = Round({"student": (60e-6,) * 9, "eager": (30e-6,) * 9})
+    assert contains(rounds, 1.5)
+    assert ratio(rounds, "eager").value == pytest.approx(1.5, rel=0.005)
+
+
+def test_one_sample_that_is_far_off_does_not_move_the_ratio() -> None:
+    rounds = [Round({side: (*s[:8], 50 * s[8]) for side, s in r.seconds.items()}) for r in series(1.5)]
+    assert contains(rounds, 1.5)
+
+
+def test_a_side_that_is_slower_in_every_second_round_gives_a_ratio_between_its_two() -> None:
+    rounds = [
+        Round({**r.seconds, "student": tuple(s * (1.03 if n % 2 else 1.0) for s in r.seconds["student"])})
+        for n, r in enumerate(series(1.5, 16, wobble=0.001, jitter=0.002))
+    ]
+    assert 1.5 / 1.025 < ratio(rounds, "eager").value < 1.5 / 1.005
+    assert contains(rounds, 1.5 / 1.015)
+
+
+def test_the_middle_is_the_mean_of_the_middle_half() -> None:
+    assert middle([1.0, 2.0, 3.0, 100.0]) == 2.5
+    assert middle([7.0]) == 7.0
+
+
+# --- a card that holds back ------------------------------------------------------------------------------------------
+
+
+def with_clock(rounds: Sequence[Round], mhz: Sequence[int]) -> list[Round]:
+    return [Round(r.seconds, {"student": m, "eager": m}) for r, m in zip(rounds, mhz, strict=True)]
+
+
+def test_a_stretch_in_which_the_card_was_throttled_is_discarded() -> None:
+    rounds = series(1.5, 12)
+    hot = [Round({"student": (90e-6,), "eager": (31e-6,)}, {}, ("too hot (hardware)",)) for _ in range(6)]
+    found = ratio([*rounds[:6], *hot, *rounds[6:]], "eager")
+    assert (found.rounds, found.discarded) == (12, 6)
+    assert found.value == ratio(rounds, "eager").value
+
+
+def test_a_round_whose_clock_fell_is_discarded_though_no_reason_was_read() -> None:
+    rounds = with_clock(series(1.5, 10), [1980] * 8 + [1200, 1300])
+    assert kept(rounds) == rounds[:8]
+
+
+def test_a_clock_that_moves_a_little_under_a_power_limit_is_no_throttling() -> None:
+    rounds = with_clock(series(1.5, 6), [1395, 1545, 1470, 1440, 1530, 1410])
+    assert kept(rounds) == rounds
+
+
+def test_a_side_is_compared_with_its_own_usual_clock() -> None:
+    rounds = [Round(r.seconds, {"student": 1980, "eager": 1400}) for r in series()]
+    assert kept(rounds) == rounds
+
+
+def test_a_card_that_held_back_nearly_always_measures_nothing_and_says_why() -> None:
+    hot = [Round(r.seconds, r.sm_mhz, ("power brake",)) for r in series(rounds=10)]
+    with pytest.raises(Unmeasurable, match=r"3 of 13 rounds can be used, and 4 are needed.*power brake"):
+        ratio([*hot, *series(rounds=3)], "eager")
+
+
+def test_too_few_rounds_measure_nothing() -> None:
+    with pytest.raises(Unmeasurable, match="3 of 3 rounds"):
+        ratio(series(rounds=LEAST_ROUNDS - 1), "eager")
+
+
+def test_without_clocks_the_ratio_says_that_they_are_unknown() -> None:
+    assert not ratio(series(), "eager").clock_known
+    assert ratio(with_clock(series(), [1980] * 12), "eager").clock_known
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_ratio_passes_fails_or_is_too_close_by_where_its_interval_lies() -> None:
+    found = ratio(series(1.5), "eager")
+    assert decide(found, 1.45) is Verdict.PASS
+    assert decide(found, 1.55) is Verdict.FAIL
+    assert decide(found, found.value) is Verdict.TOO_CLOSE
+
+
+def test_a_threshold_inside_of_the_interval_asks_for_more_rounds() -> None:
+    rounds = series(1.5)
+    assert settled({"eager": [1.4, 1.6]})(rounds)
+    assert not settled({"eager": [1.4, 1.5]})(rounds)
+
+
+def test_a_wide_interval_asks_for_more_rounds_even_far_from_every_threshold() -> None:
+    assert not settled({"eager": [9.0]})(series(1.5, wobble=0.05))
+
+
+def test_rounds_that_measure_nothing_ask_for_more_rounds() -> None:
+    assert not settled({"eager": []})(series(rounds=2))
+
+
+def test_no_thresholds_and_no_sides_are_settled_at_once() -> None:
+    assert settled({})([])
+
+
+QUIET = {"wobble": 0.002, "jitter": 0.013}  # as a kernel of 10 us was seen to move
+POWER_LIMITED = {"wobble": 0.013, "jitter": 0.005}  # as large matrix products were
+
+
+def graded(truth: float, threshold: float, seed: int, noise: dict[str, float], most: int = 150) -> Verdict:
+    """The verdict on a submission that is `truth` times as fast, measured for as long as it is not settled."""
+    elsewhere = random.Random(-seed).gauss(truth, 0.001 * truth)  # each pair of processes has a ratio of its own
+    rounds, enough = series(elsewhere, most, seed=seed, **noise), settled({"eager": [threshold]})
+    taken = next((n for n in looks(most) if enough(rounds[:n])), most)
+    return decide(ratio(rounds[:taken], "eager"), threshold)
+
+
+def looks(most: int) -> Iterator[int]:
+    number = 12
+    while number < most:
+        yield number
+        number += number // 5
+
+
+@pytest.mark.parametrize("noise", [QUIET, POWER_LIMITED], ids=["quiet", "power-limited"])
+def test_two_percent_above_a_threshold_never_fails_and_two_percent_below_never_passes(noise: dict[str, float]) -> None:
+    above = {graded(1.53, 1.5, seed, noise) for seed in range(100)}
+    below = {graded(1.47, 1.5, seed, noise) for seed in range(100)}
+    assert above == {Verdict.PASS}
+    assert below == {Verdict.FAIL}
+
+
+def resampled(rounds: Sequence[Round], seed: int, faster: float) -> list[Round]:
+    """As many rounds drawn from recorded ones, with a student that is so many times as fast."""
+    drawn = random.Random(seed).choices(rounds, k=len(rounds))
+    return [Round({**r.seconds, "student": tuple(s / faster for s in r.seconds["student"])}, r.sm_mhz) for r in drawn]
+
+
+@pytest.mark.parametrize("name", RATIOS)
+def test_recorded_rounds_drawn_again_keep_their_verdict_two_percent_from_a_threshold(name: str) -> None:
+    threshold = ratio(RECORDED[name], "eager").value
+    for seed in range(50):
+        assert decide(ratio(resampled(RECORDED[name], seed, 1.02), "eager"), threshold) is not Verdict.FAIL
+        assert decide(ratio(resampled(RECORDED[name], seed, 0.98), "eager"), threshold) is not Verdict.PASS
