@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit import rules, soundness
+from gradekit import rules, sandbox, soundness
 from gradekit.device import Device, NeedsCard
 from gradekit.engine import run as engine
 from gradekit.findings import Cause, Finding
@@ -225,7 +225,8 @@ class Runs:
         )  # fmt: skip
 
     def _budget(self) -> engine.Budget:
-        return engine.Budget(steps=HURRY) if self._overdue else engine.Budget()
+        seconds = engine.Budget.seconds * sandbox.pace()
+        return engine.Budget(steps=HURRY, seconds=seconds) if self._overdue else engine.Budget(seconds=seconds)
 
     def _mutation(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
         mutate = self.mutate
