@@ -41,6 +41,8 @@ MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
 GRACE_SECONDS = 2.0
 """How much longer than its own alarm the child is given before it is killed."""
 
+WAITING = 2.5
+
 STOP_SECONDS = 10.0
 """How long the end of all submissions may take before the warden itself is killed."""
 
@@ -49,15 +51,16 @@ STOP_SECONDS = 10.0
 class Limits:
     """What a submission may use.
 
-    Seconds are wall time, of loading and of one call; `cpu_seconds` are those of all calls together; `memory_bytes`
-    counts beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it
+    Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower one
+    gets more (`pace`). A submission that waits, or has to wait for others on a busy machine, gets WAITING times as many
+    by the clock. `cpu_seconds` are those of all calls together; `memory_bytes` counts beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it
     may have at one time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the
     wire, has at most `program_bytes`.
     """
 
-    import_seconds: float = 20.0
-    call_seconds: float = 10.0
-    cpu_seconds: int = 600
+    import_seconds: float = 8.0
+    call_seconds: float = 8.0
+    cpu_seconds: int = 1200
     memory_bytes: int = 4 << 30
     file_bytes: int = 64 << 20
     processes: int = 32
@@ -177,9 +180,11 @@ class Tracer:
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         if self._sock is None:
             self._pid, self._sock = _server().fork(self._limits)
-        deadline = time.monotonic() + seconds + GRACE_SECONDS
+        seconds *= _server().pace
+        times = {"seconds": seconds, "wall_seconds": WAITING * seconds}
+        deadline = time.monotonic() + times["wall_seconds"] + GRACE_SECONDS
         try:
-            wire.send(self._sock, request | {"seconds": seconds}, deadline)
+            wire.send(self._sock, request | times, deadline)
             answer = wire.receive(self._sock, self._limits.program_bytes, deadline)
         except wire.WireError as error:
             raise self._lost(error, request) from None
@@ -261,6 +266,7 @@ class _Server:
             )
         self.owner = os.getpid()
         self.means: Means | None = None
+        self.pace = 1.0
         self.lock = threading.Lock()
 
     def isolation(self) -> Means:
@@ -311,7 +317,7 @@ class _Server:
         """What the server says of its place, once it has imported everything."""
         if self.means is None:
             said = wire.receive(self.control, CONTROL_CAP, deadline)
-            self.means = Means.of(said["means"])
+            self.means, self.pace = Means.of(said["means"]), float(said["pace"])
         return self.means
 
     def _ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
@@ -345,6 +351,11 @@ def isolation() -> Means:
         Unavailable: the tracer cannot be started.
     """
     return _server().isolation()
+
+
+def pace() -> float:
+    """How much slower this machine is than the one that limits of seconds were chosen on: 1 or more, 1 until known."""
+    return 1.0 if _current is None else _current.pace
 
 
 def require(level: int) -> None:

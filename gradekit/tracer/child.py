@@ -104,14 +104,14 @@ def _send(sock: socket.socket, answer: dict[str, Any]) -> None:
 
 
 def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, Any]:
-    seconds = request.pop("seconds", 10)
+    seconds, wall_seconds = request.pop("seconds", 10), request.pop("wall_seconds", 30)
     try:
         with output:
-            _alarm(seconds)
+            _alarm(seconds, wall_seconds)
             try:
                 answer = {"ok": child.answer(request)}
             finally:
-                _alarm(0)
+                _alarm(0, 0)
     except Refusal as error:
         answer = {"error": error.as_data()}
     except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
@@ -119,9 +119,14 @@ def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, 
     return answer | {"output": output.take()}
 
 
-def _alarm(seconds: float) -> None:
-    signal.signal(signal.SIGALRM, _time_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1 if seconds else 0)
+def _alarm(seconds: float, wall_seconds: float) -> None:
+    """TimeUp after so many seconds of computing, or of anything, and again each second: code may catch it once."""
+    for number, timer, left in (
+        (signal.SIGPROF, signal.ITIMER_PROF, seconds),
+        (signal.SIGALRM, signal.ITIMER_REAL, wall_seconds),
+    ):
+        signal.signal(number, _time_up)
+        signal.setitimer(timer, left, 1 if left else 0)
 
 
 def _time_up(signum: int, frame: Any) -> None:

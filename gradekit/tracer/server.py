@@ -31,7 +31,7 @@ def serve(descriptor: int, place: Place) -> None:
 
     control = socket.socket(fileno=descriptor)
     warm.warm_up()
-    wire.send(control, {"ok": "ready", "means": place.means.as_data()})
+    wire.send(control, {"ok": "ready", "means": place.means.as_data(), "pace": warm.pace()})
     children = Children(place, statm)
     idle = warm.while_idle()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from collections.abc import Iterator
 
 import triton
@@ -12,7 +13,7 @@ from triton.compiler.compiler import ASTSource
 
 from gradekit.tracer import child, versions
 
-__all__ = ["child", "threads", "warm_up", "while_idle"]
+__all__ = ["child", "pace", "threads", "warm_up", "while_idle"]
 
 
 @triton.jit
@@ -32,6 +33,23 @@ def warm_up() -> None:
 
 def _source() -> ASTSource:
     return ASTSource(_kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 16})
+
+
+REFERENCE_SECONDS = 0.006
+"""What `_kernel` takes through the compiler on the machine that the time limits were chosen on."""
+
+SLOWEST = 8.0
+
+
+def pace() -> float:
+    """How much slower than that machine this one is, from 1 to SLOWEST: the best of a few tries, in CPU seconds."""
+    return min(max(min(_lowering_seconds() for _ in range(3)) / REFERENCE_SECONDS, 1.0), SLOWEST)
+
+
+def _lowering_seconds() -> float:
+    began = time.thread_time()
+    versions.lower(_source(), {})
+    return time.thread_time() - began
 
 
 def while_idle() -> Iterator[None]:
