@@ -20,7 +20,8 @@ from gradekit.program import Program
 
 if TYPE_CHECKING:
     from gradekit.gpu.card import Card
-    from gradekit.gpu.worker import CardFault, CardRun, Worker
+    from gradekit.gpu.faults import CardFault
+    from gradekit.gpu.worker import CardRun, Worker
 
 NO_GPU = "speed is timed on a GPU, and this machine has none"
 TOLD_NOT_TO = "speed is timed on a GPU, and this run was told not to use one (--device cpu)"
@@ -81,25 +82,40 @@ class Device:
     @property
     def worker(self) -> Worker:
         """The worker on the card; it starts when it is asked for something."""
-        card = self.need()
-        if self._running is None:
-            self._running = self._start(card)
+        running = self._process()
         self.used = True
+        return running
+
+    def _process(self) -> Worker:
+        if self._running is None:
+            self._running = self._start(self.need())
         return self._running
 
+    def start(self) -> None:
+        """Set the worker going, if there is a card, without waiting for it: it imports torch meanwhile."""
+        if self.card is not None:
+            self._process().start()
+
     def run(
-        self, program: Program, tensors: Sequence[torch.Tensor], *, option: int, allow: Collection[str], entry: str
+        self,
+        program: Program,
+        tensors: Sequence[torch.Tensor],
+        *,
+        option: int,
+        allow: Collection[str],
+        entry: str,
+        names: Sequence[str] = (),
     ) -> CardRun:
-        """What the card computes for CPU `tensors`.
+        """What the card computes for CPU `tensors`, which the student calls `names`.
 
         Raises:
             Failure: a kernel of the program misused the card, or does not run on it.
             NeedsCard: the card did not do it for a reason of its own.
         """
-        from gradekit.gpu.worker import CardFault
+        from gradekit.gpu.faults import CardFault
 
         try:
-            return self.worker.run(program, tensors, option=option, allow=tuple(allow))
+            return self.worker.run(program, tensors, option=option, allow=tuple(allow), names=names)
         except CardFault as fault:
             raise self.judged(fault, entry) from None
 

@@ -7,6 +7,7 @@ calls returned is judged here, set by set, before any figure counts.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.roofline import Ceilings, impossible
 from gradekit.judge.speed import Unmeasurable, settled
-from gradekit.program import Program
+from gradekit.program import Choice, Program
 from gradekit.speed import SIDES, STUDENT, Launched, Rounds, Thresholds, Timed, Work
 from gradekit.strategies import Input
 
@@ -74,11 +75,10 @@ def measure(race: Race, device: Device) -> Timed:
     card = device.need()
     _only_what_it_wrote(race)
     from gradekit.gpu.baselines import BaselineError
-    from gradekit.gpu.worker import CardFault
+    from gradekit.gpu.faults import CardFault
 
     try:
-        with torch.cuda.device(card.device):
-            return _measured(race, card, device.worker)
+        return _measured(race, card, device.worker)
     except CardFault as fault:
         raise device.judged(fault, race.entry) from None
     except BaselineError as error:
@@ -90,20 +90,34 @@ def measure(race: Race, device: Device) -> Timed:
 def _measured(race: Race, card: Card, worker: Worker) -> Timed:
     from gradekit.gpu.ceilings import measure as ceilings_of
 
-    ceilings = ceilings_of(card)
+    ceilings, began = ceilings_of(card), time.perf_counter()
     prepared = worker.prepare(race.program, race.args, allow=race.allow)
+    compiling = {STUDENT: time.perf_counter() - began}
     sides = _baselines(race, card, prepared.sets)
     rounds = _rounds(worker, prepared, sides, (), {side: () for side in SIDES}, FIRST)
-    _verify(race, card, worker.results(prepared.id))
+    for number, found in enumerate(worker.results(prepared.id)):
+        _verify(race, card, number, found)
     timed = Timed(
         race.entry, race.args, race.program, card.name, rounds,
-        Launched(prepared.launches, prepared.peak_bytes), work(race, _option(prepared)), ceilings,
-        prepared.option_label, prepared.choices, {side.name: side.compile_seconds for side in sides},
-        tuple(f"{side.name}: {side.note}" for side in sides if side.note),
-        functools.partial(_longer, worker, prepared, sides),
+        Launched(prepared.launches, prepared.peak_bytes), work(race, _option(race.program, prepared)), ceilings,
+        prepared.option_label, prepared.choices, compiling | {side.name: side.compile_seconds for side in sides},
+        tuple(_notes(prepared, sides)), functools.partial(_longer, worker, prepared, sides),
+        functools.partial(_release, worker, prepared, sides),
     )  # fmt: skip
     _possible(timed, prepared.sets)
     return timed
+
+
+def _notes(prepared: Prepared, sides: Sequence[Baseline]) -> Iterator[str]:
+    if prepared.how != "graph":
+        yield f"The submission was timed without a CUDA graph, launches included ({prepared.why})."
+    yield from (f"{side.name.capitalize()} torch was {side.note}." for side in sides if side.note)
+
+
+def _release(worker: Worker, prepared: Prepared, sides: Sequence[Baseline]) -> None:
+    worker.forget(prepared.id)
+    for side in sides:
+        side.clock.close()
 
 
 def _baselines(race: Race, card: Card, sets: int) -> list[Baseline]:
@@ -128,9 +142,7 @@ def _rounds(
         return worker.turn(prepared.id, milliseconds=TURN)
 
     turns = {STUDENT: students_turn} | {side.name: functools.partial(side.clock.turn, TURN) for side in sides}
-    enough = settled(thresholds)
-    timings = contest(turns, lambda rounds: enough([*before, *rounds]), budget=budget)
-    return (*before, *timings.rounds)
+    return contest(turns, settled(thresholds), before=before, budget=budget).rounds
 
 
 def _longer(
@@ -154,15 +166,14 @@ class Held(Input):
         return self.held
 
 
-def _verify(race: Race, card: Card, results: Sequence[Sequence[Any]]) -> None:
-    """Hold what the timed calls returned, set by set, against what is expected for the set."""
-    for number, found in enumerate(results):
-        with torch.no_grad():
-            expected = race.expected(*_held(race.args, number, card))
-        try:
-            assert_close([_on(card, result) for result in found], expected)
-        except Failure as failure:
-            raise failure.naming(f"On {card.name}, in a call that was timed: ") from None
+def _verify(race: Race, card: Card, number: int, found: Sequence[Any]) -> None:
+    """Hold what the timed call with set `number` returned against what is expected for that set."""
+    with torch.no_grad():
+        expected = race.expected(*_held(race.args, number, card))
+    try:
+        assert_close([_on(card, result) for result in found], expected)
+    except Failure as failure:
+        raise failure.naming(f"On {card.name}, in a call that was timed: ") from None
 
 
 def _held(args: Sequence[Any], number: int, card: Card) -> Iterator[Any]:
@@ -220,10 +231,10 @@ def _whole_numbers(spec: Input) -> torch.Tensor | None:
     return None if floating or spec.numel > WHOLE_NUMBERS else spec.tensor()
 
 
-def _option(prepared: Prepared) -> int:
-    """The number of the configuration that is timed."""
-    labels = list(prepared.choices)
-    return labels.index(prepared.option_label) if prepared.option_label in labels else 0
+def _option(program: Program, prepared: Prepared) -> int:
+    """The number of the configuration that is timed, of the first autotuned launch."""
+    labels = next((step.labels for step in program.steps if isinstance(step, Choice)), ())
+    return next((n for n, label in enumerate(labels) if prepared.option_label.endswith(label)), 0)
 
 
 def _possible(timed: Timed, sets: int) -> None:

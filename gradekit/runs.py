@@ -190,21 +190,25 @@ class Runs:
         options = rules.options(case.program)
         option, label = options[self._share.taken % len(options)]  # each configuration gets its turn
         try:
-            return replace(seen, variants=(*seen.variants, self._on_the_card(case, option, label)))
+            carded = self._on_the_card(case, option, label)
         except NeedsCard:  # the card's own trouble, of which the report tells: the engine's word stands
             return seen
+        return replace(seen, findings=seen.findings + carded.findings, variants=(*seen.variants, carded))
 
     def _by_the_card_alone(self, case: Case, error: engine.Unsupported) -> Observation:
         first, *others = [self._on_the_card(case, option, label) for option, label in rules.options(case.program)]
-        return replace(first, unknown=error, variants=tuple(others))
+        findings = first.findings + tuple(finding for other in others for finding in other.findings)
+        return replace(first, findings=findings, unknown=error, variants=tuple(others))
 
     def _on_the_card(self, case: Case, option: int, label: str) -> Observation:
-        allow = self.assignment.allow
-        run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry)
-        return Observation(
+        allow, names = self.assignment.allow, self._tensor_names(case)
+        run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry, names=names)
+        seen = Observation(
             case.entry, case.args, tuple(run.results), (), rules.host_counters(case.program, option), case.program,
-            tuple(run.prints), label, card=self._device.need().name,
+            tuple(run.prints), label, mutate=None, card=self._device.need().name,
         )  # fmt: skip
+        where = seen.circumstance[:1].upper() + seen.circumstance[1:]
+        return replace(seen, findings=tuple(replace(f, message=f"{where}: {f.message}") for f in run.findings))
 
     def _in_all_configurations(self, case: Case) -> Observation:
         first, *others = [self._once(case, option, label) for option, label in rules.options(case.program)]
@@ -212,8 +216,7 @@ class Runs:
         return replace(first, findings=findings, variants=tuple(others))
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
-        named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
-        names = [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
+        names = self._tensor_names(case)
         with rules.within_budget(case.entry, label), soundness.held(case.program, case.entry):
             run = engine.run(
                 case.program, case.tensors,
@@ -223,6 +226,10 @@ class Runs:
             case.entry, case.args, tuple(run.results), tuple(run.findings), run.counters, case.program,
             tuple(run.prints), label, mutate=self._mutation(case),
         )  # fmt: skip
+
+    def _tensor_names(self, case: Case) -> list[str]:
+        named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
+        return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
     def _budget(self) -> engine.Budget:
         seconds = engine.Budget.seconds * sandbox.pace()

@@ -53,6 +53,7 @@ class Timed:
 
     `configuration` is the fastest of an autotuned kernel (`choices` has the seconds of all), `compile_seconds` what
     compiling took for each side, outside of all timing. `notes` are what a reader must know of how it was timed.
+    `release` gives back what the card holds for it.
     """
 
     entry: str
@@ -68,6 +69,7 @@ class Timed:
     compile_seconds: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     longer: Callable[[Rounds, Thresholds], Rounds] = lambda rounds, thresholds: rounds
+    release: Callable[[], None] = lambda: None
     verdicts: list[dict[str, Any]] = field(default_factory=list)
 
     @property

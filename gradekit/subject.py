@@ -114,6 +114,8 @@ class Subject:
     def _timed(self, race: Race) -> Timed:
         """Two checks about the same call share its figures, but not each other's verdicts."""
         if self._last_race is None or not self._last_race[0].same(race):
+            if self._last_race is not None:
+                self._last_race[1].release()
             self._last_race = None
             self._last_race = race, measure(race, self.device)
         return replace(self._last_race[1], verdicts=[])

@@ -57,9 +57,9 @@ def assert_inputs_unmodified(observation: Observed) -> None:
 
 
 def _seen(observation: Observed) -> None:
-    """Raise where nobody watched the memory, because a card alone could run it: then nothing can be claimed."""
+    """Raise where nobody watched the memory, because a card alone could run it: then only what it did wrong is known."""
     unknown = getattr(observation, "unknown", None)
-    if unknown is not None:
+    if unknown is not None and not observation.findings:
         raise unknown.with_traceback(None)
 
 

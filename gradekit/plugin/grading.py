@@ -84,6 +84,8 @@ class Grading:
             self._started = self._tracer()
         import_torch()
         self._device = the_device(self.device)
+        if self._started is not None and self.mutant is None:
+            self._device.start()
 
     def load(self) -> None:
         """Wait until the submission has been executed in its process, and see that it defines the entry."""
