@@ -1,0 +1,188 @@
+"""Checks of layer_norm: forward, and each gradient by itself, against float64 autograd of torch's own."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradekit import (
+    FLOATS,
+    LAYOUTS,
+    assert_allocates,
+    assert_close,
+    assert_inputs_unmodified,
+    assert_memory_clean,
+    assert_speed,
+    at_least,
+    like,
+    matrices,
+    normal,
+    points,
+    reference,
+    shaped,
+)
+
+PLAIN = ("contiguous",)
+AROUND_POWERS = st.sampled_from([1, 2, 3, 127, 128, 129, 1000, 1023, 1024, 1025, 2049, 4097, 16_384])
+PARAMETERS = ("ones", "integers", "normal", "positive")
+X, WEIGHT, BIAS = 0, 1, 2
+
+
+def layer_norm(x, weight, bias, eps=1e-5):
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def row_statistics(x, eps):
+    """1 / std of each row, and how large the numbers are, beside it, whose difference is normalized."""
+    rstd = (x.var(-1, correction=0, keepdim=True) + eps).rsqrt()
+    return rstd, (x.abs() + x.abs().mean(-1, keepdim=True)) * rstd
+
+
+def size_on_the_way(x, weight, bias, eps=1e-5):
+    """x - mean(x) is rounded as x is, and so is off by more than its own size tells where x is far from zero."""
+    _, terms = row_statistics(x, eps)
+    return terms * weight.abs() + bias.abs()
+
+
+def gradients(x, weight, bias, upstream):
+    leaves = [tensor.detach().requires_grad_() for tensor in (x, weight, bias)]
+    return torch.autograd.grad(layer_norm(*leaves), leaves, upstream)
+
+
+def sizes_in_the_gradients(x, weight, bias, upstream):
+    """The terms of each sum, and what the rounding of the normalized x does to them."""
+    rstd, terms = row_statistics(x, 1e-5)
+    normalized = (x - x.mean(-1, keepdim=True)) * rstd
+    scaled = upstream * weight
+    along = (scaled * normalized).mean(-1, keepdim=True).abs()
+    common = scaled.abs().mean(-1, keepdim=True)
+    of_x = scaled.abs() + common + terms * along + normalized.abs() * (terms * scaled.abs()).mean(-1, keepdim=True)
+    return of_x * rstd, (upstream.abs() * terms).sum(0), upstream.abs().sum(0)
+
+
+size_on_the_way.signed = sizes_in_the_gradients.signed = True  # `reference` calls them with x as it is, not with |x|
+
+
+def expected(*inputs):
+    return reference(layer_norm, *inputs, scale=size_on_the_way)
+
+
+def expected_gradients(*inputs):
+    return reference(gradients, *inputs, scale=sizes_in_the_gradients)
+
+
+@st.composite
+def calls(draw, dtypes=FLOATS, rows=(1, 40), cols=(1, 600), layouts=PLAIN, profiles=(*PARAMETERS, "mixed")):
+    """x [M, N], weight [N], bias [N], and the gradient of the result, all of one dtype."""
+    x = draw(matrices(dtypes=dtypes, rows=rows, cols=cols, layouts=layouts, profiles=profiles, max_numel=1 << 16))
+    weight = draw(shaped(x.shape[1:], dtypes=[x.dtype], layouts=layouts, profiles=PARAMETERS))
+    bias = draw(like(weight, layouts=layouts, profiles=PARAMETERS))
+    return x, weight, bias, draw(like(x, layouts=layouts, profiles=("integers", "normal", "positive")))
+
+
+def gradient(submission, call, only):
+    """The observation of one gradient, where all three are asked for, as in training."""
+    *inputs, upstream = call
+    return submission.layer_norm.gradient(*inputs, upstream=upstream, wanted=(X, WEIGHT, BIAS), only=only)
+
+
+@points(12)
+@given(call=calls(dtypes=["float32"]))
+def test_contiguous_float32(submission, call):
+    """Agrees with torch's layer_norm on contiguous float32 inputs"""
+    assert_close(submission.layer_norm(*call[:3]), expected(*call[:3]))
+
+
+@points(8)
+@settings(max_examples=25)
+@given(call=AROUND_POWERS.flatmap(lambda cols: calls(dtypes=["float32"], rows=(1, 12), cols=cols)))
+def test_boundary_sizes(submission, call):
+    """Is right for rows around a power of two, up to 16384"""
+    assert_close(submission.layer_norm(*call[:3]), expected(*call[:3]))
+
+
+@points(10)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(call=calls(dtypes=["float32"], cols=(1, 300)))
+def test_every_dtype(submission, dtype, call):
+    """Takes float32, float16 and bfloat16, and keeps the dtype"""
+    inputs = [replace(tensor, dtype=dtype) for tensor in call[:3]]
+    assert_close(submission.layer_norm(*inputs), expected(*inputs))
+
+
+@points(8)
+@given(call=calls(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
+def test_any_stride_and_offset(submission, call):
+    """Reads transposed, sliced and expanded views as they are"""
+    assert_close(submission.layer_norm(*call[:3]), expected(*call[:3]))
+
+
+@points(7)
+@given(
+    call=calls(dtypes=["float32"], rows=(1, 20), cols=(1, 300), profiles=["shifted", "ones", "normal"]),
+    eps=st.sampled_from([1e-5, 1e-3, 0.5]),
+)
+def test_far_from_zero(submission, call, eps):
+    """Stays right for rows far from zero or constant, and takes eps"""
+    assert_close(submission.layer_norm(*call[:3], eps), expected(*call[:3], eps))
+
+
+@points(12)
+@given(call=calls(rows=(1, 30), cols=(1, 300)))
+def test_gradient_of_x(submission, call):
+    """The gradient of x agrees with autograd's"""
+    assert_close(gradient(submission, call, X), expected_gradients(*call)[X])
+
+
+@points(10)
+@given(call=calls(rows=(1, 300), cols=(1, 100)))
+def test_gradient_of_weight(submission, call):
+    """The gradient of weight agrees with autograd's"""
+    assert_close(gradient(submission, call, WEIGHT), expected_gradients(*call)[WEIGHT])
+
+
+@points(6)
+@given(call=calls(rows=(1, 300), cols=(1, 100)))
+def test_gradient_of_bias(submission, call):
+    """The gradient of bias agrees with autograd's"""
+    assert_close(gradient(submission, call, BIAS), expected_gradients(*call)[BIAS])
+
+
+@points(5)
+@given(call=calls(rows=(1, 20), cols=(1, 100), layouts=LAYOUTS))
+def test_gradients_any_stride(submission, call):
+    """Gradients are right for views too, also for an expanded upstream"""
+    *inputs, upstream = call
+    found = submission.layer_norm.gradient(*inputs, upstream=upstream, wanted=(X, WEIGHT, BIAS))
+    assert_close(found, expected_gradients(*call))
+
+
+@points(8, kind="memory")
+@given(call=calls(layouts=LAYOUTS, rows=(1, 150), cols=(1, 100)))
+def test_memory(submission, call):
+    """Both passes stay inside their tensors; nobody writes to one place"""
+    assert_memory_clean(submission.layer_norm(*call[:3]))
+    assert_memory_clean(gradient(submission, call, X))
+
+
+@points(4, kind="structure")
+@given(call=calls(rows=(1, 30), cols=(8, 300)))
+def test_frugal(submission, call):
+    """Keeps a few numbers a row for backward; inputs stay as they are"""
+    x = call[0]
+    result = submission.layer_norm(*call[:3])
+    assert_allocates(result, only_the_result=False, at_most_bytes=x.nbytes + 16 * x.shape[0])
+    assert_inputs_unmodified(result)
+    assert_inputs_unmodified(gradient(submission, call, X))
+    assert_close(result, expected(*call[:3]))
+
+
+@points(10, kind="speed")
+@pytest.mark.parametrize("shape", [(8192, 4096), (32_768, 1000)], ids=["8192x4096", "32768x1000"])
+def test_speed(submission, shape):
+    """The forward pass is as fast as torch's, on a GPU"""
+    inputs = normal(shape), normal(shape[1:]), normal(shape[1:])
+    timed = submission.layer_norm.timed(*inputs, against=layer_norm, expected=expected)
+    assert_speed(timed, at_least(1.0, "eager", some_from=0.5), at_least(0.85, "compiled", some_from=0.5))
