@@ -77,7 +77,7 @@ def _kind(error: BaseException) -> Kind:
         return "crash"
     if any(words in text for words in _DEADLY):
         return "illegal-access"
-    if "out of memory" in text:
+    if "out of memory" in text or "can't allocate memory" in text:
         return "out-of-memory"
     if "launch timed out" in text:
         return "hang"

@@ -220,7 +220,7 @@ class Replay:
 
     def _kernel(self, launch: Launch) -> Kernel:
         if launch.kernel not in self.program.kernels:
-            raise ProgramError(f"no kernel {launch.kernel!r}")
+            raise CardFault("crash", f"the program has no kernel {launch.kernel!r}", line=_line(launch))
         return self.program.kernels[launch.kernel]
 
     def _do(self, action: Action) -> None:

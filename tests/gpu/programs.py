@@ -1,0 +1,131 @@
+"""Programs to replay, and the tensors that go in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gradekit.program import Argument, Program, Scalar, Step, View
+from gradekit.sandbox import Tracer
+from gradekit.strategies import Input
+from gradekit.subject import to_arguments
+from tests.tracer.helpers import submission
+from tests.tracer.styles import Text
+
+COPY = """
+    def entry(x):
+        out = torch.empty_like(x)
+        copy_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+        return out
+"""
+
+AUTOTUNED = """
+    @triton.autotune([triton.Config({'BLOCK': b}, num_warps=w) for b, w in ((32, 1), (256, 4), (1024, 8))], key=['n'])
+    @triton.jit
+    def double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+
+    def entry(x):
+        out = torch.empty_like(x)
+        double[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)](x, out, x.numel())
+        return out
+"""
+
+ENDLESS = """
+    @triton.jit
+    def endless(x_ptr, out_ptr):
+        i = 0
+        while tl.load(x_ptr, volatile=True) > -1e30:
+            i += 1
+            tl.store(out_ptr + 1, i)
+        tl.store(out_ptr, i)
+
+    def entry(x):
+        out = torch.zeros(2, dtype=torch.int32, device=x.device)
+        endless[(1,)](x, out)
+        return out
+"""
+
+FAR_AWAY = """
+    @triton.jit
+    def far_away(x_ptr, out_ptr, far):
+        tl.store(out_ptr + far, tl.load(x_ptr))
+
+    def entry(x):
+        out = torch.empty_like(x)
+        far_away[(1,)](x, out, 1 << 42)
+        return out
+"""
+
+NEXT_TO_IT = """
+    @triton.jit
+    def no_mask(x_ptr, out_ptr, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out_ptr + at, tl.load(x_ptr + at))
+
+    def entry(x):
+        out = torch.empty_like(x)
+        no_mask[(triton.cdiv(x.numel(), 64),)](x, out, BLOCK=64)
+        return out
+"""
+
+TABLE = """
+    @triton.jit
+    def by_table(table, out, BLOCK: tl.constexpr):
+        base = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+        at = tl.arange(0, BLOCK)
+        tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(base + at))
+
+    def entry(x):
+        y = torch.full_like(x, 3.0)
+        table = torch.tensor([y.data_ptr(), x.data_ptr() + 16], device=x.device)
+        out = torch.empty(16, device=x.device)
+        by_table[(2,)](table, out, BLOCK=8)
+        return out
+"""
+
+MANY_STEPS = """
+    def entry(x):
+        out = torch.zeros_like(x)
+        copy_kernel[(triton.cdiv(x.numel(), 64),)](x.contiguous(), out, x.numel(), BLOCK=64)
+        weights = torch.arange(x.numel(), device=x.device, dtype=x.dtype).view(x.shape)
+        return out.add(weights).sum(), torch.tensor([1, 2, 3], device=x.device), out.sum(-1)
+"""
+
+ALLOWED = ("aten::sum", "aten::add")
+
+
+def traced(text: Text, entry: str, *args: Any) -> tuple[Program, list[torch.Tensor]]:
+    """The program of a call, and the tensors that go in."""
+    arguments, tensors = to_arguments(args)
+    with Tracer(text) as tracer:
+        return tracer.trace(entry, arguments), tensors
+
+
+def entry(body: str, *args: Any) -> tuple[Program, list[torch.Tensor]]:
+    """The program of `entry(*args)` in a submission that begins with HEAD."""
+    return traced(submission(body), "entry", *args)
+
+
+def normal(*shape: int, dtype: str = "float32") -> Input:
+    """Normal values, contiguous."""
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return Input(dtype, shape, tuple(strides[: len(shape)]))
+
+
+def program(
+    steps: Sequence[Step], results: Sequence[Argument], inputs: Sequence[View] = (), **more: Any
+) -> Program:
+    """A program without kernels."""
+    storages = {view.storage: view.numel * 4 for view in inputs}
+    return Program(tuple(inputs), storages, tuple(steps), tuple(results), "tensor", {}, **more)
+
+
+def number(value: int) -> Scalar:
+    """A number that a kernel is given."""
+    return Scalar(value, "i64")

@@ -1,0 +1,259 @@
+"""Whatever happens to the worker's process, the grader gets a result or a fault, in time: on the CPU stand-in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradekit.engine.run import run
+from gradekit.findings import Cause
+from gradekit.gpu import files, worker
+from gradekit.gpu.server import arguments_from, arguments_to
+from gradekit.gpu.worker import CardFault, Worker
+from gradekit.program import Allocate, Launch, Literal, View
+
+from .programs import AUTOTUNED, COPY, ENDLESS, FAR_AWAY, entry, normal, program
+
+
+@pytest.fixture(scope="module")
+def standin() -> Iterator[Worker]:
+    with Worker(None) as found:
+        yield found
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+
+
+def fault_of(found: Worker, body: str, seconds: float = 20.0) -> CardFault:
+    made, tensors = entry(body, normal(8))
+    with pytest.raises(CardFault) as caught:
+        found.run(made, tensors, seconds=seconds)
+    return caught.value
+
+
+# --- what comes back -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_gives_what_the_engine_gives(standin: Worker) -> None:
+    made, tensors = entry(COPY, normal(5, 40))
+    ran = standin.run(made, tensors)
+    assert torch.equal(ran.results[0], run(made, tensors).results[0])
+    assert ran.findings == () and ran.seconds > 0
+
+
+def test_every_option_can_be_asked_for(standin: Worker) -> None:
+    made, tensors = entry(AUTOTUNED, normal(5, 40))
+    for option in range(3):
+        assert torch.equal(standin.run(made, tensors, option=option).results[0], tensors[0] * 2)
+
+
+def test_results_without_elements_travel(standin: Worker) -> None:
+    empty = View(1, "float32", (0, 3), (3, 1))
+    ran = standin.run(program([Allocate(1, 0)], [empty]), [])
+    assert ran.results[0].shape == (0, 3)
+
+
+def test_the_fastest_option_is_kept_and_named(standin: Worker) -> None:
+    made, _ = entry(AUTOTUNED, normal(5, 40))
+    prepared = standin.prepare(made, [normal(5, 40)])
+    assert len(prepared.choices) == 3
+    assert prepared.option_label == min(prepared.choices, key=prepared.choices.__getitem__)
+    assert "BLOCK=" in prepared.option_label
+    standin.forget(prepared.id)
+
+
+def test_what_the_timed_calls_wrote_can_be_had(standin: Worker) -> None:
+    made, _ = entry(AUTOTUNED, normal(5, 40))
+    prepared = standin.prepare(made, [normal(5, 40)])
+    turn = standin.turn(prepared.id, milliseconds=1)
+    first, second = standin.results(prepared.id)
+    assert min(turn.seconds) > 0 and first[0].shape == (5, 40)
+    assert not torch.equal(first[0], second[0])  # the sets differ
+    assert (prepared.launches, prepared.peak_bytes) == (1, 5 * 40 * 4)
+    standin.forget(prepared.id)
+
+
+def test_what_was_forgotten_cannot_be_timed(standin: Worker) -> None:
+    made, _ = entry(COPY, normal(5, 40))
+    prepared = standin.prepare(made, [normal(5, 40)])
+    standin.forget(prepared.id)
+    with pytest.raises(CardFault, match="gone"):
+        standin.turn(prepared.id, milliseconds=1)
+
+
+def test_specs_that_are_one_object_stay_one() -> None:
+    x, y = normal(4), normal(4)
+    first, number, second, third = arguments_from(arguments_to([x, 3, x, y]))
+    assert first is second and first == third and first is not third and number == 3
+
+
+def test_red_zones_are_told_in_the_students_words() -> None:
+    made = program([], [View(1, "float32", (4,), (1,))], [View(0, "float32", (4,), (1,))])
+    trespass = {"storage": 1, "side": "after", "nbytes": 8, "distance": 0}
+    caught = {"trespass": trespass, "launch": 0, "kernel": "k", "line": 12}
+    finding = worker._finding(caught, made, ["x"])
+    assert finding.cause is Cause.OUT_OF_BOUNDS_STORE
+    assert finding.message == "k wrote right after the memory of the result, on the card."
+    assert (finding.line, finding.kernel, finding.count) == (12, "k", 8)
+
+
+# --- what goes wrong -------------------------------------------------------------------------------------------------
+
+
+def test_an_illegal_access_names_the_kernel_and_ends_the_process(standin: Worker) -> None:
+    fault = fault_of(standin, FAR_AWAY)
+    assert (fault.kind, fault.kernel) == ("illegal-access", "far_away") and fault.line
+    assert standin.pid is None
+
+
+def test_after_a_fault_the_next_request_gets_a_new_process(standin: Worker) -> None:
+    fault_of(standin, FAR_AWAY)
+    made, tensors = entry(COPY, normal(8))
+    assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
+
+
+def test_a_kernel_that_does_not_end_is_killed_in_time(standin: Worker) -> None:
+    made, tensors = entry(COPY, normal(8))
+    standin.run(made, tensors)
+    pid, began = standin.pid, time.monotonic()
+    fault = fault_of(standin, ENDLESS, seconds=1.0)
+    assert (fault.kind, fault.kernel) == ("hang", "endless") and fault.line
+    assert time.monotonic() - began < 8 and pid and gone(pid)
+
+
+def test_a_process_that_dies_is_a_crash(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, tensors = entry(COPY, normal(8))
+    standin.run(made, tensors)
+    send = worker.wire.send
+    monkeypatch.setattr(worker.wire, "send", lambda *a: (send(*a), os.kill(standin.pid, signal.SIGKILL)))
+    with pytest.raises(CardFault) as caught:
+        standin.run(made, tensors)
+    assert caught.value.kind == "crash"
+
+
+def test_what_was_prepared_is_gone_with_its_process(standin: Worker) -> None:
+    made, tensors = entry(COPY, normal(8))
+    prepared = standin.prepare(made, [normal(8)])
+    fault_of(standin, FAR_AWAY)
+    standin.run(made, tensors)
+    with pytest.raises(CardFault, match="gone"):
+        standin.turn(prepared.id, milliseconds=1)
+
+
+def test_a_program_that_makes_no_sense_harms_nobody(standin: Worker) -> None:
+    made, tensors = entry(COPY, normal(8))
+    standin.run(made, tensors)
+    pid = standin.pid
+    with pytest.raises(CardFault):
+        standin.run(program([Launch("nothing", (1, 1, 1), ())], []), [])
+    standin.run(made, tensors)
+    assert standin.pid == pid
+
+
+def test_a_message_that_is_too_long_is_refused(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "CAP", 4)
+    with pytest.raises(CardFault):
+        standin.run(program([Allocate(1, 4), Literal(View(1, "float32", (1,), (1,)), (1.0,))], []), [])
+
+
+def test_an_answer_is_never_taken_for_another(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted while it waits, the grader ends the process instead of reading the late answer next time"""
+    made, tensors = entry(COPY, normal(8))
+    standin.run(made, tensors)
+
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker.wire, "receive", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            standin.run(made, tensors)
+    assert standin.pid is None
+    assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
+
+
+# --- what is left behind ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_when_it_is_closed() -> None:
+    made, tensors = entry(COPY, normal(8))
+    found = Worker(None)
+    found.run(made, tensors)
+    folder, pid = found._folder, found.pid
+    assert folder and pid and not list(folder.glob("in-*")) and not list(folder.glob("out-*"))
+    found.close()
+    assert not folder.exists() and gone(pid)
+
+
+def test_nothing_is_started_before_it_is_needed() -> None:
+    assert Worker(None).pid is None
+
+
+STARTER = """
+import sys, time
+from gradekit.gpu.worker import Worker
+worker = Worker(None)
+worker.start()
+print(worker.pid, worker._folder, flush=True)
+time.sleep(60)
+"""
+
+
+def test_it_never_outlives_the_grader() -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONWARNINGS": "ignore"}
+    with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, env=environment, text=True) as grader:
+        pid, folder = grader.stdout.readline().split()
+        grader.kill()
+    deadline = time.monotonic() + 20
+    while not gone(int(pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert gone(int(pid))
+    for file in Path(folder).iterdir():
+        file.unlink()
+    Path(folder).rmdir()
+
+
+def test_it_sees_little_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setenv("SECRET", "s")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    seen = worker.environment(tmp_path, "cuda:0")
+    assert "SECRET" not in seen and "TRITON_INTERPRET" not in seen
+    assert seen["CUDA_VISIBLE_DEVICES"] == "1"
+    assert seen["TRITON_CACHE_DIR"].startswith(str(tmp_path))
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_shared_memory(tmp_path: Path) -> None:
+    mine = files.make(tmp_path / "a", 16)
+    files.mapped(tmp_path / "a", 16).fill_(7)
+    assert mine.tolist() == [7] * 16
+
+
+def test_a_file_that_is_there_already_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    with pytest.raises(FileExistsError):
+        files.make(tmp_path / "a", 16)
+
+
+def test_a_folder_is_for_this_user_alone() -> None:
+    folder = files.private_folder()
+    try:
+        assert folder.stat().st_mode & 0o777 == 0o700
+    finally:
+        folder.rmdir()
