@@ -124,6 +124,9 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     help="Refuse to run where submissions are isolated below LEVEL (2): see doctor.",
 )
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
+@click.option(
+    "--marks", metavar="FILE", type=click.Path(exists=True, path_type=Path), help="Marks that a person gave: they win."
+)
 def check(path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, **options: Any) -> None:
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking
@@ -216,6 +219,71 @@ def release(id: str | None, folder: Path | None, only_check: bool) -> None:
         raise click.exceptions.Exit(1 if any(differences.values()) else 0)
     for assignment in chosen:
         click.echo("\n".join(map(str, releasing.release(assignment, folder))))
+
+
+@main.command()
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("-a", "--assignment", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
+@click.option("--target", metavar="SM", default="sm_80", show_default=True, help="sm_75, sm_80, sm_90, sm_100, ...")
+@click.option("--stage", type=click.Choice(["ttir", "ttgir", "llir", "ptx", "sass"]), help="Show this stage of the code.")
+@click.option("--kernel", metavar="NAME", help="Look at this kernel only.")
+@click.option("--entry", metavar="NAME", help="The function to call, where it is not the assignment's.")
+@click.option("-i", "--input", "inputs", metavar="SPEC", multiple=True, help="An argument: 'float16 4096x4096', 3.")
+@click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write the record; - for stdout.")
+@click.option("--compare-inductor", is_flag=True, help="Show the kernels that torch.compile writes, too.")
+def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) -> None:
+    """Say what the compiler makes of the kernels of PATH on a card, without the card.
+
+    Registers, spills, occupancy, tensor cores, and how wide each line loads and stores.
+    """
+    from gradekit import inspector
+    from gradekit.gpu import targets
+    from gradekit.sandbox import TraceError
+    from gradekit.submission import NoSuchSubmission, SubmissionError
+
+    stage, json_file, compared = options.pop("stage"), options.pop("json_file"), options.pop("compare_inductor")
+    try:
+        given = tuple(inspector.parse_input(text) for text in inputs)
+        answer = inspector.look(inspector.Question(path, targets.target(target), inputs=given, **options))
+    except (ValueError, NoSuchSubmission) as error:
+        raise click.UsageError(str(error)) from None
+    except (SubmissionError, TraceError) as error:
+        click.echo(error.message + (f" (line {error.line})" if error.line else ""), err=True)
+        raise click.exceptions.Exit(1) from None
+    _write(json_file, lambda: inspector.dumps(answer))
+    if json_file != Path("-"):
+        _show_inspected(answer, stage)
+    if compared:
+        _show_written(answer)
+
+
+def _show_inspected(answer: Any, stage: str | None) -> None:
+    from gradekit.report import inspection
+
+    look = _look()
+    text = inspection.render(answer.record(), look) if stage is None else _stage_text(answer, stage, look)
+    click.echo(text, nl=False, color=look.colour)
+
+
+def _stage_text(answer: Any, stage: str, look: Any) -> str:
+    from gradekit.report import inspection
+
+    rows, submission = answer.stage(stage), answer.submission
+    if not rows:
+        raise click.ClickException(f"no kernel got as far as {stage}: without --stage you see why")
+    return inspection.render_stage(rows, submission.text.split("\n"), submission.facts(), look)
+
+
+def _show_written(answer: Any) -> None:
+    from gradekit import inductor
+    from gradekit.report import inspection
+
+    look = _look()
+    try:
+        found = inductor.generated(answer.needed_assignment(), answer.inputs, answer.target)
+    except inductor.NotGenerated as error:
+        raise click.ClickException(f"torch.compile's code cannot be had here: {error}") from None
+    click.echo("\n" + inspection.render_written(found.kernels, found.calls, look), nl=False, color=look.colour)
 
 
 @main.command()

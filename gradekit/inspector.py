@@ -5,6 +5,7 @@ Runs in the grader's process; the submission runs in the tracer's, the compiler 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +51,15 @@ class Answer:
     target: Target
     program: Program
     kernels: list[Inspected]
+    assignment: Assignment | None = None
+
+    def needed_assignment(self) -> Assignment:
+        """The assignment.
+
+        Raises:
+            AssignmentError: it cannot be told.
+        """
+        return self.assignment or find(self.submission)
 
     def record(self) -> dict[str, Any]:
         """As data that `json.dumps` accepts."""
@@ -70,7 +80,9 @@ class Answer:
         places = [use.dot.line for kernel in self.kernels for use in kernel.facts.dots]
         places += [use.access.line for kernel in self.kernels for use in kernel.facts.accesses]
         places += [said.line for kernel in self.kernels for said in kernel.sentences]
-        return {str(found.line): found.text for n in sorted({n for n in places if n}) if (found := self.submission.line(n))}
+        return {
+            str(found.line): found.text for n in sorted({n for n in places if n}) if (found := self.submission.line(n))
+        }
 
     def stage(self, name: str) -> list[dict[str, Any]]:
         """The rows of the stage `name` of every kernel that reached it: [line or None, text]."""
@@ -93,20 +105,25 @@ def look(question: Question) -> Answer:
         AssignmentError, SubmissionError, TraceError, Unavailable: as they say.
     """
     submission = read(question.path)
-    entry, inputs = _call(question, submission)
+    assignment, entry, inputs = _call(question, submission)
     with Tracer(submission) as tracer:
         program = tracer.trace(entry, arguments(inputs))
     kernels = inspect(program, question.target, kernel=question.kernel)
     if not kernels:
         raise NothingToInspect(_no_kernel(program, question.kernel, entry))
-    return Answer(submission, entry, inputs, question.target, program, kernels)
+    return Answer(submission, entry, inputs, question.target, program, kernels, assignment)
 
 
-def _call(question: Question, submission: Submission) -> tuple[str, tuple[Any, ...]]:
+def _call(question: Question, submission: Submission) -> tuple[Assignment | None, str, tuple[Any, ...]]:
     if question.entry and question.inputs:
-        return question.entry, question.inputs
-    assignment = find(submission, question.assignment)
-    return (question.entry or assignment.entry), (question.inputs or representative(assignment))
+        return None, question.entry, question.inputs
+    assignment = find(submission, question.assignment, None if question.path.is_file() else question.path)
+    return assignment, (question.entry or assignment.entry), (question.inputs or representative(assignment))
+
+
+def dumps(answer: Answer) -> str:
+    """The record of an answer as JSON text, ending in a newline."""
+    return json.dumps(answer.record(), indent=2) + "\n"
 
 
 def representative(assignment: Assignment) -> tuple[Any, ...]:

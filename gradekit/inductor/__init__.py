@@ -54,7 +54,9 @@ def _asked(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
     try:
         subprocess.run(
             [sys.executable, "-m", "gradekit.inductor", str(file), str(answer)],
-            env=os.environ | caches | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ
+            | caches
+            | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=SECONDS,

@@ -40,7 +40,9 @@ def main(request: dict[str, Any]) -> dict[str, str]:
     try:
         return {"code": _code(calls[0].against, given)}
     except Exception as error:  # noqa: BLE001  # whatever torch has to say
-        return {"error": f"torch {torch.__version__}: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"}
+        return {
+            "error": f"torch {torch.__version__}: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        }
 
 
 def _code(function: Callable[..., Any], inputs: Sequence[Any]) -> str:

@@ -65,7 +65,8 @@ def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
         return "holds no block of it"
     share = f"{occupancy['warps']} of {occupancy['most']} warps"
     limit = {"blocks": "it takes no more blocks", "warps": "it is full"}.get(
-        occupancy["limit"], f"{occupancy['limit']} for more {'are' if occupancy['limit'] == 'registers' else 'is'} missing"
+        occupancy["limit"],
+        f"{occupancy['limit']} for more {'are' if occupancy['limit'] == 'registers' else 'is'} missing",
     )
     return f"holds {counted(occupancy['blocks'], 'block')} at once, {share}: {limit}"
 
@@ -104,7 +105,9 @@ def _dot(use: Mapping[str, Any]) -> str:
 
 def _access(use: Mapping[str, Any]) -> str:
     access = use["access"]
-    width = "whole tiles" if use["width"] == 0 else f"{use['width']} bytes at a time" if use["width"] else "several widths"
+    width = (
+        "whole tiles" if use["width"] == 0 else f"{use['width']} bytes at a time" if use["width"] else "several widths"
+    )
     copy = ", asynchronous" if use["is_asynchronous"] else ""
     return f"{access['kind']:<6} {width}{copy}{_opcodes(use['instructions'])}; {access['dtype']}"
 
@@ -123,7 +126,9 @@ def _labelled(label: str, text: str, look: Look) -> str:
 
 
 def _wrapped(text: str, look: Look, indent: int) -> list[str]:
-    return textwrap.wrap(one_line(text), look.width, initial_indent=" " * indent, subsequent_indent=" " * indent) or [""]
+    return textwrap.wrap(one_line(text), look.width, initial_indent=" " * indent, subsequent_indent=" " * indent) or [
+        ""
+    ]
 
 
 # --- a stage ----------------------------------------------------------------------------------------------------------
@@ -153,3 +158,21 @@ def _stage(rows: Sequence[Any], record: Mapping[str, Any], look: Look) -> Iterat
         if line is not None:
             yield look.paint(_source(line, record, Look(look.width, False, look.unicode)), "green")
         yield from (f"    {clean(text)}" for _, text in group)
+
+
+# --- torch.compile's own ----------------------------------------------------------------------------------------------
+
+
+def render_written(kernels: Iterable[Sequence[str]], calls: Iterable[str], look: Look | None = None) -> str:
+    """What torch.compile wrote for the same call: what it calls one after another, and the (name, source) `kernels`."""
+    look = look or Look()
+    lines = [look.paint("What torch.compile writes for the same inputs", bold=True)]
+    lines += [f"  calls {one_line(call)}{_library(call)}" for call in calls]
+    for name, source in kernels:
+        lines += ["", look.paint(one_line(name), bold=True), *(f"    {clean(row)}" for row in source.splitlines())]
+    text = "\n".join(lines) + "\n"
+    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+
+
+def _library(call: str) -> str:
+    return ", a library's function (cuBLAS or cuDNN)" if call.startswith("extern_kernels.") else ""
