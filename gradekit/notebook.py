@@ -10,6 +10,7 @@ Cells are code cells, counted from 1 as Jupyter counts them when a notebook runs
 from __future__ import annotations
 
 import ast
+import json
 import logging
 import re
 import symtable
@@ -25,6 +26,15 @@ _PYTHON_CELL_MAGIC = re.compile(r"%%(time|capture|prun|memit|mprun|gradekit|writ
 _MAGIC_LINE = re.compile(r"\s*([%!]|\?{1,2}\w|[\w.\[\]]+\?{1,2}\s*$|[\w, ]+=\s*[%!])")
 _DEFINES = re.compile(r"(?m)^\s*(def|class|import|from|async def)\s+\w|^\s*@")
 _HEADER = 1  # the source opens with one line of our own, to which `from __future__` imports move
+
+
+MOST_PARTS = 1_000_000
+"""Lists and objects in the file: each is a few bytes of it, and a hundred of memory."""
+
+MOST_CODE, MOST_STATEMENTS = 1 << 20, 3000
+"""Characters and top-level statements of all code cells together; those of a long lab are 30,000 and 300."""
+
+MOST_PARSED = 8 * MOST_CODE  # a cell is read once more for each line of it that is a magic
 
 
 class NotebookError(ValueError):
@@ -65,6 +75,8 @@ def read(data: str, *, entry: str | None = None) -> Notebook:
     """
     cells = _number(_code_cells(data))
     statements = [statement for cell in cells for statement in _statements(cell)]
+    if len(statements) > MOST_STATEMENTS:
+        raise NotebookError(f"its code has more than {MOST_STATEMENTS} statements")
     kept = _kept(statements, entry)
     if not any(_defines_function(statement.node) for statement in kept):
         raise NotebookError("no code cell in it defines a function")
@@ -89,6 +101,8 @@ def _code_cells(data: str) -> list[str]:
         raise NotebookError("it is not a well-formed notebook (a cell's source is not text)")
     if not any(text.strip() for text in texts):
         raise NotebookError("it has no code cells with code in them")
+    if sum(map(len, texts)) > MOST_CODE:
+        raise NotebookError(f"its code is larger than {MOST_CODE >> 20} MiB")
     return [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
 
 
@@ -98,12 +112,25 @@ def _language(metadata: Mapping[str, Any]) -> str:
 
 
 def _load(data: str) -> Any:
+    """The notebook without its outputs, which nobody needs here and which may hold anything."""
     import nbformat  # here alone: it takes longer to import than the rest of gradekit's command line
 
+    if data.count("[") + data.count("{") > MOST_PARTS:
+        raise NotebookError("it is too large to be read")
+    data = json.dumps(_without_outputs(json.loads(data)))
     logging.getLogger("traitlets").addHandler(logging.NullHandler())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return nbformat.reads(data, as_version=4)
+
+
+def _without_outputs(book: Any) -> Any:
+    """The notebook's JSON (format 4, or 3 with its worksheets) with every cell's outputs emptied."""
+    for holder in [book, *book.get("worksheets", [])]:
+        for cell in holder.get("cells", []):
+            if "outputs" in cell:
+                cell["outputs"] = []
+    return book
 
 
 def _first_line(error: Exception) -> str:
@@ -154,7 +181,7 @@ def code_of(cell: Cell) -> str:
         if not _PYTHON_CELL_MAGIC.match(cell.text.lstrip()):
             return ""
         lines[next(i for i, line in enumerate(lines) if line.strip())] = ""
-    for _ in range(len(lines) + 1):
+    for _ in range(min(len(lines), MOST_PARSED // (len(cell.text) + 1)) + 1):
         try:
             parse("\n".join(lines))
             return "\n".join(lines)
