@@ -4,6 +4,7 @@
     options     the command line
     grading     one run: assignment, submission, what is known so far
     checking    runs one check and gathers its evidence; `examples` stands between it and Hypothesis
+    rehearsal   examples that were drawn before, for a grader that stays warm
     profiles    how many examples, and Hypothesis's settings
     record      from what happened to the report record
     hooks       how gradekit enters pytest; `hookspecs` lets other plugins watch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradekit.findings import Cause
-from gradekit.plugin import marks
+from gradekit.plugin import marks, rehearsal
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.grading import Grading
 from gradekit.plugin.profiles import Profile
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gradekit.subject import Subject
 
 EVIDENCE = pytest.StashKey[Evidence]()
+_EXAMPLES = pytest.StashKey[Examples]()
 
 
 @contextlib.contextmanager
@@ -36,14 +37,36 @@ def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
         factory = _examples(item, grading, grading.subject, evidence)
         with controlled(getattr(item, "obj", None), grading.seed, factory) as examples:
             try:
+                if examples is not None:
+                    item.stash[_EXAMPLES] = examples
                 yield
                 _decide(examples)
+                _remember(item, grading, examples)
             except BaseException as error:
                 _trace_back(evidence, examples, error)
                 raise
             finally:
                 evidence.call = grading.subject.calls[-1] if grading.subject.calls else None
                 evidence.details |= _counted(examples) | _timed(grading.subject)
+
+
+def rehearsed(item: pytest.Function, grading: Grading) -> bool:
+    """Whether the check of `item` has passed on the examples that an earlier run of this process drew for it."""
+    examples = item.stash.get(_EXAMPLES, None)
+    drawn = rehearsal.remembered(rehearsal.key(item, grading)) if examples is not None else None
+    if examples is None or drawn is None:
+        return False
+    fixtures = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+    if examples.rehearse(drawn, fixtures):
+        return True
+    item.stash[EVIDENCE].history.clear()
+    return False
+
+
+def _remember(item: pytest.Item, grading: Grading, examples: Examples | None) -> None:
+    passed = examples.all_passed if examples is not None else None
+    if passed is not None:
+        rehearsal.remember(rehearsal.key(item, grading), passed)
 
 
 def _examples(

@@ -14,7 +14,7 @@ import contextlib
 import functools
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,16 +83,37 @@ class Examples:
     stopped_early: bool = False
     undecided: Exception | None = None
     _failures: dict[tuple[str, ...], tuple[Example, BaseException]] = field(default_factory=dict)
-    _passed: set[tuple[str, ...]] = field(default_factory=set)
+    _passed: dict[tuple[str, ...], Example] = field(default_factory=dict)
+    _interactive: bool = False
     _started: float = field(default_factory=time.monotonic)
     _deadline: float | None = None
 
     def __call__(self, **arguments: Any) -> None:
         example = Example(arguments, self.fixtures)
+        self._interactive |= example.interactive
         if not example.interactive and example.key in self._failures:
             _raise_again(self._failures[example.key][1])
         if example.key not in self._passed and not self._skips(example):
             self._run(example)
+
+    @property
+    def all_passed(self) -> list[dict[str, Any]] | None:
+        """What was drawn for each example, where all that there are have run and passed; else None."""
+        if self._failures or self._interactive or self.stopped_early or self.undecided or not self._passed:
+            return None
+        return [example.given for example in self._passed.values()]
+
+    def rehearse(self, drawn: Iterable[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> bool:
+        """Run the test on `drawn` without Hypothesis; whether every example passed. If not, it is as if none had run."""
+        with contextlib.suppress(Exception, pytest.fail.Exception):  # whatever it is, Hypothesis finds it again
+            for given in drawn:
+                self._run(Example({**fixtures, **given}, self.fixtures))
+        if self.all_passed is not None and len(self._passed) == self.ran:
+            return True
+        self._failures.clear()
+        self._passed.clear()
+        self.ran, self.undecided, self._deadline, self._started = 0, None, None, time.monotonic()
+        return False
 
     def failure(self, error: BaseException) -> Example | None:
         """The example that raised `error`, which Hypothesis reported as the smallest."""
@@ -127,7 +148,7 @@ class Examples:
             self._remember(example, error)
             raise
         if not example.interactive:
-            self._passed.add(example.key)
+            self._passed[example.key] = example
         self.ended(True)
 
     def _watched(self, example: Example) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from gradekit.findings import Report
 from gradekit.plugin import marks, record
-from gradekit.plugin.checking import EVIDENCE, checking
+from gradekit.plugin.checking import EVIDENCE, checking, rehearsed
 from gradekit.plugin.grading import Grading
 
 GRADING = pytest.StashKey[Grading]()
@@ -68,6 +68,11 @@ class Run:
         """Run a check under the seed and the profile, and keep the evidence."""
         with checking(item, self.grading):
             return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
+        """Examples that this process has drawn before are run without Hypothesis; where one fails, it starts over."""
+        return rehearsed(pyfuncitem, self.grading) or None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:

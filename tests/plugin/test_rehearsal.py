@@ -1,0 +1,96 @@
+"""A warm grader tries the next submission on the examples that it has drawn before, and comes to the same report."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit import grade
+from gradekit.assignment import Assignment
+from gradekit.findings import Report
+from gradekit.plugin import rehearsal
+from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
+
+Make = Callable[..., Assignment]
+Write = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_drawn", type(rehearsal._drawn)())
+
+
+def without_time(report: Report) -> Report:
+    return replace(report, seconds=0.0)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Grows whenever Hypothesis draws anything for a test."""
+    seen: list[Any] = []
+    from hypothesis.internal.conjecture.data import ConjectureData
+
+    draw = ConjectureData.draw
+    monkeypatch.setattr(
+        ConjectureData, "draw", lambda self, *args, **named: (seen.append(1), draw(self, *args, **named))[1]
+    )
+    return seen
+
+
+def test_what_has_passed_once_is_not_drawn_again(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
+    made, path = assignment(), submitted(RIGHT)
+    first = grade(made, path, quick=True)
+    assert drawn
+    drawn.clear()
+    assert without_time(grade(made, path, quick=True)) == without_time(first)
+    assert not drawn
+
+
+@pytest.mark.parametrize("text", [TRIPLES, UNMASKED])
+def test_a_wrong_submission_gets_the_same_report_after_a_right_one(
+    assignment: Make, submitted: Write, text: str
+) -> None:
+    made = assignment()
+    cold = grade(made, submitted(text), quick=True)
+    grade(made, submitted(RIGHT), quick=True)
+    assert without_time(grade(made, submitted(text), quick=True)) == without_time(cold)
+    assert cold.score.earned < cold.score.possible
+
+
+def test_a_right_submission_gets_its_points_after_a_wrong_one(assignment: Make, submitted: Write) -> None:
+    made = assignment()
+    grade(made, submitted(UNMASKED), quick=True)
+    assert grade(made, submitted(RIGHT), quick=True).score.earned == 50
+
+
+def test_another_seed_or_profile_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
+    made, path = assignment(), submitted(RIGHT)
+    grade(made, path, quick=True)
+    for options in ({"quick": True, "seed": 8}, {}):
+        drawn.clear()
+        grade(made, path, **options)
+        assert drawn
+
+
+def test_a_test_that_was_edited_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
+    path = submitted(RIGHT)
+    grade(assignment(), path, quick=True)
+    drawn.clear()
+    grade(assignment(TESTS + "\n# edited\n"), path, quick=True)
+    assert drawn
+
+
+def test_values_that_a_test_could_change_are_not_kept() -> None:
+    rehearsal.remember("a check", [{"sizes": [1, 2]}])
+    assert rehearsal.remembered("a check") is None
+    rehearsal.remember("a check", [{"sizes": (1, 2)}])
+    assert rehearsal.remembered("a check") == ({"sizes": (1, 2)},)
+
+
+def test_only_so_many_checks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "MOST", 2)
+    for name in "abc":
+        rehearsal.remember(name, [{"n": 1}])
+    assert rehearsal.remembered("a") is None and rehearsal.remembered("c")
