@@ -55,11 +55,11 @@ def compiled(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> B
     Raises:
         BaselineError: it fails, or cannot be compiled on this machine.
     """
-    torch.compiler.reset()
-    faster = torch.compile(function, dynamic=False)
-    start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the compiler's advice is not for whoever reads the report
+        torch.compiler.reset()
+        faster = torch.compile(function, dynamic=False)
+        start = time.perf_counter()
         clock_of = functools.partial(_clock, "compiled", faster, sets, card)
         _tried("compiled", lambda: faster(*sets[0]))
         torch.cuda.synchronize(card.device)
