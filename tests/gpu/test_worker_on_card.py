@@ -1,0 +1,139 @@
+"""Whatever a kernel does to the card, the grader gets a result or a fault, and the card is usable afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from gradekit.findings import Cause
+from gradekit.gpu import card
+from gradekit.gpu.worker import CardFault, Worker
+from gradekit.program import Launch, Program
+
+from .programs import AUTOTUNED, COPY, ENDLESS, FAR_AWAY, NEXT_TO_IT, entry, normal
+
+pytestmark = pytest.mark.gpu
+
+TOO_LARGE = """
+    @triton.jit
+    def too_large(x_ptr, out_ptr, B: tl.constexpr):
+        i = tl.arange(0, B)
+        a = tl.load(x_ptr + i[:, None] * B + i[None, :])
+        tl.store(out_ptr + i[:, None] * B + i[None, :], tl.dot(a, a, input_precision="ieee"))
+
+    def entry(x):
+        out = torch.empty_like(x)
+        too_large[(1,)](x, out, B=256)
+        return out
+"""
+
+PRINTS = """
+    @triton.jit
+    def prints(x_ptr, out_ptr):
+        tl.device_print("value", tl.load(x_ptr).to(tl.int32))
+        tl.store(out_ptr, 1.0)
+
+    def entry(x):
+        out = torch.empty_like(x)
+        prints[(1,)](x, out)
+        return out
+"""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(card.find()) as found:
+        yield found
+
+
+def line_of(program: Program) -> int | None:
+    return next((step.source.line for step in program.steps if isinstance(step, Launch) and step.source), None)
+
+
+def usable(worker: Worker) -> bool:
+    made, tensors = entry(COPY, normal(500))
+    mine = torch.ones(5, device="cuda").sum().item() == 5.0
+    return mine and torch.equal(worker.run(made, tensors).results[0], tensors[0])
+
+
+def test_a_run_on_the_card_comes_back(worker: Worker) -> None:
+    assert usable(worker)
+
+
+def test_an_illegal_access_is_a_fault_of_its_kernel(worker: Worker) -> None:
+    made, tensors = entry(FAR_AWAY, normal(8))
+    with pytest.raises(CardFault) as caught:
+        worker.run(made, tensors)
+    assert (caught.value.kind, caught.value.kernel, caught.value.line) == ("illegal-access", "far_away", line_of(made))
+    assert usable(worker)
+
+
+def test_a_kernel_that_does_not_end_is_a_fault_of_its_own(worker: Worker) -> None:
+    made, tensors = entry(ENDLESS, normal(8))
+    assert usable(worker)
+    began = time.monotonic()
+    with pytest.raises(CardFault) as caught:
+        worker.run(made, tensors, seconds=5)
+    assert (caught.value.kind, caught.value.kernel, caught.value.line) == ("hang", "endless", line_of(made))
+    assert time.monotonic() - began < 20
+    assert usable(worker)
+
+
+def test_an_endless_kernel_cannot_be_prepared(worker: Worker) -> None:
+    made, _ = entry(ENDLESS, normal(8))
+    assert usable(worker)
+    with pytest.raises(CardFault) as caught:
+        worker.prepare(made, [normal(8)], seconds=5)
+    assert (caught.value.kind, caught.value.kernel) == ("hang", "endless")
+    assert usable(worker)
+
+
+def test_a_store_next_to_a_tensor_is_seen(worker: Worker) -> None:
+    made, tensors = entry(NEXT_TO_IT, normal(60))
+    (finding,) = worker.run(made, tensors, names=["x"]).findings
+    assert (finding.cause, finding.tensor, finding.kernel) == (Cause.OUT_OF_BOUNDS_STORE, "the result", "no_mask")
+    assert finding.count <= 16 and finding.line == line_of(made)
+
+
+def test_a_kernel_that_needs_too_much_is_refused(worker: Worker) -> None:
+    made, tensors = entry(TOO_LARGE, normal(256, 256))
+    with pytest.raises(CardFault) as caught:
+        worker.run(made, tensors, seconds=60)
+    assert (caught.value.kind, caught.value.kernel) in (("resources", "too_large"), ("compile", "too_large"))
+    assert usable(worker)
+
+
+def test_what_kernels_print_is_kept(worker: Worker) -> None:
+    made, tensors = entry(PRINTS, normal(8))
+    assert any("value" in line for line in worker.run(made, tensors).prints)
+    made, tensors = entry(COPY, normal(8))
+    assert worker.run(made, tensors).prints == ()
+
+
+def test_the_fastest_configuration_is_found_by_the_workers_clock(worker: Worker) -> None:
+    spec = normal(1 << 22)
+    made, _ = entry(AUTOTUNED, spec)
+    prepared = worker.prepare(made, [spec])
+    assert prepared.how == "graph", prepared.why
+    assert len(prepared.choices) == 3 and "BLOCK=32," not in prepared.option_label
+    assert prepared.choices[prepared.option_label] == min(prepared.choices.values())
+    worker.forget(prepared.id)
+
+
+def test_every_output_of_the_timed_calls_is_right(worker: Worker) -> None:
+    from gradekit.gpu.inputs import make_set
+
+    spec = normal(1 << 20)
+    made, _ = entry(AUTOTUNED, spec)
+    prepared = worker.prepare(made, [spec])
+    turn = worker.turn(prepared.id, milliseconds=5)
+    assert 0 < min(turn.seconds) < 1e-3
+    results = worker.results(prepared.id)
+    assert len(results) == prepared.sets > 2
+    for number, (result,) in enumerate(results):
+        (x,) = make_set([spec], number, "cuda")
+        assert torch.equal(result, (x * 2).cpu())
+    worker.forget(prepared.id)
