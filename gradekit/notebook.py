@@ -34,7 +34,8 @@ MOST_PARTS = 1_000_000
 MOST_CODE, MOST_STATEMENTS = 1 << 20, 3000
 """Characters and top-level statements of all code cells together; those of a long lab are 30,000 and 300."""
 
-MOST_PARSED = 8 * MOST_CODE  # a cell is read once more for each line of it that is a magic
+MOST_PARSED = 8 * MOST_CODE
+"""Characters that are parsed in all: a cell is parsed once more for each line of it that is a magic."""
 
 
 class NotebookError(ValueError):
@@ -73,8 +74,15 @@ def read(data: str, *, entry: str | None = None) -> Notebook:
     Raises:
         NotebookError: not a notebook, not Python, or nothing in it defines a function.
     """
-    cells = _number(_code_cells(data))
-    statements = [statement for cell in cells for statement in _statements(cell)]
+    try:
+        return _read(_number(_code_cells(data)), entry)
+    except RecursionError:
+        raise NotebookError("its code is nested too deeply for Python to read") from None
+
+
+def _read(cells: list[Cell], entry: str | None) -> Notebook:
+    most = MOST_PARSED // (sum(len(cell.text) for cell in cells) + 1)
+    statements = [statement for cell in cells for statement in _statements(cell, most)]
     if len(statements) > MOST_STATEMENTS:
         raise NotebookError(f"its code has more than {MOST_STATEMENTS} statements")
     kept = _kept(statements, entry)
@@ -163,15 +171,16 @@ class _Statement:
     changes: frozenset[str]
 
 
-def _statements(cell: Cell) -> list[_Statement]:
-    code = code_of(cell)
+def _statements(cell: Cell, most: int) -> list[_Statement]:
+    code = code_of(cell, most)
     lines = code.split("\n")
     nodes = ast.parse(code).body if code.strip() else []
     return [_statement(cell, node, _lines_of(node, nodes, lines)) for node in nodes]
 
 
-def code_of(cell: Cell) -> str:
-    """The cell's code with magics replaced by `pass`; empty where the whole cell is another language, or broken.
+def code_of(cell: Cell, most: int = 100) -> str:
+    """The cell's code with (at `most` so many) magics replaced by `pass`; empty where the whole cell is another
+    language, or broken.
 
     Raises:
         CellError: a cell that defines something is not valid Python.
@@ -181,14 +190,14 @@ def code_of(cell: Cell) -> str:
         if not _PYTHON_CELL_MAGIC.match(cell.text.lstrip()):
             return ""
         lines[next(i for i, line in enumerate(lines) if line.strip())] = ""
-    for _ in range(min(len(lines), MOST_PARSED // (len(cell.text) + 1)) + 1):
+    for _ in range(min(len(lines), most) + 1):
         try:
             parse("\n".join(lines))
             return "\n".join(lines)
         except SourceError as error:
             if not _blank_magic(lines, error):
                 return _broken(cell, error)
-    return ""
+    raise CellError(f"cell {cell.number}: it has too many magics", None)
 
 
 def _blank_magic(lines: list[str], error: SourceError) -> bool:

@@ -1,4 +1,5 @@
-"""Reads what a student handed in, a .py file, a notebook or a folder, as one Python source text. Never imports it."""
+"""Reads what a student handed in, a .py file, a notebook, a folder or an archive, as one Python source text. Never
+imports it, never unpacks it, and follows no link out of it."""
 
 from __future__ import annotations
 
@@ -6,13 +7,14 @@ import ast
 import difflib
 import hashlib
 import io
+import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gradekit import notebook
+from gradekit import archive, notebook
 from gradekit.findings import Cause, SourceLine
 from gradekit.syntax import SourceError, parse
 
@@ -21,6 +23,10 @@ MAX_SOURCE_BYTES = 1 << 20
 
 MAX_NOTEBOOK_BYTES = 32 << 20
 """The largest notebook: its outputs may hold pictures."""
+
+
+MAX_BLOCKS = 100
+"""The deepest nesting of blocks at the top level: Python itself allows no more where they are indented."""
 
 
 class SubmissionError(Exception):
@@ -42,7 +48,7 @@ class NoSuchSubmission(SubmissionError):
 class Submission:
     """One Python source `text`, as `path` (the way the user wrote it) gave it, and `notes` of what was left out of it.
 
-    `sha256` is of the file as read. `cells` are (number, first line) of a notebook's code cells, empty for a .py file.
+    In an archive, `path` goes on inside of it. `sha256` is of the file as read. `cells` are (number, first line) of a notebook's code cells, empty for a .py file.
     """
 
     path: str
@@ -90,13 +96,55 @@ def read(path: Path, *, entry: str | None = None) -> Submission:
         SubmissionError: the file cannot be read as Python; its cause is UNREADABLE or SYNTAX_ERROR.
     """
     file = locate(path, entry=entry)
-    data = _bytes(file)
+    if archive.is_archive(file):
+        return _from_archive(file, entry)
+    return _from_bytes(file, _bytes(file), entry)
+
+
+def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
+    if len(data) > _limit(file.name):
+        raise SubmissionError(
+            Cause.UNREADABLE, f"{file} is larger than {_limit(file.name) >> 20} MiB: hand in the code alone"
+        )
+    if not data.strip():
+        raise SubmissionError(Cause.UNREADABLE, f"{file} is empty")
     digest = hashlib.sha256(data).hexdigest()
     if file.suffix.lower() == ".ipynb":
         return _notebook(file, data, digest, entry)
     text = _decode(file, data)
     _check(file, text)
     return Submission(str(file), text, digest)
+
+
+def _from_archive(file: Path, entry: str | None) -> Submission:
+    try:
+        member = archive.read(file, lambda names: _meant(names, entry), _limit)
+    except archive.ArchiveError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
+    except OSError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
+    found = _from_bytes(file / member.name, member.data, entry)
+    shown = ", ".join(member.left_out[:6]) + (", ..." if len(member.left_out) > 6 else "")
+    notes = (f"Left out of the archive: {shown}.",) if member.left_out else ()
+    return replace(found, notes=notes + found.notes)
+
+
+def _meant(names: Sequence[str], entry: str | None) -> str:
+    """The name that is meant among those of an archive.
+
+    Raises:
+        ArchiveError: there is none, or there are several: the student has to hand in one.
+    """
+    for stem in ("submission", entry):
+        named = [name for name in names if Path(name).stem == stem]
+        if len(named) == 1:
+            return named[0]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise archive.ArchiveError("there is no .py file or notebook in it")
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    raise archive.ArchiveError(f"it holds {shown}: call the one that is meant submission.py")
 
 
 # --- which file -------------------------------------------------------------------------------------------------------
@@ -112,11 +160,21 @@ def locate(path: Path, *, entry: str | None = None) -> Path:
         return _within(path, entry)
     if not path.exists():
         raise NoSuchSubmission(Cause.UNREADABLE, f"there is no file {path}{_near(path)}")
-    if path.suffix.lower() not in (".py", ".ipynb"):
-        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is neither a .py file nor an .ipynb notebook")
+    if path.suffix.lower() not in (".py", ".ipynb") and not archive.is_archive(path):
+        kinds = "a .py file, an .ipynb notebook, a .zip or a .tar.gz"
+        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not {kinds}")
     if not path.is_file():
         raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not a regular file")
+    _stays(path)
     return path
+
+
+def _stays(path: Path) -> None:
+    """A link that leads elsewhere would show somebody's other files in a report."""
+    if path.resolve().parent != path.parent.resolve():
+        raise SubmissionError(
+            Cause.UNREADABLE, f"{path} is a link that leads out of its folder: hand in the file itself"
+        )
 
 
 def _within(folder: Path, entry: str | None) -> Path:
@@ -124,13 +182,18 @@ def _within(folder: Path, entry: str | None) -> Path:
     for stem in ("submission", entry):
         named = [file for file in candidates if file.stem == stem]
         if len(named) == 1:
-            return named[0]
+            return _staying(named[0])
     if len(candidates) == 1:
-        return candidates[0]
+        return _staying(candidates[0])
     if not candidates:
         raise NoSuchSubmission(Cause.UNREADABLE, f"there is no .py file or notebook in the folder {folder}")
     names = ", ".join(file.name for file in candidates[:6]) + (", ..." if len(candidates) > 6 else "")
     raise NoSuchSubmission(Cause.UNREADABLE, f"which file do you mean in {folder}: {names}? Name it: {candidates[0]}")
+
+
+def _staying(file: Path) -> Path:
+    _stays(file)
+    return file
 
 
 def _candidates(folder: Path) -> list[Path]:
@@ -150,17 +213,16 @@ def _near(path: Path) -> str:
 
 
 def _bytes(file: Path) -> bytes:
-    limit = MAX_NOTEBOOK_BYTES if file.suffix.lower() == ".ipynb" else MAX_SOURCE_BYTES
+    """As much of the file as tells whether it is too large."""
     try:
         with file.open("rb") as stream:
-            data = stream.read(limit + 1)
+            return stream.read(_limit(file.name) + 1)
     except OSError as error:
         raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
-    if len(data) > limit:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is larger than {limit >> 20} MiB: hand in the code alone")
-    if not data.strip():
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is empty")
-    return data
+
+
+def _limit(name: str) -> int:
+    return MAX_NOTEBOOK_BYTES if name.lower().endswith(".ipynb") else MAX_SOURCE_BYTES
 
 
 def _decode(file: Path, data: bytes) -> str:
@@ -171,11 +233,22 @@ def _decode(file: Path, data: bytes) -> str:
         )
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        text = data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+        text.encode()  # some codecs make what no other can write again
+        return text if encoding.startswith("utf-8") else _as_utf_8(text)
+    except (SyntaxError, UnicodeError, LookupError) as error:
         number = _undecodable_line(data)
         where = f" (line {number})" if number and "unknown encoding" not in str(error) else f": {error}"
         raise SubmissionError(Cause.UNREADABLE, f"{file} is not UTF-8 text{where}: save it as UTF-8") from None
+
+
+_COOKIE = re.compile(r"(?m)^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+")
+
+
+def _as_utf_8(text: str) -> str:
+    """The text as it will be written again, with what its first two lines declare."""
+    lines = text.split("\n", 2)
+    return "\n".join([_COOKIE.sub(r"\1utf-8", line) for line in lines[:2]] + lines[2:])
 
 
 def _undecodable_line(data: bytes) -> int | None:
@@ -194,8 +267,19 @@ def _check(file: Path, text: str) -> None:
         raise SubmissionError(
             Cause.SYNTAX_ERROR, f"Python cannot read {where}: {error.message}", error.source
         ) from None
+    if _depth_of_blocks(tree) > MAX_BLOCKS:
+        raise SubmissionError(Cause.SYNTAX_ERROR, f"{file} has blocks nested more than {MAX_BLOCKS} deep")
     if all(_is_only_words(node) for node in tree.body):
         raise SubmissionError(Cause.UNREADABLE, f"{file} holds no code, only comments")
+
+
+def _depth_of_blocks(tree: ast.Module) -> int:
+    """How deep statements stand in statements; each elif is one deeper than the one before."""
+    depth, level = 0, list(tree.body)
+    while level:
+        depth += 1
+        level = [inner for node in level for block in _blocks(node) for inner in block]
+    return depth
 
 
 def _is_only_words(node: ast.stmt) -> bool:

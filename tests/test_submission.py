@@ -29,6 +29,43 @@ def refusal(path: Path, entry: str | None = None) -> SubmissionError:
 # --- what is read -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("codec", ["utf-8", "latin-1", "cp1252", "iso8859-15", "shift_jis"])
+def test_a_declared_encoding_is_true_of_the_text_as_well(tmp_path: Path, codec: str) -> None:
+    text = read(write(tmp_path / "a.py", f"# -*- coding: {codec} -*-\n{CODE}".encode(codec))).text
+    assert text == f"# -*- coding: utf-8 -*-\n{CODE}"
+
+
+@pytest.mark.parametrize("codec", ["rot13", "idna", "undefined", "no-such", "base64", "utf-16"])
+def test_an_encoding_that_is_none_is_refused(tmp_path: Path, codec: str) -> None:
+    found = refusal(write(tmp_path / "a.py", f"# coding: {codec}\n{CODE}# \xff".encode("latin-1")))
+    assert found.cause is Cause.UNREADABLE and "save it as UTF-8" in found.message
+
+
+def test_a_codec_that_makes_half_characters_is_refused(tmp_path: Path) -> None:
+    found = refusal(write(tmp_path / "a.py", b"# coding: utf-7\nx = '+2AA-'\n"))
+    assert found.cause is Cause.UNREADABLE
+
+
+def test_an_endless_chain_of_elif_is_refused(tmp_path: Path) -> None:
+    chain = "if x:\n    y = 1\n" + "".join(f"elif x == {n}:\n    y = 2\n" for n in range(600))
+    assert refusal(write(tmp_path / "a.py", chain)).cause is Cause.SYNTAX_ERROR
+
+
+def test_a_link_out_of_the_folder_is_never_followed(tmp_path: Path) -> None:
+    write(tmp_path / "solution.py")
+    (tmp_path / "hand-in").mkdir()
+    link = tmp_path / "hand-in" / "submission.py"
+    link.symlink_to(tmp_path / "solution.py")
+    for path in (link, link.parent):
+        assert "leads out of its folder" in refusal(path).message
+
+
+def test_a_link_within_the_folder_is_followed(tmp_path: Path) -> None:
+    write(tmp_path / "kernel.py")
+    (tmp_path / "submission.py").symlink_to("kernel.py")
+    assert read(tmp_path / "submission.py").text == CODE
+
+
 def test_a_python_file_is_its_text_and_digest(tmp_path: Path) -> None:
     file = write(tmp_path / "kernel.py")
     submission = read(file)
@@ -188,7 +225,7 @@ def test_a_syntax_error_in_a_notebook_names_its_cell(tmp_path: Path) -> None:
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
-    assert "neither a .py file nor an .ipynb" in refusal(write(tmp_path / "kernel.cu")).message
+    assert "is not a .py file, an .ipynb notebook, a .zip" in refusal(write(tmp_path / "kernel.cu")).message
 
 
 def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:

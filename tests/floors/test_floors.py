@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
     {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer", "credit"}
-    | {"regions", "confine", "wellformed"},
+    | {"regions", "confine", "wellformed", "archive"},
     # 1: running and judging
     {"sandbox", "engine", "judge", "kinds", "boxes", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
@@ -36,7 +36,7 @@ FLOORS = (
 """Each room's floor: a module imports only from its own room and from lower floors."""
 
 SAME_FLOOR = {
-    ("syntax", "findings"), ("notebook", "syntax"), ("notebook", "findings"), ("submission", "notebook"),
+    ("syntax", "findings"), ("notebook", "syntax"), ("submission", "archive"), ("notebook", "findings"), ("submission", "notebook"),
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
     ("tracer", "confine"), ("wellformed", "program"),
     ("judge", "strategies"), ("runs", "rules"), ("soundness", "rules"), ("runs", "soundness"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
