@@ -62,6 +62,10 @@ def _one_long(rows: int, cols: int, generator: torch.Generator) -> Tensor:
     return counts
 
 
+def _few(rows: int, cols: int, generator: torch.Generator) -> Tensor:
+    return torch.randint(0, 33, (rows,), generator=generator).clamp(max=cols)
+
+
 def _full(rows: int, cols: int, generator: torch.Generator) -> Tensor:
     return torch.full((rows,), cols)
 
@@ -74,6 +78,7 @@ PATTERNS: dict[str, Callable[[int, int, torch.Generator], Tensor]] = {
     "even": _even,  # a quarter of the columns in every row
     "ragged": _ragged,  # rows without an element, with one, two, four, up to all
     "one_long": _one_long,  # one row is full, of the others each has one element or none
+    "few": _few,  # up to 32 in each row, however many columns there are: what a large matrix has
     "full": _full,
     "none": _none,  # not a single element
 }
@@ -99,10 +104,13 @@ def _col(shape: tuple[int, ...], rows: str, cols: str, pattern: str, seed: str) 
 
 
 def _some(count: int, of: int, generator: torch.Generator) -> Tensor:
-    """`count` different numbers below `of`, ascending."""
+    """`count` different numbers below `of`, ascending: one from each of `count` equal stretches where they are few."""
     if count == of:
         return torch.arange(of)
-    return torch.randperm(of, generator=generator)[:count].sort().values
+    if 2 * count > of:
+        return torch.randperm(of, generator=generator)[:count].sort().values
+    width = of // max(count, 1)
+    return torch.arange(count) * width + torch.randint(0, width, (count,), generator=generator)
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------

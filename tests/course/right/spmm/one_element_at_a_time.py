@@ -1,0 +1,34 @@
+"""A loop over single elements; the next row of dense is read when its number is known."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def spmm_kernel(
+    crow_ptr, col_ptr, val_ptr, b_ptr, out_ptr, s_crow, s_col, s_val, s_bk, s_bn, K, N,
+    BLOCK_E: tl.constexpr, BLOCK_N: tl.constexpr,
+):
+    row = tl.program_id(0)
+    n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    start = tl.load(crow_ptr + row * s_crow)
+    end = tl.load(crow_ptr + (row + 1) * s_crow)
+    acc = tl.zeros((BLOCK_N,), dtype=tl.float32)
+    i = start
+    while i < end:
+        k = tl.load(col_ptr + i * s_col)
+        v = tl.load(val_ptr + i * s_val).to(tl.float32)
+        acc += v * tl.load(b_ptr + k * s_bk + n * s_bn, mask=n < N, other=0.0)
+        i += 1
+    tl.store(out_ptr + row * N + n, acc, mask=n < N)
+
+
+def spmm(crow, col, values, dense):
+    M, (K, N) = crow.numel() - 1, dense.shape
+    out = torch.empty((M, N), dtype=dense.dtype, device=dense.device)
+    spmm_kernel[(M, triton.cdiv(N, 32))](
+        crow, col, values, dense, out, crow.stride(0), col.stride(0), values.stride(0), *dense.stride(), K, N,
+        BLOCK_E=16, BLOCK_N=32,
+    )
+    return out
