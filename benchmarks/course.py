@@ -156,9 +156,58 @@ def custom_op() -> Iterator[Case]:
         yield Case("custom_op", "bias_gelu", f"{name} [{m}, {n}]", inputs, eager, 2 * (256 << 20))
 
 
+def _decode(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor, sm_scale: float) -> Tensor:
+    scores = q.unflatten(1, (k.shape[1], -1)) @ k.mT * sm_scale
+    past = torch.arange(k.shape[2], device=q.device) >= lengths[:, None, None, None]
+    return (torch.softmax(scores.masked_fill(past, -torch.inf), -1) @ v).flatten(1, 2)
+
+
+def decode_attention() -> Iterator[Case]:
+    """Bytes are those of the positions that count."""
+    for name, dtype in DTYPES.items():
+        for batch, heads, kv_heads, size, ragged in (
+            (16, 32, 8, 4096, True), (16, 8, 8, 4096, True), (16, 32, 8, 8192, False), (1, 32, 8, 65536, False),
+        ):  # fmt: skip
+            ends = torch.linspace(1, size, batch).int() if ragged else torch.full((batch,), size, dtype=torch.int32)
+
+            def inputs(b=batch, h=heads, g=kv_heads, s=size, d=dtype, e=ends) -> tuple[Any, ...]:  # type: ignore[no-untyped-def]
+                return normal((b, h, 128), d), normal((b, g, s, 128), d), normal((b, g, s, 128), d), e.cuda(), 0.088
+
+            label = f"{name} [{batch}, {heads}/{kv_heads}, {size}, 128]{' ragged' if ragged else ''}"
+            least = 2 * int(ends.sum()) * kv_heads * 128 * dtype.itemsize
+            yield Case("decode_attention", "decode_attention", label, inputs, _decode, least)
+
+
+def _sparse_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    return torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, dense.shape[0])) @ dense
+
+
+def spmm() -> Iterator[Case]:
+    """Up to 32 elements in each row, and a power law: a row in 64 has 64 times as many as the others."""
+    for name in ("f32", "f16"):
+        for columns in (64, 256):
+            for pattern in ("few", "skewed"):
+
+                def inputs(n: int = columns, d: torch.dtype = DTYPES[name], p: str = pattern) -> tuple[Tensor, ...]:
+                    rows = 32768
+                    counts = torch.randint(0, 33, (rows,), device="cuda")
+                    if p == "skewed":
+                        counts = torch.randint(1, 17, (rows,), device="cuda")
+                        counts[::64] *= 64
+                    crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+                    first = torch.arange(int(crow[-1]), device="cuda") - crow[:-1].long().repeat_interleave(counts)
+                    step = rows // counts.clamp(min=1).repeat_interleave(counts)
+                    col = (first * step + torch.randint(0, 8, first.shape, device="cuda") % step).int()
+                    return crow, col, normal((len(col),), d), normal((rows, n), d)
+
+                yield Case("spmm", "spmm", f"{name} [32768, 32768] {pattern}, {columns} columns", inputs, _sparse_product)
+
+
 TABLE: dict[str, Callable[[], Iterator[Case]]] = {
     make.__name__: make
-    for make in (vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op)
+    for make in (
+        vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op, decode_attention, spmm,
+    )  # fmt: skip
 }
 """Every assignment that is timed: add a function that yields its cases."""
 
