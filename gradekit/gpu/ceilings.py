@@ -20,7 +20,8 @@ _BYTES = 256 << 20
 _PATIENCE = 10.0
 """Milliseconds of each measurement."""
 
-_REPEATS = 4
+_STREAMED, _MULTIPLIED = 16, 2
+"""Calls in one sample: so many of those that move bytes that what is left in the L2 cache does not count."""
 
 Action = Callable[[], object]
 
@@ -29,15 +30,15 @@ Action = Callable[[], object]
 def measure(card: Card) -> Ceilings:
     """The ceilings of this card, measured once in each process. Nobody else should be using the card meanwhile."""
     with torch.cuda.device(card.device), torch.no_grad():
-        rates = {name: moved / _seconds(action, card) for name, action, moved in _streams(card)}
-        flops = {name: work / _seconds(action, card) for name, action, work in _products(card)}
+        rates = {name: moved / _seconds(action, _STREAMED, card) for name, action, moved in _streams(card)}
+        flops = {name: work / _seconds(action, _MULTIPLIED, card) for name, action, work in _products(card)}
     torch.cuda.empty_cache()
     best = max(rates, key=rates.__getitem__)
     return Ceilings(rates[best], flops, card.l2_bytes, {"bytes": best} | {name: "matmul" for name in flops})
 
 
-def _seconds(action: Action, card: Card) -> float:
-    clock = Clock([action] * _REPEATS, card)
+def _seconds(action: Action, calls: int, card: Card) -> float:
+    clock = Clock([action] * calls, card)
     try:
         return min(clock.turn(_PATIENCE).seconds)
     finally:

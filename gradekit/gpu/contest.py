@@ -18,7 +18,7 @@ from gradekit.judge.speed import LEAST_ROUNDS, Round
 TURN = 5.0
 """Milliseconds of a turn: short, so that all sides of a round meet the same clocks."""
 
-ROUNDS = 12
+ROUNDS = 16
 BUDGET = 10.0
 """Wall seconds."""
 
@@ -48,27 +48,28 @@ def contest(
 ) -> Timings:
     """At least `rounds` rounds, and more until they are `settled`; none is begun after `budget` seconds.
 
-    A round that does not count goes before them, so that the card gets as warm as it will be: a power limit bites only
-    after a while. Sides that are very slow get fewer rounds than `rounds`, but never fewer than four. To measure longer,
-    pass what was taken `before`: those rounds count, and come first in the answer.
+    Rounds come in laps of two, there and back. A round that does not count goes before them, so that the card gets as
+    warm as it will be: a power limit bites only after a while. Sides that are very slow get fewer rounds than `rounds`,
+    but never fewer than the judge needs. To measure longer, pass what was taken `before`: those rounds count, and come
+    first in the answer.
     """
     start, taken, enough = clock(), list(before), False
     for take in sides.values():
         take()
     look = max(rounds, len(taken) + 1)
     while not enough and (len(taken) < LEAST_ROUNDS or clock() - start < budget):
-        turns = {side: sides[side]() for side in order(list(sides), len(taken))}
-        taken.append(to_round(turns))
+        for way in order(list(sides), len(taken) // 2):
+            taken.append(to_round({side: sides[side]() for side in way}))
         if len(taken) >= look:
-            enough, look = settled(taken), look + max(2, look // LOOKS)
+            enough, look = settled(taken), look + 2 * max(1, look // (2 * LOOKS))
     return Timings(tuple(taken), clock() - start, enough)
 
 
-def order(sides: Sequence[str], number: int) -> list[str]:
-    """The order of round `number`: each side is first in turn, and each follows each other one equally often."""
-    start = number // 2 % len(sides)
-    rotated = [*sides[start:], *sides[:start]]
-    return rotated[::-1] if number % 2 else rotated
+def order(sides: Sequence[str], lap: int) -> tuple[list[str], list[str]]:
+    """The order there and back: each side begins in turn, and each follows each other one equally often."""
+    start = lap % len(sides)
+    there = [*sides[start:], *sides[:start]]
+    return there, there[::-1]
 
 
 def to_round(turns: Mapping[str, Turn]) -> Round:

@@ -1,8 +1,9 @@
 """Whether one side is so many times as fast as another: rounds of samples in, a ratio with an interval and a verdict out.
 
 Pure: knows no card and no clock. In each round every side had one turn, so that what drifts slowly (temperature, clocks)
-meets all of them alike; a ratio is taken within each round, and the rounds say how far it can be trusted. The same rounds
-always give the same interval.
+meets all of them alike; and each second round went through the sides in the opposite order, for who comes after a side
+that draws much power is slower for a while. So a ratio is taken within two such rounds (a lap), and the laps say how far
+it can be trusted. The same rounds always give the same interval.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import fmean, median
+from typing import TypeVar
+
+T = TypeVar("T")
 
 RESAMPLES = 1000
 CONFIDENCE = 0.99
@@ -24,7 +28,7 @@ memory lies elsewhere. `benchmarks/speed.py` measures it. No interval is narrowe
 SLOW = 0.85
 """A side whose clock reads less than this part of its own median over the rounds was throttled in that round."""
 
-LEAST_ROUNDS = 4
+LEAST_ROUNDS = 6
 
 NARROW = 0.01
 """Rounds are taken until chance moves the ratio by no more than this (relative), where the budget allows."""
@@ -76,14 +80,15 @@ def decide(ratio: Ratio, at_least: float) -> Verdict:
 
 
 def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Ratio:
-    """How many times as fast as `baseline` the `side` was: in each round the ratio of their median times, and of all
-    rounds the middle.
+    """How many times as fast as `baseline` the `side` was: in each round the ratio of their median times, of each lap the
+    mean, and of all laps the middle.
 
     Raises:
         Unmeasurable: the card held back in so many rounds that fewer than `LEAST_ROUNDS` are left.
     """
     good = kept(rounds)
-    ratios = [median(r.seconds[baseline]) / median(r.seconds[side]) for r in good]
+    each = [median(r.seconds[baseline]) / median(r.seconds[side]) for r in good]
+    ratios = [math.sqrt(there * back) for there, back in laps(each)]
     value = middle(ratios)
     low, high = interval(ratios)
     return Ratio(
@@ -106,13 +111,13 @@ def seconds(rounds: Sequence[Round], side: str) -> float:
 
 
 def kept(rounds: Sequence[Round]) -> list[Round]:
-    """The rounds in which the card did not hold back.
+    """The rounds of those laps in which the card did not hold back.
 
     Raises:
         Unmeasurable: there are fewer than `LEAST_ROUNDS`.
     """
     usual = _usual_clocks(rounds)
-    good = [r for r in rounds if not r.throttled and not _slow(r, usual)]
+    good = [r for lap in laps(rounds) if not any(r.throttled or _slow(r, usual) for r in lap) for r in lap]
     if len(good) >= LEAST_ROUNDS:
         return good
     reasons = sorted({reason for r in rounds for reason in r.throttled}) or ["its clock fell"]
@@ -123,11 +128,16 @@ def kept(rounds: Sequence[Round]) -> list[Round]:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where the middle of `values` lies with `CONFIDENCE`: a bootstrap, the same at every call."""
+    """Where the middle of `values` lies with `CONFIDENCE`: a bootstrap, the same at every call.
+
+    Few values show too little of how far apart they could be: the interval is widened by about what Student's t is wider
+    than the normal distribution.
+    """
     draw = random.Random(len(values)).choices
     found = sorted(middle(draw(values, k=len(values))) for _ in range(RESAMPLES))
     outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
-    return found[outside], found[-1 - outside]
+    centre, wider = middle(values), 1 + 4 / len(values)
+    return centre - wider * (centre - found[outside]), centre + wider * (found[-1 - outside] - centre)
 
 
 def middle(values: Sequence[float]) -> float:
@@ -143,6 +153,11 @@ def settled(thresholds: Mapping[str, Sequence[float]], side: str = "student") ->
     Enough is known once the interval of every ratio is narrow, and has none of its thresholds inside.
     """
     return lambda rounds: _is_settled(rounds, thresholds, side)
+
+
+def laps(values: Sequence[T]) -> list[tuple[T, T]]:
+    """The first two, the next two, and so on; a last one that has no other is left out."""
+    return list(zip(values[::2], values[1::2], strict=False))
 
 
 def _is_settled(rounds: Sequence[Round], thresholds: Mapping[str, Sequence[float]], side: str) -> bool:
@@ -164,5 +179,5 @@ def _usual_clocks(rounds: Sequence[Round]) -> dict[str, float]:
     return {side: median(values) for side, values in readings.items()}
 
 
-def _slow(turn: Round, usual: Mapping[str, float]) -> bool:
-    return any(mhz is not None and mhz < SLOW * usual[side] for side, mhz in turn.sm_mhz.items())
+def _slow(taken: Round, usual: Mapping[str, float]) -> bool:
+    return any(mhz is not None and mhz < SLOW * usual[side] for side, mhz in taken.sm_mhz.items())

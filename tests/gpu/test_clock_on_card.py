@@ -10,7 +10,7 @@ import torch
 
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import BaselineError
-from gradekit.gpu.card import Card, read
+from gradekit.gpu.card import Card, find, read
 from gradekit.gpu.contest import TURN, contest
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.timing import LEAST_REPLAYS, Clock, sets_for
@@ -20,6 +20,14 @@ from gradekit.strategies import Input, normal
 pytestmark = pytest.mark.gpu
 
 X = normal((4096, 1000))
+
+
+@pytest.fixture(scope="module")
+def card() -> Card:
+    """The card that there must be."""
+    found = find("cuda")
+    assert found is not None
+    return found
 
 
 def sets_of(spec: Input, card: Card) -> list[list[torch.Tensor]]:

@@ -53,17 +53,17 @@ def test_a_contest_that_is_never_settled_ends_with_its_budget_and_says_so() -> N
     table = Table(student=1e-5, eager=2e-5)
     timings = contest(table.sides, always(False), budget=100, clock=table.clock)
     assert not timings.settled
-    assert 100 <= timings.elapsed <= 102  # a turn takes a second, and no round begins after the budget
+    assert 100 <= timings.elapsed <= 104  # a turn takes a second, and no lap begins after the budget
 
 
-def test_slow_sides_are_given_four_rounds_whatever_the_budget() -> None:
+def test_slow_sides_are_given_what_the_judge_needs_whatever_the_budget() -> None:
     table = Table(student=1.0, eager=2.0)
     assert len(contest(table.sides, always(False), budget=0.5, clock=table.clock).rounds) == LEAST_ROUNDS
 
 
 def test_the_first_round_does_not_count() -> None:
     table = Table(student=1e-5, eager=2e-5)
-    timings = contest(table.sides, always(True), rounds=5, clock=lambda: 0.0)
+    timings = contest(table.sides, always(True), rounds=4, clock=lambda: 0.0)
     assert len(table.played) == 2 * (len(timings.rounds) + 1)
 
 
@@ -75,11 +75,11 @@ def test_measuring_longer_keeps_what_was_taken_before() -> None:
     assert len(longer.rounds) == 10
 
 
-def test_measuring_longer_takes_a_round_at_least() -> None:
+def test_measuring_longer_takes_a_lap_at_least() -> None:
     table = Table(student=1e-5, eager=2e-5)
     first = contest(table.sides, always(True), rounds=12, clock=lambda: 0.0)
     longer = contest(table.sides, always(True), before=first.rounds, rounds=12, clock=lambda: 0.0)
-    assert len(longer.rounds) == 13
+    assert len(longer.rounds) == 14
 
 
 def test_the_judge_looks_less_often_the_longer_it_takes() -> None:
@@ -96,13 +96,20 @@ def test_every_side_plays_once_in_every_round() -> None:
     assert all(sorted(played) == ["compiled", "eager", "student"] for played in table.rounds())
 
 
+def test_every_second_round_goes_the_opposite_way() -> None:
+    table = Table(student=1e-5, eager=2e-5, compiled=1e-5)
+    contest(table.sides, always(True), clock=lambda: 0.0)
+    played = table.rounds()
+    assert [back[::-1] for back in played[1::2]] == played[::2]
+
+
 def test_each_side_begins_equally_often() -> None:
-    firsts = [order(["student", "eager", "compiled"], number)[0] for number in range(12)]
+    firsts = [way[0] for lap in range(6) for way in order(["student", "eager", "compiled"], lap)]
     assert [firsts.count(side) for side in ("student", "eager", "compiled")] == [4, 4, 4]
 
 
 def test_each_side_follows_each_other_one_equally_often() -> None:
-    pairs = [pair for number in range(6) for pair in itertools.pairwise(order(["a", "b", "c"], number))]
+    pairs = [pair for lap in range(3) for way in order("abc", lap) for pair in itertools.pairwise(way)]
     assert {pairs.count(pair) for pair in itertools.permutations("abc", 2)} == {2}
 
 
