@@ -6,6 +6,7 @@
     allow = ["aten::sum"]              optional: torch operations that the host may use beyond allocation, views and copies
     seed = 1                           optional: the release's seed, the same for all students
     max_launches = 1                   optional: the most kernel launches that one call may make
+    kind = "quiz"                      optional: questions in place of a kernel (see gradekit.quiz)
 
 Any other key is kept in `extras`, for the assignment's own tests.
 """
@@ -42,6 +43,7 @@ class Assignment:
     allow: tuple[str, ...] = ()
     seed: int = 0
     max_launches: int | None = None
+    kind: str = "kernel"
     extras: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -49,8 +51,22 @@ class Assignment:
         return self.folder / "README.md"
 
     @property
+    def is_quiz(self) -> bool:
+        return self.kind == "quiz"
+
+    @property
+    def suffix(self) -> str:
+        """What the names of submissions end with."""
+        return ".toml" if self.is_quiz else ".py"
+
+    @property
     def starter(self) -> Path:
-        return self.folder / "starter.py"
+        return self.folder / f"starter{self.suffix}"
+
+    @property
+    def solution(self) -> Path | None:
+        """The staff's own solution; None where only the students' half is installed."""
+        return self.solutions / f"solution{self.suffix}" if self.solutions else None
 
     @property
     def tests(self) -> Path:
@@ -78,6 +94,7 @@ _TYPES: dict[str, tuple[type, str]] = {
     "allow": (list, "a list of strings"),
     "seed": (int, "a whole number"),
     "max_launches": (int, "a whole number"),
+    "kind": (str, "a string"),
 }
 _REQUIRED = ("title", "entry", "summary")
 
@@ -116,6 +133,8 @@ def _check(path: Path, values: Mapping[str, Any]) -> None:
             raise AssignmentError(f"{path}: {name} is {values[name]!r}, but must be {words}")
     if not all(isinstance(op, str) for op in values.get("allow", ())):
         raise AssignmentError(f"{path}: allow is {values['allow']!r}, but must be a list of strings")
+    if values.get("kind", "kernel") not in ("kernel", "quiz"):
+        raise AssignmentError(f"{path}: kind is {values['kind']!r}, but must be kernel or quiz")
     if not _IDENTIFIER.fullmatch(values["entry"]):
         raise AssignmentError(f"{path}: entry is {values['entry']!r}, which no Python function can be called")
 
@@ -195,6 +214,8 @@ def of_path(path: Path, given_id: str | None = None) -> Assignment:
     if given_id is not None:
         return get(given_id, known)
     folder = path if path.is_dir() else path.parent
+    if declared := known.get(_declared(path / "answers.toml" if path.is_dir() else path)):
+        return declared
     return _of_folder(folder, known) or _defining(_names(locate(path)), str(path), known)
 
 
@@ -205,6 +226,12 @@ def _of_folder(folder: Path, known: Mapping[str, Assignment]) -> Assignment | No
     if len(started) == 1:
         return known[started.pop()]
     return known.get(folder.name) or known.get(folder.parent.name)
+
+
+def _declared(file: Path) -> str:
+    """The assignment that a file of answers names in its first lines."""
+    match = re.search(r'(?m)^assignment = "(\w+)"', _text(file)) if file.suffix == ".toml" else None
+    return match[1] if match else ""
 
 
 def _names(file: Path) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from gradekit.assignment import Assignment, AssignmentError, of_path
 from gradekit.findings import Outcome, Report, Status
+from gradekit.marks import MarkError, applied, read
 from gradekit.sandbox import Unavailable, prepare, require
 from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.versions import environment
@@ -27,14 +28,16 @@ class UsageError(Exception):
 
 
 def check(
-    path: Path, given_id: str | None = None, *, require_isolation: int | None = None, **options: Any
-) -> Report:
+    path: Path, given_id: str | None = None, *, require_isolation: int | None = None, marks: Path | None = None,
+    **options: Any,
+) -> Report:  # fmt: skip
     """The report on the submission at `path`; `options` are those of `gradekit.plugin.grade`.
 
-    With `require_isolation`, nothing is run where submissions are isolated at a lower level than that.
+    With `require_isolation`, nothing is run where submissions are isolated at a lower level than that. What a person
+    gave in the file `marks` stands in place of what was found.
 
     Raises:
-        UsageError: no such file, assignment or card, or no check that matches.
+        UsageError: no such file, assignment or card, or no check that matches; marks that cannot be used.
     """
     try:
         assignment = of_path(path, given_id)
@@ -44,7 +47,18 @@ def check(
         return rejected(path, error)
     if require_isolation is not None:
         _require(require_isolation)
-    return _graded(assignment, path, options)
+    report = _graded(assignment, path, options)
+    return _marked(report, marks, partly=bool(options.get("keyword"))) if marks else report
+
+
+def _marked(report: Report, file: Path, *, partly: bool) -> Report:
+    """With the marks in `file`; where only a part of the checks ran (`partly`), with those of that part."""
+    ids = {check.id for check in report.checks}
+    try:
+        given = read(file)
+        return applied(report, {id: mark for id, mark in given.items() if id in ids or not partly})
+    except MarkError as error:
+        raise UsageError(str(error)) from None
 
 
 def _require(level: int) -> None:
@@ -56,7 +70,8 @@ def _require(level: int) -> None:
 
 def _graded(assignment: Assignment, path: Path, options: dict[str, Any]) -> Report:
     try:
-        prepare()  # first of all: the submission's process imports torch and Triton while this one imports the rest
+        if not assignment.is_quiz:
+            prepare()  # first: the submission's process imports torch and Triton while this one imports the rest
         from gradekit.plugin import NoSuchCheck, NoSuchDevice, grade
     except Exception as error:  # noqa: BLE001  # a broken installation: say so, do not show it
         return fault(assignment.id, path, error)

@@ -87,6 +87,9 @@ class Cause(StrEnum):
     UNREADABLE = "unreadable"
     OUT_OF_MEMORY = "out-of-memory"
     CRASH = "crash"
+    # what a question's key says of an answer
+    WRONG_ANSWER = "wrong-answer"
+    NO_ANSWER = "no-answer"
 
 
 @dataclass(frozen=True)

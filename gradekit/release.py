@@ -11,16 +11,20 @@ import shutil
 from pathlib import Path
 
 from gradekit.assignment import Assignment, AssignmentError
+from gradekit.quiz.answers import blank
+from gradekit.quiz.questions import load
 from gradekit.regions import RegionError, starter
 
 
 def generated(assignment: Assignment) -> str:
-    """The text of the starter that the assignment's solution holds.
+    """The text of the starter that the assignment's solution holds, or that its questions make.
 
     Raises:
         AssignmentError: there is no solution here, or its regions are marked wrongly.
     """
     path = _solution(assignment)
+    if assignment.is_quiz:
+        return blank(assignment.id, assignment.title, load(assignment))
     try:
         return starter(path.read_text(encoding="utf-8"), assignment.title)
     except OSError as error:
@@ -30,9 +34,9 @@ def generated(assignment: Assignment) -> str:
 
 
 def _solution(assignment: Assignment) -> Path:
-    if assignment.solutions is None:
+    if assignment.solution is None:
         raise AssignmentError(f"the solution of {assignment.id} is not here: a starter is made from it, by the staff")
-    return assignment.solutions / "solution.py"
+    return assignment.solution
 
 
 def stale(assignment: Assignment) -> str:

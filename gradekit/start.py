@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from gradekit.assignment import Assignment
@@ -39,17 +40,14 @@ def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook
 
 def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:
     """The new files' contents by their names."""
-    copies = {
-        "README.md": assignment.handout,
-        "submission.py": assignment.starter,
-        assignment.tests.name: assignment.tests,
-        "assignment.toml": assignment.folder / "assignment.toml",
-    } | {path.name: path for path in assignment.pictures}
-    if not notebook:
-        return _contents(copies)
-    book = worksheet(assignment).encode("utf-8")
-    return {"submission.ipynb": book} | _contents({k: copies[k] for k in (assignment.tests.name, "assignment.toml")})
+    if notebook:
+        book = {"submission.ipynb": worksheet(assignment).encode("utf-8")}
+        return book | _contents([assignment.tests, assignment.folder / "assignment.toml"])
+    own = {("answers.toml" if assignment.is_quiz else "submission.py"): assignment.starter.read_bytes()}
+    reading = sorted(assignment.folder.glob("*.md"))
+    rest = [assignment.tests, assignment.folder / "assignment.toml", *assignment.pictures]
+    return _contents(reading) | own | _contents(rest)
 
 
-def _contents(copies: dict[str, Path]) -> dict[str, bytes]:
-    return {name: origin.read_bytes() for name, origin in copies.items() if origin.is_file()}
+def _contents(files: Iterable[Path]) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in files if file.is_file()}

@@ -59,19 +59,19 @@ class Result:
 
 def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list[Claim]:
     """All that must hold for `assignment`; nothing is graded before a claim is tried."""
-    solutions = assignment.solutions
-    if solutions is None or not (solutions / "solution.py").is_file():
-        return [Claim("solution.py", "exists", lambda: f"there is no solutions/{assignment.id}/solution.py")]
+    solution = assignment.solution
+    if solution is None or not solution.is_file():
+        name = f"solution{assignment.suffix}"
+        return [Claim(name, "exists", lambda: f"there is no solutions/{assignment.id}/{name}")]
 
     def graded(path: Path, keyword: str | None = None, mutant: str | None = None) -> Report:
         return grade(assignment, path, keyword=keyword, mutant=mutant, quick=quick, hidden=True)
 
-    solution = solutions / "solution.py"
     return [
         Claim(solution.name, "earns all that is measured", lambda: earns_everything(graded(solution))),
         Claim(assignment.starter.name, "earns nothing", lambda: earns_nothing(graded(assignment.starter))),
-        *_wrong_claims(sorted(solutions.glob("wrong_*.py")), graded),
-        *_mutant_claims(solution, graded),
+        *_wrong_claims(sorted(solution.parent.glob(f"wrong_*{assignment.suffix}")), graded),
+        *([] if assignment.is_quiz else _mutant_claims(solution, graded)),
     ]
 
 

@@ -24,6 +24,12 @@ except ModuleNotFoundError:
 
 %load_ext gradekit"""
 
+_ANSWERS = """\
+## Your answers
+
+Write the letter of a choice, or your own sentences, between the quotes of the next cell. Run that cell, then the one
+below it. Hand in this notebook as it is."""
+
 _TASK = """\
 ## Your code
 
@@ -48,7 +54,7 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
         v4.new_markdown_cell(first.strip()),
         v4.new_code_cell(setup),
         *(v4.new_markdown_cell(section.strip()) for section in sections),
-        v4.new_markdown_cell(_TASK.format(id=assignment.id)),
+        v4.new_markdown_cell(_ANSWERS if assignment.is_quiz else _TASK.format(id=assignment.id)),
         v4.new_code_cell(_starter(assignment)),
         v4.new_code_cell(f'gradekit.check("{assignment.id}")'),
     ]

@@ -15,6 +15,8 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.findings import Report, Status
 from gradekit.plugin.grading import import_torch, the_device
+from gradekit.quiz.grading import grade as quiz
+from gradekit.quiz.grading import selected
 from gradekit.sandbox import prepare
 from gradekit.submission import locate
 from gradekit.versions import environment
@@ -82,6 +84,9 @@ def grade(
         NoSuchCheck: `keyword` matches nothing.
         NoSuchDevice: there is no such card.
     """
+    if assignment.is_quiz:
+        report = quiz(assignment, Path(path), hidden=hidden)
+        return selected(report, keyword, NoSuchCheck) if keyword else report
     locate(Path(path), entry=assignment.entry)
     prepare()
     import_torch()

@@ -120,7 +120,7 @@ def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
     for check in _grouped(record["checks"]):
         lines += _line(check, look)
         lines += _speed(check, look)
-        if check["outcome"] != "passed":
+        if check["outcome"] != "passed" or check["kind"] == "quiz":  # what is right about a choice is worth reading too
             lines += _evidence(check, record["submission"], look, seen)
     return lines
 
@@ -265,7 +265,8 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
         driver = f" (driver {one_line(str(environment['driver']))})" if environment.get("driver") else ""
         where = f"the CPU engine and {one_line(environment['gpu'])}{driver}"
     made = ", ".join([*versions, f"seed {record['seed']}"])
-    text = f"Checked in {seconds(record['seconds'])} on {where}; {made}."
+    how = f" on {where}; {made}" if {check["kind"] for check in record["checks"]} != {"quiz"} else ""
+    text = f"Checked in {seconds(record['seconds'])}{how}."
     return [*lines, *(look.paint(line, dim=True) for line in _wrapped(text, look, 0))]
 
 

@@ -25,7 +25,9 @@ def _all_claims(assignment: Assignment) -> Iterator[Claim]:
 
 CLAIMS = [(id, claim) for id, assignment in ASSIGNMENTS.items() for claim in _all_claims(assignment)]
 
-every_assignment = pytest.mark.parametrize("assignment", ASSIGNMENTS.values(), ids=lambda assignment: assignment.id)
+KERNELS = [assignment for assignment in ASSIGNMENTS.values() if not assignment.is_quiz]
+
+every_assignment = pytest.mark.parametrize("assignment", KERNELS, ids=lambda assignment: assignment.id)
 
 
 @pytest.mark.parametrize(("_", "claim"), CLAIMS, ids=[f"{id}/{claim.subject}" for id, claim in CLAIMS])
@@ -89,10 +91,11 @@ def _parameters(path: Path, entry: str) -> list[str]:
 
 
 def _points(assignment: Assignment) -> dict[str, int]:
-    """Each check's points by the line that the student reads."""
+    """Each check's points by the line that the student reads; those of a bonus are extra."""
     return {
         (ast.get_docstring(node) or "").splitlines()[0]: call.args[0].value
         for node in _functions(assignment.tests)
         for call in node.decorator_list
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "points" and isinstance(call.args[0], ast.Constant)
+        if "bonus" not in {keyword.arg for keyword in call.keywords}
     }

@@ -8,7 +8,7 @@ import pytest
 
 from gradekit import grade
 from gradekit.assignment import discover
-from gradekit.findings import Outcome, Status
+from gradekit.findings import Kind, Outcome, Status
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
@@ -17,12 +17,13 @@ SUBMISSIONS = sorted(path for path in (Path(__file__).parent / "right").glob("*/
 
 @pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
-    report = grade(ASSIGNMENTS[path.parent.name], path, quick=True)
-    lost = {check.id: check.message for check in report.checks if check.outcome is not Outcome.PASSED}
+    report = grade(ASSIGNMENTS[path.parent.name], path, quick=True, device="cpu")
+    measured = [check for check in report.checks if check.kind is not Kind.SPEED]
+    lost = {check.id: check.message for check in measured if check.outcome is not Outcome.PASSED}
     assert (report.status, report.message, lost) == (Status.GRADED, "", {})
-    assert report.score.earned == report.score.possible == 100
+    assert (report.score.earned + report.score.pending, report.score.possible) == (100, 100)
 
 
-@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+@pytest.mark.parametrize("assignment", [id for id, assignment in ASSIGNMENTS.items() if not assignment.is_quiz])
 def test_an_assignment_has_right_submissions_in_at_least_six_styles(assignment: str) -> None:
     assert len([path for path in SUBMISSIONS if path.parent.name == assignment]) >= 6

@@ -22,7 +22,7 @@ FLOORS = (
     {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer", "credit"}
     | {"regions", "confine", "wellformed", "archive"},
     # 1: running and judging
-    {"sandbox", "engine", "judge", "kinds", "boxes", "strategies", "structured", "gpu"},
+    {"quiz", "marks", "sandbox", "engine", "judge", "kinds", "boxes", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
     {"rules", "soundness", "device", "speed", "measuring", "runs", "entry", "subject", "report"},
     # 3: the grading run

@@ -1,0 +1,87 @@
+"""Marks that a person gave: they win over what a machine says, and stay where they are, in a file of the staff's.
+
+    [bottleneck]                       the check's id: a quiz's question, or a test's name
+    points = 7.5
+    by = "R. Meier"
+    comment = "Say also what waits."   optional: the student reads it
+    answer = "9f86d081884c"            optional: for which answer (the check's details.answer); another one waits again
+
+The file is never looked for beside a submission, where a student could have put it: `gradekit check --marks FILE`
+names it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gradekit.findings import Check, Outcome, Report, Status
+
+
+class MarkError(Exception):
+    """The marks cannot be used: one sentence for whoever gave them."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a person gave for one check: `points`, `by` whom, with a `comment`; for one `answer` alone, if it is named."""
+
+    points: float
+    by: str = ""
+    comment: str = ""
+    answer: str = ""
+
+
+def read(path: Path) -> dict[str, Mark]:
+    """The marks in the TOML file at `path`, by check.
+
+    Raises:
+        MarkError: it cannot be read, or a mark is not as described above.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return {id: Mark(**values) for id, values in data.items()}
+    except OSError as error:
+        raise MarkError(f"{path} cannot be opened: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MarkError(f"{path} is not valid TOML: {error}") from None
+    except TypeError as error:
+        raise MarkError(f"{path}: a mark has points, by, comment and answer, and nothing else ({error})") from None
+
+
+def applied(report: Report, marks: Mapping[str, Mark]) -> Report:
+    """The report with each mark in place of what stood there; a mark for another answer waits for its person again.
+
+    Raises:
+        MarkError: there is no such check, or it is not worth that much.
+    """
+    if report.status is not Status.GRADED:
+        return report
+    known = [check.id for check in report.checks]
+    for id in marks:
+        if id not in known:
+            near = difflib.get_close_matches(id, known, n=1)
+            raise MarkError(f"there is no check {id} to be marked" + (f"; did you mean {near[0]}?" if near else ""))
+    checks = tuple(_marked(check, marks[check.id]) if check.id in marks else check for check in report.checks)
+    return replace(report, checks=checks)
+
+
+def _marked(check: Check, mark: Mark) -> Check:
+    if not isinstance(mark.points, (int, float)) or not 0 <= mark.points <= check.possible:
+        raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points!r}")
+    if mark.answer and mark.answer != check.details.get("answer"):
+        words = f"This answer is another one than {mark.by or 'a person'} marked: it is to be looked at again."
+        return replace(check, outcome=Outcome.PENDING, earned=0.0, message=words, cause=None)
+    return replace(
+        check,
+        outcome=Outcome.PASSED if mark.points == check.possible else Outcome.FAILED,
+        earned=float(mark.points),
+        message=f"{mark.comment} (marked by {mark.by or 'a person'})".strip(),
+        cause=None,
+        source=None,
+        counterexample=None,
+        details={**check.details, "marked_by": mark.by or "a person"},
+    )

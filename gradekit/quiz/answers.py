@@ -1,0 +1,183 @@
+"""What a student answered: a small TOML file, or a notebook in whose cells the same lines stand.
+
+`grid_size = "c"` means the same in TOML and in Python, so that one text serves as answers.toml and as a cell. Answers
+are read as literals; nothing of a notebook is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import json
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradekit.findings import Cause, SourceLine
+from gradekit.notebook import Cell, NotebookError, code_of
+from gradekit.quiz.questions import Question
+from gradekit.submission import NoSuchSubmission, SubmissionError
+
+FILE = "answers.toml"
+MAX_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Each question's answer as text, with the `path` and the digest of the file that it was read from."""
+
+    path: str
+    sha256: str
+    given: dict[str, str]
+
+    def facts(self) -> dict[str, Any]:
+        """What the report record says of the submission."""
+        return {"path": self.path, "sha256": self.sha256, "cells": []}
+
+
+def locate(path: Path) -> Path:
+    """The file that `path` means: itself, or in a folder answers.toml, or the only other .toml file or notebook.
+
+    Raises:
+        NoSuchSubmission: there is none, or there are several.
+    """
+    if path.is_dir():
+        return _within(path)
+    if not path.is_file():
+        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no file {path}")
+    if path.suffix.lower() not in (".toml", ".ipynb"):
+        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is neither a .toml file nor an .ipynb notebook")
+    return path
+
+
+def _within(folder: Path) -> Path:
+    if (folder / FILE).is_file():
+        return folder / FILE
+    others = ("assignment.toml", "questions.toml", "key.toml", "marks.toml")
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in (".toml", ".ipynb")]
+    found = [path for path in files if path.name not in others]
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no {FILE} in {folder}; other files with answers: {names}")
+    return found[0]
+
+
+def read(path: Path) -> Answers:
+    """The answers in the file at `path`, or in the folder.
+
+    Raises:
+        NoSuchSubmission: there is no such file.
+        SubmissionError: it is not TOML, or not a notebook; its cause is UNREADABLE or SYNTAX_ERROR.
+    """
+    file = locate(path)
+    data = _bytes(file)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} is not UTF-8 text: save it as UTF-8") from None
+    values = _of_notebook(file, text) if file.suffix.lower() == ".ipynb" else _of_toml(file, text)
+    given = {name: str(value).strip() for name, value in values.items() if isinstance(value, (str, int, float))}
+    return Answers(str(file), hashlib.sha256(data).hexdigest(), given)
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} is larger than {MAX_BYTES >> 20} MiB")
+    return data
+
+
+def _of_toml(file: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.replace("\r\n", "\n"))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        number = int(match[1]) if (match := re.search(r"at line (\d+)", str(error))) else 1
+        lines = text.splitlines() or [""]
+        source = SourceLine(number, lines[min(number, len(lines)) - 1])
+        message = f'line {number} of {file.name} is not TOML: an answer is written like this: name = "b"'
+        raise SubmissionError(Cause.SYNTAX_ERROR, message, source) from None
+
+
+def _of_notebook(file: Path, text: str) -> dict[str, Any]:
+    try:
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        sources = ["".join(cell["source"]) for cell in cells]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise SubmissionError(Cause.UNREADABLE, f"{file} is not a well-formed notebook") from None
+    return {name: value for source in sources for name, value in _literals(source)}
+
+
+def _literals(source: str) -> Iterable[tuple[str, Any]]:
+    """The names that a cell gives literals to, with these; a cell that Python cannot read gives none."""
+    try:
+        tree = ast.parse(code_of(Cell(1, source)))
+    except (NotebookError, SyntaxError, ValueError, RecursionError):
+        return
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            yield from ((t.id, node.value.value) for t in node.targets if isinstance(t, ast.Name))
+
+
+# --- one answer -------------------------------------------------------------------------------------------------------
+
+
+def letter(question: Question, answer: str) -> str | None:
+    """The choice that is meant: by its letter ("b", "(B)", "b."), or by its whole text; None if it is none of them."""
+    plain = answer.strip().strip("().:").lower()
+    if plain in question.choices:
+        return plain
+    return next((key for key, text in question.choices.items() if words(text) == words(answer)), None)
+
+
+def words(text: str) -> str:
+    """The text's words alone, in small letters: case, marks and spaces say nothing."""
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def digest(answer: str) -> str:
+    """A short name of an answer: a mark that a person gave says by it for which answer."""
+    return hashlib.sha256(answer.encode("utf-8")).hexdigest()[:12]
+
+
+def unknown(given: Iterable[str], questions: Sequence[Question]) -> list[str]:
+    """A note for each answer to a question that was not asked."""
+    ids = [question.id for question in questions]
+    notes = []
+    for name in given:
+        if name not in ids and name != "assignment":
+            near = difflib.get_close_matches(name, ids, n=1)
+            notes.append(f"There is no question {name}" + (f"; did you mean {near[0]}?" if near else "."))
+    return notes
+
+
+# --- the file that a student fills in ---------------------------------------------------------------------------------
+
+_HEAD = '''\
+# The answers to {title!r}. README.md is the handout.
+# Write the letter of a choice, or your own sentences, between the quotes. Then run: gradekit check
+
+assignment = "{id}"
+'''
+
+
+def blank(id: str, title: str, questions: Sequence[Question]) -> str:
+    """The starter: every question as comments, with an empty answer below it. It is TOML, and Python too."""
+    parts = [_HEAD.format(id=id, title=title), *(_blank(n, question) for n, question in enumerate(questions, 1))]
+    return "\n".join(parts)
+
+
+def _blank(number: int, question: Question) -> str:
+    lines = textwrap.wrap(f"{number}. {question.text}", 112, subsequent_indent="   ")
+    for key, text in question.choices.items():
+        lines += textwrap.wrap(f"   {key}  {text}", 112, subsequent_indent="      ")
+    answer = '""' if question.choices else '"""\n"""'
+    return "\n".join([*(f"# {line}" for line in lines), f"{question.id} = {answer}", ""])

@@ -1,0 +1,152 @@
+"""What is asked, and what is right: questions.toml and key.toml as data.
+
+    [[question]]                              [grid_size]
+    id = "grid_size"                          right = "c"
+    title = "How many programs a grid has"    [grid_size.feedback]
+    points = 4                                a = "That is the sum. ..."
+    text = "..."                              ...
+    [question.choices]                        [bottleneck]
+    a = "9"                                   model = "an answer that earns everything"
+    ...                                       [[bottleneck.certain]]
+                                              answers = ["memory bandwidth"]    word for word, but for case and marks
+    A question without choices                points = 10
+    is a short answer.                        feedback = "..."
+                                              [[bottleneck.rubric]]             for the person who marks
+                                              points = 10
+                                              says = "names the memory wall"
+                                              words = ["memory", "bandwidth"]
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradekit.assignment import Assignment, AssignmentError
+
+
+@dataclass(frozen=True)
+class Certain:
+    """Whole answers whose worth needs no person: `points`, and what is said to whoever gave one."""
+
+    answers: tuple[str, ...]
+    points: float
+    feedback: str
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A part of a short answer's worth; `words` may show a person where to look, and decide nothing."""
+
+    points: float
+    says: str
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is right: the letter of a choice and feedback for each, or a short answer's certain cases and rubric."""
+
+    right: str = ""
+    feedback: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
+    certain: tuple[Certain, ...] = ()
+    rubric: tuple[Criterion, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question; without `choices` it asks for a short answer. `key` is None where this machine has none."""
+
+    id: str
+    title: str
+    points: float
+    text: str
+    choices: Mapping[str, str] = field(default_factory=dict)
+    key: Key | None = None
+
+
+def load(assignment: Assignment) -> list[Question]:
+    """The questions of `assignment`, with the keys that are here: the staff's, else the one for practice.
+
+    Raises:
+        AssignmentError: a file is missing or wrong; the message names the question.
+    """
+    path = assignment.folder / "questions.toml"
+    keys = {id: _key(id, data) for id, data in _keys(assignment).items()}
+    try:
+        questions = [_question(data, keys) for data in _toml(path)["question"]]
+    except (KeyError, TypeError) as error:
+        raise AssignmentError(f"{path}: a question lacks {error}") from None
+    for question in questions:
+        _check(path, question)
+    if unasked := keys.keys() - {question.id for question in questions}:
+        raise AssignmentError(f"key.toml answers {', '.join(sorted(unasked))}, which {path} does not ask")
+    return questions
+
+
+def _keys(assignment: Assignment) -> dict[str, Any]:
+    folders = [folder for folder in (assignment.folder, assignment.solutions) if folder]
+    found = [_toml(folder / "key.toml") for folder in folders if (folder / "key.toml").is_file()]
+    return {id: data for keys in found for id, data in keys.items()}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AssignmentError(f"{path} is not valid TOML: {error}") from None
+
+
+def _question(data: Mapping[str, Any], keys: Mapping[str, Key]) -> Question:
+    return Question(
+        id=data["id"],
+        title=data["title"],
+        points=float(data["points"]),
+        text=_one(data["text"]),
+        choices=data.get("choices", {}),
+        key=keys.get(data["id"]),
+    )
+
+
+def _key(id: str, data: Mapping[str, Any]) -> Key:
+    try:
+        certain = [_certain(case) for case in data.get("certain", ())]
+        rubric = [_criterion(part) for part in data.get("rubric", ())]
+    except (KeyError, TypeError) as error:
+        raise AssignmentError(f"key.toml: {id} lacks {error}") from None
+    feedback = {letter: _one(text) for letter, text in data.get("feedback", {}).items()}
+    return Key(data.get("right", ""), feedback, _one(data.get("model", "")), tuple(certain), tuple(rubric))
+
+
+def _certain(case: Mapping[str, Any]) -> Certain:
+    return Certain(tuple(case["answers"]), float(case["points"]), _one(case["feedback"]))
+
+
+def _criterion(part: Mapping[str, Any]) -> Criterion:
+    return Criterion(float(part["points"]), part["says"], tuple(part.get("words", ())))
+
+
+def _one(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _check(path: Path, question: Question) -> None:
+    """A question that could not be graded fairly is refused: by the staff's tests, not in front of a student."""
+    key = question.key
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", question.id):
+        raise AssignmentError(f"{path}: {question.id!r} must be a name in small letters")
+    if key is None:
+        return
+    if question.choices and (key.right not in question.choices or key.feedback.keys() != question.choices.keys()):
+        raise AssignmentError(f"key.toml: {question.id} needs the right choice, and feedback for each choice")
+    if not question.choices and sum(c.points for c in key.rubric) != question.points:
+        raise AssignmentError(f"key.toml: the rubric of {question.id} must add up to {question.points:g} points")
+    if any(not 0 <= c.points <= question.points for c in key.certain):
+        raise AssignmentError(f"key.toml: {question.id} gives more than its {question.points:g} points")

@@ -1,0 +1,140 @@
+"""The lesson's questions are fair, its papers agree, and what students get does not hold the answers that count."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import triton
+
+from gradekit import grade
+from gradekit.assignment import Assignment, discover
+from gradekit.findings import Outcome, Report
+from gradekit.quiz.questions import Question, load
+from gradekit.release import release
+
+ROOT = Path(__file__).parents[2]
+LESSON = discover(ROOT / "assignments")["lesson"]
+READING = LESSON.folder / "reading.md"
+
+
+def questions() -> list[Question]:
+    return load(LESSON)
+
+
+def choices() -> list[Question]:
+    return [question for question in questions() if question.choices]
+
+
+def public(tmp_path: Path) -> Assignment:
+    """The lesson as students have it: without the staff's folder."""
+    release(LESSON, tmp_path / "assignments")
+    return discover(tmp_path / "assignments")["lesson"]
+
+
+# --- the questions ----------------------------------------------------------------------------------------------------
+
+
+def test_there_are_twenty_questions_with_choices_three_without_and_a_hundred_points() -> None:
+    assert len(choices()) == 20
+    assert len(questions()) == 23
+    assert sum(question.points for question in questions()) == 100
+
+
+def test_every_choice_of_every_question_has_feedback_of_its_own() -> None:
+    for question in choices():
+        assert question.key is not None
+        assert len(set(question.key.feedback.values())) == len(question.choices) == 4, question.id
+
+
+def test_only_the_right_choices_feedback_says_yes() -> None:
+    for question in choices():
+        assert question.key is not None
+        saying = {letter for letter, text in question.key.feedback.items() if text.startswith("Yes")}
+        assert saying == {question.key.right}, question.id
+
+
+def test_no_letter_is_right_more_often_than_another() -> None:
+    right = Counter(question.key.right for question in choices() if question.key)
+    assert right == dict.fromkeys("abcd", 5)
+
+
+def test_titles_are_short_enough_for_one_line_of_a_report() -> None:
+    assert [question.title for question in questions() if len(question.title) > 62] == []
+
+
+def test_a_short_answer_that_is_certain_is_never_in_two_lists() -> None:
+    for question in questions():
+        listed = [answer for certain in question.key.certain for answer in certain.answers] if question.key else []
+        assert len(listed) == len(set(listed)), question.id
+
+
+@pytest.mark.parametrize("letter", "abcd")
+def test_the_same_letter_everywhere_earns_little(tmp_path: Path, letter: str) -> None:
+    path = tmp_path / "answers.toml"
+    path.write_text("".join(f'{question.id} = "{letter}"\n' for question in choices()))
+    assert grade(LESSON, path).score.earned <= 25
+
+
+def test_the_solution_leaves_only_a_persons_work_to_do() -> None:
+    assert LESSON.solution
+    report = grade(LESSON, LESSON.solution)
+    waiting = [check.id for check in report.checks if check.outcome is not Outcome.PASSED]
+    assert waiting == ["case_fusion", "case_python"]
+
+
+# --- what students have -----------------------------------------------------------------------------------------------
+
+
+def grade_as_a_student(tmp_path: Path) -> Report:
+    assert LESSON.solution
+    return grade(public(tmp_path), LESSON.solution)
+
+
+def test_students_learn_at_once_about_the_practice_questions_alone(tmp_path: Path) -> None:
+    report = grade_as_a_student(tmp_path)
+    assert [check.id for check in report.checks if check.outcome is Outcome.PASSED] == [q.id for q in questions()[:5]]
+    assert {check.outcome for check in report.checks[5:]} == {Outcome.PENDING}
+    assert report.score.pending == 90
+
+
+def test_what_counts_is_not_in_the_students_half(tmp_path: Path) -> None:
+    folder = public(tmp_path).folder
+    text = "\n".join(path.read_text(encoding="utf-8") for path in folder.iterdir())
+    keys = [question.key for question in questions()[5:] if question.key]
+    secrets = [words for key in keys for words in (*key.feedback.values(), key.model) if words]
+    assert len(secrets) == 15 * 4 + 3
+    assert [words for words in secrets if words in " ".join(text.split())] == []
+
+
+def test_the_handout_says_what_is_worth_what() -> None:
+    text = LESSON.handout.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .+ \| (\d+) each \|$", text, flags=re.MULTILINE)
+    worth = list(dict.fromkeys(question.points for question in questions()))
+    assert list(map(float, rows)) == worth
+    assert len(text.split()) < 1000
+
+
+# --- the reading ------------------------------------------------------------------------------------------------------
+
+
+def test_the_reading_shows_every_stage_of_one_kernel() -> None:
+    text = READING.read_text(encoding="utf-8")
+    for sign in ("@triton.jit", "tt.make_range", "#ttg.blocked<", "define ptx_kernel", "ld.global.v2.b32"):
+        assert sign in text
+    assert str(ROOT) not in text
+
+
+def test_the_reading_is_what_the_script_makes(tmp_path: Path) -> None:
+    text = READING.read_text(encoding="utf-8")
+    if f"Triton {triton.__version__} makes" not in text:
+        pytest.skip("the page was made with another Triton")
+    environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-W", "ignore", str(ROOT / "tools" / "reading.py")]
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert made.stdout == text

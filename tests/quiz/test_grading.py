@@ -1,0 +1,186 @@
+"""Each answer becomes a check: right, wrong with its own feedback, or pending where a machine cannot tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit import NoSuchCheck, grade
+from gradekit.assignment import Assignment, AssignmentError, load, of_path
+from gradekit.findings import Cause, Check, Outcome, Status
+from gradekit.quiz import questions
+from gradekit.quiz.answers import digest
+from gradekit.report.record import to_dict, validate
+from gradekit.report.terminal import render
+
+QUESTIONS = """
+[[question]]
+id = "grid"
+title = "A grid"
+points = 4
+text = "How many?"
+[question.choices]
+a = "Nine"
+b = "24"
+
+[[question]]
+id = "why"
+title = "Why"
+points = 10
+text = "Why?"
+"""
+KEY = """
+[grid]
+right = "b"
+[grid.feedback]
+a = "That is the sum."
+b = "Yes."
+
+[why]
+model = "Bandwidth."
+[[why.certain]]
+answers = ["memory bandwidth"]
+points = 10
+feedback = "Yes, that is it."
+[[why.certain]]
+answers = ["the CPU"]
+points = 0
+feedback = "No."
+[[why.rubric]]
+points = 10
+says = "names the bandwidth"
+words = ["bandwidth", "wall"]
+"""
+
+
+@pytest.fixture
+def quiz(tmp_path: Path) -> Assignment:
+    folder, staff = tmp_path / "assignments" / "quiz", tmp_path / "solutions" / "quiz"
+    folder.mkdir(parents=True)
+    staff.mkdir(parents=True)
+    (folder / "assignment.toml").write_text('title = "Q"\nentry = "answers"\nsummary = "S"\nkind = "quiz"\n')
+    (folder / "questions.toml").write_text(QUESTIONS)
+    (staff / "key.toml").write_text(KEY)
+    return load(folder)
+
+
+def checks(quiz: Assignment, text: str, **options: bool) -> dict[str, Check]:
+    path = quiz.folder / "answers.toml"
+    path.write_text(text)
+    return {check.id: check for check in grade(quiz, path, **options).checks}
+
+
+def outcome(check: Check) -> tuple[Outcome, float, Cause | None]:
+    return check.outcome, check.earned, check.cause
+
+
+def test_a_right_choice_earns_its_points_and_says_why(quiz: Assignment) -> None:
+    check = checks(quiz, 'grid = "b"')["grid"]
+    assert outcome(check) == (Outcome.PASSED, 4, None)
+    assert check.message == "b: 24\nYes."
+
+
+def test_a_wrong_choice_gets_its_own_feedback_and_no_other(quiz: Assignment) -> None:
+    check = checks(quiz, 'grid = "Nine"')["grid"]
+    assert outcome(check) == (Outcome.FAILED, 0, Cause.WRONG_ANSWER)
+    assert check.message == "a: Nine\nThat is the sum."
+
+
+@pytest.mark.parametrize("answer", ["", "  ", "c"])
+def test_no_choice_is_no_answer(quiz: Assignment, answer: str) -> None:
+    assert outcome(checks(quiz, f'grid = "{answer}"')["grid"]) == (Outcome.FAILED, 0, Cause.NO_ANSWER)
+
+
+def test_without_the_key_a_choice_is_recorded_and_pending(quiz: Assignment) -> None:
+    assert quiz.solutions
+    (quiz.solutions / "key.toml").unlink()
+    check = checks(quiz, 'grid = "a"')["grid"]
+    assert outcome(check) == (Outcome.PENDING, 0, None)
+    assert check.message == "Recorded: a: Nine"
+
+
+def test_a_key_beside_the_questions_serves_for_practice(quiz: Assignment) -> None:
+    assert quiz.solutions
+    (quiz.solutions / "key.toml").rename(quiz.folder / "key.toml")
+    assert outcome(checks(quiz, 'grid = "b"')["grid"]) == (Outcome.PASSED, 4, None)
+
+
+def test_a_short_answer_waits_for_a_person(quiz: Assignment) -> None:
+    check = checks(quiz, 'why = "It hits the wall."')["why"]
+    assert outcome(check) == (Outcome.PENDING, 0, None)
+    assert check.message == "Recorded (4 words). A person marks this answer."
+    assert check.details == {"answer": digest("It hits the wall.")}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Memory bandwidth.", (Outcome.PASSED, 10, None)),
+        ("the cpu", (Outcome.FAILED, 0, Cause.WRONG_ANSWER)),
+        ("not memory bandwidth", (Outcome.PENDING, 0, None)),
+    ],
+)
+def test_a_short_answer_is_settled_only_where_the_whole_of_it_is_listed(
+    quiz: Assignment, answer: str, expected: tuple[Outcome, float, Cause | None]
+) -> None:
+    assert outcome(checks(quiz, f'why = "{answer}"')["why"]) == expected
+
+
+def test_the_staff_see_the_answer_beside_the_rubric(quiz: Assignment) -> None:
+    details = checks(quiz, 'why = "It hits the Wall."', hidden=True)["why"].details
+    assert details["rubric"] == [{"points": 10.0, "says": "names the bandwidth", "found": ["wall"]}]
+    assert (details["text"], details["model"]) == ("It hits the Wall.", "Bandwidth.")
+
+
+def test_a_file_that_cannot_be_read_is_rejected_with_every_check(quiz: Assignment) -> None:
+    path = quiz.folder / "answers.toml"
+    path.write_text("grid = b\n")
+    report = grade(quiz, path)
+    assert (report.status, report.cause, report.score.earned) == (Status.REJECTED, Cause.SYNTAX_ERROR, 0)
+    assert [check.id for check in report.checks] == ["grid", "why"]
+
+
+def test_a_keyword_selects_questions_by_name(quiz: Assignment) -> None:
+    path = quiz.folder / "answers.toml"
+    path.write_text("")
+    assert [check.id for check in grade(quiz, path, keyword="wh or other").checks] == ["why"]
+    with pytest.raises(NoSuchCheck, match="there are grid, why"):
+        grade(quiz, path, keyword="zzz")
+
+
+def test_the_report_is_a_record_like_any_other(quiz: Assignment) -> None:
+    path = quiz.folder / "answers.toml"
+    path.write_text('grid = "b"\nwhy = "x"\n')
+    data = to_dict(grade(quiz, path))
+    validate(data)
+    text = render(data)
+    assert "      b: 24\n      Yes.\n" in text
+    assert "GPU" not in text
+
+
+def test_answers_name_their_assignment(
+    quiz: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(quiz.folder.parent))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "answers.toml").write_text('assignment = "quiz"\n')
+    assert of_path(tmp_path / "mine").id == of_path(tmp_path / "mine" / "answers.toml").id == "quiz"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('right = "b"', 'right = "c"'), "grid needs the right choice"),
+        (('a = "That is the sum."', ""), "feedback for each choice"),
+        (("[grid", "[grit"), "answers grit"),
+        (("points = 10\nsays", "points = 9\nsays"), "must add up to 10"),
+        (("points = 10\nfeedback", "points = 11\nfeedback"), "more than its 10"),
+        (('says = "names the bandwidth"', ""), "why lacks 'says'"),
+    ],
+)
+def test_a_key_that_could_not_be_fair_is_refused(quiz: Assignment, change: tuple[str, str], complaint: str) -> None:
+    assert quiz.solutions
+    (quiz.solutions / "key.toml").write_text(KEY.replace(*change))
+    with pytest.raises(AssignmentError, match=complaint):
+        questions.load(quiz)

@@ -1,0 +1,76 @@
+"""A person's mark wins over what the machine found, for the answer that it was given for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gradekit.findings import Cause, Outcome, Report, Status
+from gradekit.marks import Mark, MarkError, applied, read
+
+from .report.samples import FAILED, PASSED, PENDING, report
+
+ANSWERED = replace(PENDING, details={"answer": "9f86d081884c"})
+
+
+def marked(graded: Report, **marks: Mark) -> list[tuple[Outcome, float, str]]:
+    return [(check.outcome, check.earned, check.message) for check in applied(graded, marks).checks]
+
+
+def test_a_mark_takes_the_place_of_what_was_pending() -> None:
+    marks = {"test_speed": Mark(20, "R. Meier", "Say what waits.")}
+    assert marked(report(ANSWERED), **marks) == [(Outcome.FAILED, 20, "Say what waits. (marked by R. Meier)")]
+
+
+def test_a_mark_wins_over_what_the_machine_found_too() -> None:
+    check = applied(report(FAILED), {FAILED.id: Mark(30)}).checks[0]
+    assert (check.outcome, check.earned, check.cause) == (Outcome.PASSED, 30, None)
+    assert check.details["marked_by"] == "a person"
+
+
+def test_other_checks_stay_as_they_are() -> None:
+    graded = report(PASSED, ANSWERED)
+    assert applied(graded, {"test_speed": Mark(30)}).checks[0] == graded.checks[0]
+
+
+def test_a_mark_for_this_answer_counts() -> None:
+    mark = Mark(30, answer="9f86d081884c")
+    assert marked(report(ANSWERED), test_speed=mark)[0][:2] == (Outcome.PASSED, 30)
+
+
+def test_a_mark_for_another_answer_waits_for_its_person_again() -> None:
+    outcome, earned, message = marked(report(ANSWERED), test_speed=Mark(30, "R. Meier", answer="000000000000"))[0]
+    assert (outcome, earned) == (Outcome.PENDING, 0)
+    assert "another one than R. Meier marked" in message
+
+
+def test_a_rejected_submission_has_nothing_to_be_marked() -> None:
+    graded = report(FAILED, status=Status.REJECTED, cause=Cause.SYNTAX_ERROR)
+    assert applied(graded, {FAILED.id: Mark(30)}) == graded
+
+
+@pytest.mark.parametrize("points", [-1, 31, "many"])
+def test_a_mark_beyond_what_a_check_is_worth_is_refused(points: float) -> None:
+    with pytest.raises(MarkError, match="worth 0 to 30 points"):
+        applied(report(ANSWERED), {"test_speed": Mark(points)})
+
+
+def test_a_mark_for_no_check_is_refused_with_the_nearest() -> None:
+    with pytest.raises(MarkError, match="did you mean test_speed"):
+        applied(report(ANSWERED), {"test_sped": Mark(1)})
+
+
+def test_marks_are_read_from_toml(tmp_path: Path) -> None:
+    path = tmp_path / "marks.toml"
+    path.write_text('[why]\npoints = 7.5\nby = "R. Meier"\ncomment = "Good."\nanswer = "9f86d081884c"\n')
+    assert read(path) == {"why": Mark(7.5, "R. Meier", "Good.", "9f86d081884c")}
+
+
+@pytest.mark.parametrize("text", ["why = 3\n", '[why]\nby = "x"\n', "[why]\npoints = 1\nextra = 2\n", "[why\n"])
+def test_what_is_no_mark_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "marks.toml"
+    path.write_text(text)
+    with pytest.raises(MarkError):
+        read(path)
