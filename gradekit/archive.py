@@ -128,6 +128,8 @@ def _uncompressed(file: io.BufferedIOBase) -> bytes:
     data = machine.decompress(file.read(), MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ArchiveError(f"it holds more than {MAX_BYTES >> 20} MiB")
+    if not machine.eof:
+        raise ArchiveError("it is damaged: its end is missing")
     return data
 
 
