@@ -207,7 +207,7 @@ TABLE: dict[str, Callable[[], Iterator[Case]]] = {
     make.__name__: make
     for make in (
         vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op, decode_attention, spmm,
-    )  # fmt: skip
+    )
 }
 """Every assignment that is timed: add a function that yields its cases."""
 
