@@ -1,10 +1,12 @@
 """Small pure pieces of text that every rendering needs: points, places, inputs, and what may safely be shown.
 
-Parts of a record come from the student's file and program. They reach a terminal or a page only through `clean`.
+Parts of a record come from the student's file and program. They reach a terminal only through `clean`, a page through
+`for_html`, a table through `csv_cell`, Markdown through `for_markdown`.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -12,14 +14,31 @@ from typing import Any
 
 from gradekit.submission import place
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but newline and tab, marks that reverse the reading direction, and half characters."""
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+"""Control characters but newline and tab, marks that reverse the reading direction or cannot be seen, other systems'
+line ends, and half characters."""
 
 
 def clean(text: str) -> str:
     """`text` with tabs as spaces and every control character shown as its escape: a terminal cannot be commanded by it."""
     lines = text.replace("\r\n", "\n").expandtabs(4)
     return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), lines)
+
+
+def for_html(text: str) -> str:
+    """`text` cleaned, to stand in an element or in a quoted attribute of an HTML page: a browser sees no tag in it."""
+    return html.escape(clean(text), quote=True)
+
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&:@/])")
+
+
+def for_markdown(text: str) -> str:
+    """`text` on one line, to stand in Markdown: no link, image, mention or HTML in it."""
+    return _MARKDOWN.sub(r"\\\1", one_line(text))
 
 
 def one_line(text: str) -> str:
@@ -105,8 +124,11 @@ def shortened(text: str, width: int, more: str = "...") -> str:
     return kept + more
 
 
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # and as East Asian keyboards write them
+
+
 def csv_cell(value: str) -> str:
     """`value` on one line, as a cell that no spreadsheet takes for a formula: those get a leading apostrophe."""
     text = one_line(value)
-    is_formula = text.startswith(("=", "+", "-", "@")) and not re.fullmatch(r"[+-]?\d+(\.\d+)?", text)
+    is_formula = text.startswith(_FORMULA) and not re.fullmatch(r"[+-]?\d+(\.\d+)?", text)
     return f"'{text}" if is_formula else text

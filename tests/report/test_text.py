@@ -12,6 +12,8 @@ from gradekit.report.text import (
     counted,
     csv_cell,
     described,
+    for_html,
+    for_markdown,
     located,
     one_line,
     points,
@@ -70,6 +72,38 @@ def test_an_input_is_described_by_what_is_special_about_it(given: dict[str, Any]
 )
 def test_control_characters_are_shown_and_never_obeyed(raw: str, safe: str) -> None:
     assert clean(raw) == safe
+
+
+@pytest.mark.parametrize(
+    "code", [0x061C, 0x200B, 0x200D, 0x2028, 0x2029, 0x2060, 0x2066, 0xFEFF, 0xFFF9, 0xE0041]
+)
+def test_what_cannot_be_seen_is_shown(code: int) -> None:
+    assert clean(f"a{chr(code)}b") == f"a{chr(code).encode('unicode_escape').decode()}b"
+
+
+@pytest.mark.parametrize(
+    ("raw", "safe"),
+    [
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("\"'&", "&quot;&#x27;&amp;"),
+        ("x\" onload=\"y", "x&quot; onload=&quot;y"),
+        ("\x1b[31m<b>", "\\x1b[31m&lt;b&gt;"),
+    ],
+)
+def test_no_browser_sees_a_tag(raw: str, safe: str) -> None:
+    assert for_html(raw) == safe
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "\r=", "  =", "\n@", "\uff1d", "\uff20"])
+def test_no_spreadsheet_sees_a_formula(begin: str) -> None:
+    cell = csv_cell(f"{begin}cmd|' /C calc'!A0")
+    assert cell.startswith(("'", "\\")) and "\n" not in cell and "\t" not in cell
+
+
+def test_no_markdown_is_left() -> None:
+    assert for_markdown("[x](http://a) <b> @all\n# t") == (
+        "\\[x\\]\\(http\\:\\/\\/a\\) \\<b\\> \\@all \\# t"
+    )
 
 
 def test_one_line_is_one_line() -> None:
