@@ -34,8 +34,9 @@ verify: $(READY)
 
 # 1,000 examples for each property of each solution
 thorough: $(READY)
-	@for id in $$(ls assignments); do \
-	    $(BIN)/python -m pytest -q assignments/$$id --submission solutions/$$id/solution.py --gradekit-profile thorough \
+	@for solution in solutions/*/solution.py; do \
+	    id=$$(basename $$(dirname $$solution)); \
+	    $(BIN)/python -m pytest -q assignments/$$id --submission $$solution --gradekit-profile thorough \
 	    || exit 1; done
 
 bench: $(READY)

@@ -98,7 +98,8 @@ def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
     if notebook:
         click.echo(f"\nOpen {folder / 'submission.ipynb'}: it explains, and its last cell checks.")
     else:
-        click.echo(f"\nRead {folder / 'README.md'}, write {folder / 'submission.py'}, then: gradekit check {folder}")
+        own = next(file for file in files if file.stem in ("submission", "answers"))
+        click.echo(f"\nRead {folder / 'README.md'}, write {own}, then: gradekit check {folder}")
 
 
 def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:

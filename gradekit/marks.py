@@ -27,7 +27,7 @@ class MarkError(Exception):
 
 @dataclass(frozen=True)
 class Mark:
-    """What a person gave for one check: `points`, `by` whom, with a `comment`; for one `answer` alone, if it is named."""
+    """What a person gave a check: `points`, `by` whom, with a `comment`; for one `answer` alone, if it names it."""
 
     points: float
     by: str = ""

@@ -41,7 +41,8 @@ There is no thread in it, no warp, no register. `offsets`, `mask`, `x` and `y` a
 
 The same kernel as a list of operations, each of which makes one value. `BLOCK` has become 256, and every value says
 what it is: `tensor<256xf32>` is a tile of 256 float32 numbers. `tt.splat` makes a tile of one number, `tt.addptr` a
-tile of addresses. Where these numbers are is not said. This is the stage at which gradekit takes your kernel and runs it.
+tile of addresses. Where these numbers are is not said. This is the stage at which gradekit takes your kernel and runs
+it.
 
 ## ttgir: tiles on threads
 
@@ -61,8 +62,8 @@ shared memory, and places the barriers.
 ```
 
 The tiles are gone. This is LLVM's language, and what it says is said for a single thread: `tid.x` is its number, `%12`
-its first offset, and there are two additions and two maxima, because this thread has two elements. The mask has become a
-condition in front of the load (`@$3 ld.global`).
+its first offset, and there are two additions and two maxima, because this thread has two elements. The mask has become
+a condition in front of the load (`@$3 ld.global`).
 
 ## ptx: instructions
 
@@ -84,8 +85,8 @@ a thread really has.
 | llir | one thread | each address and condition; how wide loads and stores are |
 | ptx | instructions | which instruction does it |
 
-You wrote five lines about tiles. Everything below them, the compiler decided. And everything above them, how large a tile
-is and how many there are, it left to you.
+You wrote five lines about tiles. Everything below them, the compiler decided. And everything above them, how large a
+tile is and how many there are, it left to you.
 """
 
 
