@@ -1,0 +1,124 @@
+"""Throughput of grading a class: submissions a minute of `gradekit grade`, beside nbgrader's on the same machine.
+
+    python benchmarks/batch.py --count 200 --nbgrader /path/to/python
+
+Half of the submissions are of vector_add and half of softmax: right and wrong ones in turn, each made distinct by a
+comment, so that none is graded for another. gradekit runs its full default checks (hundreds of examples each), with the
+sandbox on. nbgrader runs an equivalent notebook, in which each submission makes 16 example calls under Triton's
+interpreter; the Python named must have nbgrader, ipykernel, torch, numpy and triton. Both are cold at the start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+
+from gradekit.versions import environment
+
+ROOT = Path(__file__).parents[1]
+IDS = ("vector_add", "softmax")
+
+CALLS = {
+    "vector_add": "x = torch.randn({n}); y = torch.randn({n})\nassert torch.allclose(add(x, y), x + y)",
+    "softmax": "x = torch.randn(8, {n})\nassert torch.allclose(softmax(x), torch.softmax(x, -1), atol=1e-5)",
+}
+SIZES = (1, 2, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 500)
+
+
+def sources(id: str, count: int) -> list[str]:
+    """`count` distinct submissions: right and wrong in turn."""
+    right = [ROOT / f"solutions/{id}/solution.py", *sorted((ROOT / f"tests/course/right/{id}").glob("*.py"))]
+    wrong = sorted((ROOT / f"solutions/{id}").glob("wrong_*.py"))
+    kinds = (right, wrong)
+    return [f"{kinds[n % 2][n // 2 % len(kinds[n % 2])].read_text()}\n# student {n}\n" for n in range(count)]
+
+
+def with_gradekit(id: str, texts: list[str], folder: Path) -> float:
+    """Seconds of `gradekit grade` over all of them."""
+    for number, text in enumerate(texts):
+        (folder / f"in/s{number:03d}").mkdir(parents=True)
+        (folder / f"in/s{number:03d}/submission.py").write_text(text)
+    command = [sys.executable, "-m", "gradekit", "grade", str(folder / "in"), "-a", id, "-o", str(folder / "out")]
+    return _timed(command, folder, os.environ | {"GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments")})
+
+
+def with_nbgrader(id: str, texts: list[str], folder: Path, python: str) -> float:
+    """Seconds of `nbgrader autograde` over all of them."""
+    _write(folder / f"source/{id}/{id}.ipynb", _notebook(id, "raise NotImplementedError()"))
+    for number, text in enumerate(texts):
+        _write(folder / f"submitted/s{number:03d}/{id}/{id}.ipynb", _notebook(id, text))
+    quiet = os.environ | {"TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore"}
+    nbgrader = [python, "-m", "nbgrader"]
+    _timed([*nbgrader, "generate_assignment", id, f"--course-dir={folder}"], folder, quiet)
+    return _timed([*nbgrader, "autograde", id, f"--course-dir={folder}"], folder, quiet)
+
+
+def _notebook(id: str, text: str) -> nbformat.NotebookNode:
+    head = "import torch\nimport triton\nimport triton.language as tl"
+    cells = [new_code_cell(head), _cell("solution", text, grade=False)]
+    cells += [_cell(f"call{n}", CALLS[id].format(n=size), grade=True) for n, size in enumerate(SIZES)]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def _cell(name: str, text: str, *, grade: bool) -> nbformat.NotebookNode:
+    facts = {"schema_version": 3, "grade": grade, "solution": not grade, "locked": grade, "task": False, "grade_id": name}
+    return new_code_cell(text, metadata={"nbgrader": facts | ({"points": 1} if grade else {})})
+
+
+def _write(path: Path, notebook: nbformat.NotebookNode) -> None:
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+
+
+def _timed(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    began = time.perf_counter()
+    with (folder / "log.txt").open("a") as log:
+        subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, check=False)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Print submissions a minute of both, and their ratio."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=200, help="submissions for gradekit")
+    parser.add_argument("--nbgrader", metavar="PYTHON", help="a Python that has nbgrader; without, gradekit alone")
+    parser.add_argument("--nbgrader-count", type=int, default=10, help="submissions for nbgrader")
+    given = parser.parse_args()
+    rates: dict[str, dict[str, float]] = {"gradekit": {}, "nbgrader": {}}
+    with tempfile.TemporaryDirectory() as scratch:
+        for id in IDS:
+            half = given.count // 2
+            spent = with_gradekit(id, sources(id, half), _made(Path(scratch, "g", id)))
+            rates["gradekit"][id] = 60 * half / spent
+            if given.nbgrader:
+                few = given.nbgrader_count // 2
+                spent = with_nbgrader(id, sources(id, few), _made(Path(scratch, "n", id)), given.nbgrader)
+                rates["nbgrader"][id] = 60 * few / spent
+            _show(id, rates)
+    print(json.dumps({"rates": rates, "cores": os.cpu_count(), "machine": platform.machine()} | environment()))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _show(id: str, rates: dict[str, dict[str, float]]) -> None:
+    ours, theirs = rates["gradekit"][id], rates["nbgrader"].get(id)
+    text = f"{id}: gradekit {ours:.0f} a minute"
+    print(text + (f", nbgrader {theirs:.1f}: {ours / theirs:.1f} times" if theirs else ""), flush=True)
+
+
+if __name__ == "__main__":
+    main()
