@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from math import prod
 
 from gradekit.gpu.facts import AccessUse, DotUse, Facts
-from gradekit.gpu.targets import Target
+from gradekit.gpu.targets import TARGETS, Target
 from gradekit.gpu.why import Blame
+
+LEAST_SPILLED = 32
+"""Bytes of a thread: a value or two that wait in memory outside of all loops are not worth a sentence."""
+
+SEEN_SMS = TARGETS["sm_90"].sms
+"""Submissions see this many SMs when they are traced: a grid of as many is made from it, and is another one elsewhere."""
 
 Blames = Mapping[tuple[int | None, str], tuple[Blame, ...]]
 
@@ -153,10 +159,10 @@ def _not_asynchronous(use: AccessUse, facts: Facts) -> str:
 
 
 def _spills(facts: Facts, blames: Blames) -> Iterable[Sentence]:
-    if not facts.stack or not facts.local:
+    if facts.stack < LEAST_SPILLED or not facts.local:
         return
     most = facts.local[0]
-    where = f", most of it on line {most.line} ({most.loads} loads, {most.stores} stores)" if most.line else ""
+    where = f", most of it on line {most.line} (loads: {most.loads}, stores: {most.stores})" if most.line else ""
     what = "Registers do not suffice" if not facts.has_stack_array else "Not all of its values are in registers"
     text = f"{what} ({facts.registers} for each thread): {facts.stack} bytes of each thread go through local memory{where}."
     yield Sentence("spills", text, most.line)
@@ -173,7 +179,7 @@ def _float64(facts: Facts, blames: Blames) -> Iterable[Sentence]:
 def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     programs, ctas = prod(facts.grid), int(facts.options.get("num_ctas") or 1)
     sms = facts.target.sms
-    if 0 < programs * ctas < sms:
+    if 0 < programs * ctas < sms and programs * ctas != SEEN_SMS:
         count = "Only one program is" if programs == 1 else f"Only {programs} programs are"
         busy = "one" if programs * ctas == 1 else str(programs * ctas)
         article = "an" if facts.target.card[0] in "AHLR" else "a"
