@@ -1,0 +1,213 @@
+"""Checks of giou_loss: boxes with and without padding, in three dtypes, and the gradient of pred."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradekit import (
+    FLOATS,
+    LAYOUTS,
+    Input,
+    assert_allocates,
+    assert_close,
+    assert_inputs_unmodified,
+    assert_memory_clean,
+    assert_speed,
+    at_least,
+    like,
+    points,
+    reference,
+    shaped,
+    tensors,
+)
+
+PLAIN = ("contiguous",)
+AROUND_BLOCKS = st.sampled_from([1, 2, 31, 32, 33, 127, 128, 129, 255, 257, 1023, 1024, 1025, 1500])
+REAL = ("boxes", "boxes")  # what pred and targets hold
+PADDED = ("boxes", "boxes_padded")
+JUNK = ("boxes_junk", "boxes_gaps")  # padding, of both, holds numbers whose products are infinite
+APART = ("boxes_even", "boxes_odd")  # no two sides coincide: there the gradient would not be unique
+NO_BOX = ("boxes_junk", "boxes_none")
+EPSILON = 1e-5
+
+
+def areas(pred, targets):
+    """The terms of GIoU for each box: two areas, intersection, enclosing box; and both boxes' widths and heights."""
+    low, high = torch.maximum(pred[..., :2], targets[..., :2]), torch.minimum(pred[..., 2:], targets[..., 2:])
+    outer_low, outer_high = (
+        torch.minimum(pred[..., :2], targets[..., :2]),
+        torch.maximum(pred[..., 2:], targets[..., 2:]),
+    )
+    inner, outer = (high - low).clamp(min=0), (outer_high - outer_low).clamp(min=0)
+    own, its = pred[..., 2:] - pred[..., :2], targets[..., 2:] - targets[..., :2]
+    return own.prod(-1), its.prod(-1), inner.prod(-1), outer.prod(-1), (own, inner, outer)
+
+
+def without_padding(pred, targets):
+    """Both, in float32 at least, with boxes of no size where there is padding; and which boxes are real."""
+    wide = torch.promote_types(pred.dtype, torch.float32)
+    real = targets[..., 3] > 0
+    pred, targets = (t.to(wide).where(real[..., None], torch.ones((), dtype=wide)) for t in (pred, targets))
+    return pred, targets, real
+
+
+def giou_loss(pred, targets):
+    pred, targets, real = without_padding(pred, targets)
+    own, its, inter, enclosing, _ = areas(pred, targets)
+    union = own + its - inter
+    giou = inter / union.clamp(min=EPSILON) - (enclosing - union) / enclosing.clamp(min=EPSILON)
+    return (giou * real).sum() / real.sum().clamp(min=1)
+
+
+def size_on_the_way(pred, targets):
+    """The terms of each GIoU without their signs, averaged as the result is."""
+    pred, targets, real = without_padding(pred, targets)
+    own, its, inter, enclosing, _ = areas(pred, targets)
+    terms = own + its + inter
+    sizes = inter / (own + its - inter).clamp(min=EPSILON) * 3 + (enclosing + terms) / enclosing.clamp(min=EPSILON)
+    return (sizes * real).sum() / real.sum().clamp(min=1)
+
+
+def gradient(pred, targets, upstream):
+    leaf = pred.detach().requires_grad_()
+    return torch.autograd.grad(giou_loss(leaf, targets), leaf, upstream)
+
+
+def size_of_the_gradient(pred, targets, upstream):
+    """The terms of each element without their signs: what moves the area, the intersection and the enclosing box."""
+    pred, targets, real = without_padding(pred, targets)
+    own, its, inter, enclosing, (size, inner, outer) = areas(pred, targets)
+    u, e = (own + its - inter).clamp(min=EPSILON), enclosing.clamp(min=EPSILON)
+    by_union = (1 / e + 3 * inter / u**2)[..., None]
+    by_inter = by_union + (1 / u)[..., None]
+    by_outer = ((enclosing + own + its + inter) / e**2 + 1 / e)[..., None]
+    across = by_union * size.flip(-1) + by_inter * inner.flip(-1) + by_outer * outer.flip(-1)
+    return torch.cat([across, across], dim=-1) * real[..., None] * upstream.abs() / real.sum().clamp(min=1)
+
+
+size_on_the_way.signed = size_of_the_gradient.signed = True  # `reference` calls them with boxes as they are
+
+
+def expected(pred, targets):
+    return reference(giou_loss, pred, targets, scale=size_on_the_way)
+
+
+def expected_gradient(pred, targets, upstream):
+    return reference(gradient, pred, targets, upstream, scale=size_of_the_gradient, terms=1)
+
+
+def eager(pred, targets):
+    """The loss as the article has it: what the submission's time is measured against."""
+    real = (targets[..., 3] > 0).to(pred.dtype)
+    own, its, inter, enclosing, _ = areas(pred, targets)
+    union = own + its - inter
+    giou = inter / union.clamp(min=EPSILON) - (enclosing - union) / enclosing.clamp(min=EPSILON)
+    return (giou * real).sum() / real.sum().clamp(min=1)
+
+
+@st.composite
+def pairs(draw, dtypes=FLOATS, batch=(1, 8), boxes=(1, 80), layouts=PLAIN, kinds=(REAL, PADDED, JUNK)):
+    """pred and targets [B, N, 4]; `kinds` are those of their values."""
+    of_pred, of_targets = draw(st.sampled_from(kinds))
+    whole = lambda boxes: 0 not in boxes.stride[1:]  # expanded coordinates make no box
+    shape = [batch, boxes, 4]
+    pred = draw(tensors(3, dtypes=dtypes, size=shape, layouts=layouts, profiles=[of_pred]).filter(whole))
+    return pred, draw(like(pred, layouts=layouts, profiles=[of_targets]).filter(whole))
+
+
+UPSTREAM = shaped((), dtypes=["float32"], layouts=PLAIN, profiles=["ones", "normal", "positive"])
+
+
+@points(15)
+@given(pair=pairs(dtypes=["float32"], kinds=[REAL]))
+def test_contiguous_float32(submission, pair):
+    """Agrees with the formula on contiguous float32 boxes"""
+    assert_close(submission.giou_loss(*pair), expected(*pair))
+
+
+@points(10)
+@given(pair=AROUND_BLOCKS.flatmap(lambda n: pairs(dtypes=["float32"], batch=(1, 5), boxes=n, kinds=[REAL])))
+def test_boundary_sizes(submission, pair):
+    """Is right around the size of a block of boxes"""
+    assert_close(submission.giou_loss(*pair), expected(*pair))
+
+
+@points(12)
+@given(pair=pairs(kinds=[PADDED, JUNK]))
+def test_padding(submission, pair):
+    """Counts real boxes only, whatever lies in the others"""
+    assert_close(submission.giou_loss(*pair), expected(*pair))
+
+
+@points(12)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(data=st.data())
+def test_every_dtype(submission, dtype, data):
+    """Takes float32, float16 and bfloat16, and gives a float32 number"""
+    pair = data.draw(pairs(dtypes=[dtype], boxes=(1, 30), kinds=[REAL, PADDED]))
+    assert_close(submission.giou_loss(*pair), expected(*pair))
+
+
+@points(8)
+@given(pair=pairs(layouts=LAYOUTS, kinds=[REAL, PADDED]))
+def test_any_stride_and_offset(submission, pair):
+    """Reads transposed, sliced and expanded views as they are"""
+    assert_close(submission.giou_loss(*pair), expected(*pair))
+
+
+@points(12)
+@given(pair=pairs(dtypes=["float32"], boxes=(1, 60)), upstream=UPSTREAM)
+def test_gradient(submission, pair, upstream):
+    """The gradient of pred agrees with autograd's"""
+    assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*pair, upstream))
+
+
+@points(5)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(data=st.data())
+def test_gradient_of_views(submission, dtype, data):
+    """The gradient is right in every dtype, and for views"""
+    pair = data.draw(pairs(dtypes=[dtype], boxes=(1, 30), layouts=LAYOUTS, kinds=[APART]))
+    upstream = data.draw(UPSTREAM)
+    assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*pair, upstream))
+
+
+@points(4, kind="structure")
+@given(pair=pairs(kinds=[NO_BOX], boxes=(1, 40)), upstream=UPSTREAM)
+def test_nothing_but_padding(submission, pair, upstream):
+    """A batch of nothing but padding gives 0, and a gradient of 0"""
+    assert_close(submission.giou_loss(*pair), expected(*pair))
+    assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*pair, upstream))
+
+
+@points(5, kind="memory")
+@given(pair=pairs(layouts=LAYOUTS, kinds=[REAL, PADDED]), upstream=UPSTREAM)
+def test_memory(submission, pair, upstream):
+    """Both passes stay inside their tensors; nobody writes to one place"""
+    assert_memory_clean(submission.giou_loss(*pair))
+    assert_memory_clean(submission.giou_loss.gradient(*pair, upstream=upstream))
+
+
+@points(7, kind="structure")
+@given(pair=pairs(dtypes=["float16", "bfloat16"], boxes=(100, 400), kinds=[REAL]))
+def test_native_dtypes(submission, pair):
+    """Casts in registers: no copy of the inputs, nor changes to them"""
+    result = submission.giou_loss(*pair)
+    boxes = pair[0].numel // 4  # a copy of pred alone would take 16 bytes for each
+    assert_allocates(result, only_the_result=False, at_most_bytes=12 * boxes + 256)
+    assert_inputs_unmodified(result)
+    assert_close(result, expected(*pair))
+
+
+def boxes_of(batch, boxes, seed=0):
+    return Input("float32", (batch, boxes, 4), (4 * boxes, 4, 1), 0, "boxes", seed)
+
+
+@points(10, kind="speed")
+@pytest.mark.parametrize("batch", [32, 4096], ids=["32x256", "4096x256"])
+def test_speed(submission, batch):
+    """The forward pass is faster than torch's, on a GPU"""
+    pair = boxes_of(batch, 256), boxes_of(batch, 256, seed=1)
+    timed = submission.giou_loss.timed(*pair, against=eager, expected=expected)
+    assert_speed(timed, at_least(1.5, "eager", some_from=1.0), at_least(0.9, "compiled", some_from=0.5))
