@@ -288,6 +288,55 @@ def _show_written(answer: Any) -> None:
 
 
 @main.command()
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
+@click.option("--sizes", metavar="N,N,...", default="", help="The sizes, such as 1024,2048,4096.")
+@click.option("--vary", type=int, metavar="N", help="Which size of the timed inputs becomes these.")
+@click.option("-o", "--output", "picture", metavar="FILE", callback=_target, help="Draw the plot to FILE, such as plot.png.")
+@click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
+@click.option("--device", metavar="DEVICE", default="auto", help="auto: the GPU that there is; cuda or cuda:1.")
+def bench(path: Path, id: str | None, sizes: str, picture: Path | None, json_file: Path | None, **options: Any) -> None:
+    """Time the submission at PATH over a range of sizes, beside torch and the roofline. Needs a GPU."""
+    from gradekit import bench as benching
+    from gradekit.device import NeedsCard
+    from gradekit.report import figure
+    from gradekit.submission import SubmissionError
+
+    if picture is not None and not figure.can_draw():
+        raise click.UsageError("a picture needs matplotlib: pip install 'gradekit[plot]', or leave -o out")
+    try:
+        wanted = tuple(int(size) for size in sizes.split(",") if size.strip())
+        record = benching.bench(path, id, sizes=wanted, on_row=_told_of_row, **options)
+    except NeedsCard as error:
+        click.echo(f"Nothing was timed: {error.reason}. `gradekit inspect` says much without one.", err=True)
+        raise click.exceptions.Exit(2) from None
+    except (ValueError, SubmissionError) as error:
+        raise click.UsageError(str(error)) from None
+    _show_bench(record, picture, json_file)
+
+
+def _told_of_row(row: dict[str, Any]) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"{row['size']}: {row['error'] or 'timed'}", err=True)
+
+
+def _show_bench(record: dict[str, Any], picture: Path | None, json_file: Path | None) -> None:
+    import json
+
+    from gradekit.report import bench as text
+    from gradekit.report import figure
+
+    _write(json_file, lambda: json.dumps(record, indent=1) + "\n")
+    if json_file != Path("-"):
+        look = _look()
+        click.echo(text.render(record, look), nl=False, color=look.colour)
+    measured = [row for row in record["rows"] if not row["error"]]
+    if picture is not None and measured:
+        figure.save(record, picture)
+    raise click.exceptions.Exit(0 if len(measured) == len(record["rows"]) else 1)
+
+
+@main.command()
 def doctor() -> None:
     """Say what this machine has, what it can measure, and how to mend what is missing."""
     from gradekit import doctor as doctoring

@@ -1,0 +1,178 @@
+"""`gradekit bench`: a submission timed over a range of sizes, beside torch run eagerly, torch.compile and the roofline.
+
+Runs in the grader's process, on a machine with a card. What is timed is the call that the assignment's tests time, with
+one of its sizes varied; how it is timed and verified is `measuring`'s, so that a figure here is the figure of a check.
+
+assignment.toml may say, in a table [bench]:
+
+    vary = 4096                the size that varies, wherever it stands in the inputs' shapes; by default the largest
+    sizes = [512, 1024, 2048]  what it becomes; by default powers of two up to it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gradekit.assignment import Assignment, find
+from gradekit.device import Device, NeedsCard
+from gradekit.judge.failure import Failure
+from gradekit.measuring import Impossible
+from gradekit.sandbox import TraceError, Tracer
+from gradekit.speed import Timed, facts
+from gradekit.strategies import Input, row_major
+from gradekit.subject import Subject
+from gradekit.submission import read
+from gradekit.timed import TimedCall, timed_calls
+from gradekit.versions import environment
+
+SCHEMA = "gradekit/bench/1"
+
+DEFAULT_SIZES = 7
+"""So many powers of two, where nothing else is said."""
+
+
+class NothingToBench(ValueError):
+    """No call to time, or no size to vary: one sentence on what to do about it."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The calls to time: `call` with `vary` in its inputs' shapes replaced by each of `sizes`."""
+
+    call: TimedCall
+    vary: int
+    sizes: tuple[int, ...]
+
+    def inputs(self, size: int) -> tuple[Any, ...]:
+        """The arguments at one size; arguments that were one object stay one."""
+        made: dict[int, Any] = {}
+        return tuple(made.setdefault(id(arg), _resized(arg, self.vary, size)) for arg in self.call.args)
+
+
+def sweep(assignment: Assignment, sizes: Sequence[int] = (), vary: int | None = None) -> Sweep:
+    """The sweep of an assignment: as the arguments say, else as its assignment.toml does, else powers of two.
+
+    Raises:
+        NothingToBench: the tests time no call, or no input has the size that is to vary.
+    """
+    calls = timed_calls(assignment)
+    if not calls:
+        raise NothingToBench(f"the tests of {assignment.id} time no call, so there is nothing to sweep")
+    said = assignment.extras.get("bench", {})
+    found = _varying(calls, vary or said.get("vary"))
+    chosen = vary or said.get("vary") or max(_sizes(found))
+    return Sweep(found, chosen, tuple(sizes) or tuple(said.get("sizes", ())) or _powers(chosen))
+
+
+def _varying(calls: Sequence[TimedCall], vary: int | None) -> TimedCall:
+    """The first call in which the size occurs."""
+    fitting = [call for call in calls if _sizes(call) and vary in (None, *_sizes(call))]
+    if not fitting:
+        known = sorted({size for call in calls for size in _sizes(call)})
+        raise NothingToBench(f"no input that is timed has the size {vary}; there are {', '.join(map(str, known))}")
+    return fitting[0]
+
+
+def _sizes(call: TimedCall) -> list[int]:
+    return [size for arg in call.args if isinstance(arg, Input) for size in arg.shape]
+
+
+def _powers(largest: int) -> tuple[int, ...]:
+    top = largest.bit_length() - 1
+    return tuple(1 << n for n in range(max(top - DEFAULT_SIZES + 1, 0), top + 1))
+
+
+def _resized(arg: Any, vary: int, size: int) -> Any:
+    if not isinstance(arg, Input):
+        return arg
+    shape = tuple(size if n == vary else n for n in arg.shape)
+    return replace(arg, shape=shape, stride=row_major(shape)) if shape != arg.shape else arg
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+
+def bench(
+    path: Path,
+    given_id: str | None = None,
+    *,
+    sizes: Sequence[int] = (),
+    vary: int | None = None,
+    device: str = "auto",
+    on_row: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> dict[str, Any]:
+    """The record of a sweep, with every sample; `on_row` sees each row when it is there.
+
+    Raises:
+        NeedsCard: this machine has no card, or none may be used.
+        NothingToBench: as `sweep` says.
+        AssignmentError, SubmissionError: as they say.
+    """
+    submission = read(path)
+    assignment = find(submission, given_id, None if path.is_file() else path)
+    plan, card = sweep(assignment, sizes, vary), Device(device)
+    card.need()
+    subject = Subject(submission, assignment, lambda: Tracer(submission), device=card)
+    rows = []
+    try:
+        for row in _rows(subject, plan):
+            on_row(row)
+            rows.append(row)
+    finally:
+        subject.close()
+        card.close()
+    return _record(submission.facts(), assignment, plan, rows, card)
+
+
+def _record(
+    submission: dict[str, Any], assignment: Assignment, plan: Sweep, rows: list[dict[str, Any]], card: Device
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "assignment": assignment.id,
+        "submission": submission,
+        "entry": plan.call.entry,
+        "vary": plan.vary,
+        "rows": rows,
+        "environment": environment() | card.names,
+    }
+
+
+def _rows(subject: Subject, plan: Sweep) -> Iterator[dict[str, Any]]:
+    for size in plan.sizes:
+        inputs = plan.inputs(size)
+        row = {"size": size, "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in inputs]}
+        yield row | _row(subject, plan.call, inputs)
+
+
+def _row(subject: Subject, call: TimedCall, inputs: Sequence[Any]) -> dict[str, Any]:
+    """One size's figures; or why there are none, which stops no other size."""
+    try:
+        return row_of(subject.time(call.entry, inputs, call.against, call.expected))
+    except (Failure, TraceError) as error:
+        return {"error": str(error.message)}
+    except (NeedsCard, Impossible) as error:
+        return {"error": str(error)}
+
+
+def row_of(timed: Timed) -> dict[str, Any]:
+    """What a row says of a call that was timed: its facts as in a report, the roofline in microseconds, and samples."""
+    said = facts(timed)
+    return {
+        "error": "",
+        **said,
+        "roofline_microseconds": roofline_microseconds(said["roofline"]),
+        "samples": [{side: list(seconds) for side, seconds in r.seconds.items()} for r in timed.rounds],
+        "throttled": [list(r.throttled) for r in timed.rounds],
+    }
+
+
+def roofline_microseconds(roofline: dict[str, Any]) -> float:
+    """The least time that the card's ceilings allow: for the bytes or for the arithmetic, whichever is longer."""
+    seconds = roofline["bytes_least"] / roofline["most_bytes_per_second"]
+    if roofline["most_flops_per_second"]:
+        seconds = max(seconds, roofline["flops"] / roofline["most_flops_per_second"])
+    return 1e6 * seconds
