@@ -287,15 +287,22 @@ def _show_written(answer: Any) -> None:
     click.echo("\n" + inspection.render_written(found.kernels, found.calls, look), nl=False, color=look.colour)
 
 
+def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in value.split(",") if size.strip())
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of whole numbers such as 1024,2048", ctx, parameter) from None
+
+
 @main.command()
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
-@click.option("--sizes", metavar="N,N,...", default="", help="The sizes, such as 1024,2048,4096.")
+@click.option("--sizes", metavar="N,N,...", default="", callback=_numbers, help="The sizes, such as 1024,2048,4096.")
 @click.option("--vary", type=int, metavar="N", help="Which size of the timed inputs becomes these.")
 @click.option("-o", "--output", "picture", metavar="FILE", callback=_target, help="Draw the plot to FILE, such as plot.png.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: the GPU that there is; cuda or cuda:1.")
-def bench(path: Path, id: str | None, sizes: str, picture: Path | None, json_file: Path | None, **options: Any) -> None:
+def bench(path: Path, id: str | None, picture: Path | None, json_file: Path | None, **options: Any) -> None:
     """Time the submission at PATH over a range of sizes, beside torch and the roofline. Needs a GPU."""
     from gradekit import bench as benching
     from gradekit.device import NeedsCard
@@ -305,8 +312,7 @@ def bench(path: Path, id: str | None, sizes: str, picture: Path | None, json_fil
     if picture is not None and not figure.can_draw():
         raise click.UsageError("a picture needs matplotlib: pip install 'gradekit[plot]', or leave -o out")
     try:
-        wanted = tuple(int(size) for size in sizes.split(",") if size.strip())
-        record = benching.bench(path, id, sizes=wanted, on_row=_told_of_row, **options)
+        record = benching.bench(path, id, on_row=_told_of_row, **options)
     except NeedsCard as error:
         click.echo(f"Nothing was timed: {error.reason}. `gradekit inspect` says much without one.", err=True)
         raise click.exceptions.Exit(2) from None

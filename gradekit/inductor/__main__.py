@@ -50,7 +50,7 @@ def _code(function: Callable[..., Any], inputs: Sequence[Any]) -> str:
     from torch._inductor.compile_fx import compile_fx
 
     config.compile_threads = 1
-    graph.GraphLowering.codegen = _stopping(graph.GraphLowering.codegen)
+    graph.GraphLowering.codegen = _stopping(graph.GraphLowering.codegen)  # type: ignore[method-assign]
     try:
         with FakeTensorMode():
             values = [_fake(arg) if isinstance(arg, Input) else arg for arg in inputs]

@@ -69,7 +69,7 @@ def _without_patterns() -> None:
     from torch._inductor.fx_passes import joint_graph, post_grad
 
     for module in (joint_graph, post_grad):
-        module.lazy_init = _always(None)
+        module.lazy_init = _always(None)  # type: ignore[attr-defined]
 
 
 def _properties(target: Target) -> types.SimpleNamespace:
