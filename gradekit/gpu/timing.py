@@ -124,9 +124,9 @@ class Clock:
         return self._start.elapsed_time(self._end) / 1e3 / len(self._calls)
 
     def _lead_in(self) -> Reading | None:
-        """The clocks, read while the card is busy with replays that are not counted."""
+        """The clocks, read while the card is busy with replays that are not counted, or right after a long one."""
         enough = math.ceil(BUSY / (self._once() * len(self._calls)))
-        for _ in range(min(enough, MOST_AHEAD)):
+        for _ in range(min(enough, MOST_AHEAD) - 1):
             self._replay()
         reading = read(self._card)
         torch.cuda.synchronize()
