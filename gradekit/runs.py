@@ -32,6 +32,9 @@ HURRY = 200_000
 """Steps that a run gets once another has used up a whole budget, that no report takes minutes. Steps, because a right
 call must not depend on how busy the machine is: the longest of all right submissions in tests/course takes 70,000."""
 
+_DO_NOT_FIT = (Cause.OUT_OF_RESOURCES, Cause.COMPILATION_ERROR)
+"""Why Triton's autotuner leaves a configuration out: it needs more shared memory than there is, for example."""
+
 Mutation = Callable[[Sequence[torch.Tensor], Sequence[Any]], Sequence[torch.Tensor]]
 """Makes the results that are to be judged from the expected ones and the input tensors: see gradekit.judge.mutants."""
 
@@ -188,17 +191,31 @@ class Runs:
         if self._device.card is None or seen.findings or not self._share.takes():
             return seen
         options = rules.options(case.program)
-        option, label = options[self._share.taken % len(options)]  # each configuration gets its turn
+        turn = self._share.taken % len(options)  # each configuration gets its turn
         try:
-            carded = self._on_the_card(case, option, label)
+            (carded,) = self._those_that_fit(case, [*options[turn:], *options[:turn]], enough=1)
         except NeedsCard:  # the card's own trouble, of which the report tells: the engine's word stands
             return seen
         return replace(seen, findings=seen.findings + carded.findings, variants=(*seen.variants, carded))
 
     def _by_the_card_alone(self, case: Case, error: engine.Unsupported) -> Observation:
-        first, *others = [self._on_the_card(case, option, label) for option, label in rules.options(case.program)]
+        first, *others = self._those_that_fit(case, rules.options(case.program))
         findings = first.findings + tuple(finding for other in others for finding in other.findings)
         return replace(first, findings=findings, unknown=error, variants=tuple(others))
+
+    def _those_that_fit(self, case: Case, options: Sequence[tuple[int, str]], enough: int = 99) -> list[Observation]:
+        """The runs of the first so many options; a configuration that the card cannot run, Triton leaves out too."""
+        found: list[Observation] = []
+        for position, (option, label) in enumerate(options):
+            try:
+                found.append(self._on_the_card(case, option, label))
+            except Failure as failure:
+                last = position == len(options) - 1
+                if failure.cause not in _DO_NOT_FIT or (last and not found):
+                    raise
+            if len(found) == enough:
+                break
+        return found
 
     def _on_the_card(self, case: Case, option: int, label: str) -> Observation:
         allow, names = self.assignment.allow, self._tensor_names(case)

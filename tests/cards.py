@@ -53,10 +53,11 @@ class FakePrepared:
 @dataclass
 class FakeWorker:
     """Answers as a Worker does. `offset` is added to every result, `fault` is raised in place of one; a turn of the
-    student takes `seconds`. `asked` has what was run: (option)."""
+    student takes `seconds`. `faults` are those of single options; `asked` has the options that were run."""
 
     offset: float = 0.0
     fault: CardFault | None = None
+    faults: dict[int, CardFault] = field(default_factory=dict)
     seconds: float = 1e-4
     prepared: FakePrepared = field(default_factory=FakePrepared)
     asked: list[Any] = field(default_factory=list)
@@ -69,6 +70,8 @@ class FakeWorker:
         self, program: Program, inputs: Sequence[torch.Tensor], *, option: int = 0, allow: Sequence[str] = (), **_: Any
     ) -> FakeRun:
         self.asked.append(option)
+        if option in self.faults:
+            raise self.faults[option]
         return FakeRun(self._results(program, inputs, option, allow), self.findings)
 
     def prepare(self, program: Program, specs: Sequence[Any], *, allow: Sequence[str] = (), **_: Any) -> FakePrepared:

@@ -125,6 +125,19 @@ def test_each_configuration_gets_its_turn_on_the_card(subject: Make) -> None:
     assert all(label.startswith("on Test Card, with the configuration ") for label in labels)
 
 
+def test_a_configuration_that_does_not_fit_on_the_card_is_left_out_as_triton_does(subject: Make) -> None:
+    worker = FakeWorker(faults={0: CardFault("resources", "out of resource: shared memory", "tuned_kernel", 15)})
+    (variant,) = [v for v in subject(worker).tuned(vector()).variants if v.card]
+    assert "BLOCK: 32" in variant.label or "BLOCK=32" in variant.label
+
+
+def test_a_kernel_of_which_no_configuration_fits_fails(subject: Make) -> None:
+    fault = CardFault("resources", "out of resource: shared memory", "tuned_kernel", 15)
+    with pytest.raises(Failure) as caught:
+        subject(FakeWorker(faults={0: fault, 1: fault})).tuned(vector())
+    assert caught.value.cause is Cause.OUT_OF_RESOURCES
+
+
 def test_a_check_sends_no_more_runs_than_its_share(subject: Make) -> None:
     worker = FakeWorker()
     one = subject(worker)

@@ -15,8 +15,11 @@ from gradekit import (
     assert_inputs_unmodified,
     assert_launches,
     assert_memory_clean,
+    assert_speed,
+    at_least,
     like,
     matrices,
+    normal,
     points,
     reference,
     shaped,
@@ -56,21 +59,21 @@ def chains(draw, dtypes=FLOATS, rows=(1, 40), cols=(1, 600), layouts=PLAIN, prof
     return x, bias, draw(like(x, layouts=layouts, profiles=others))
 
 
-@points(20)
+@points(16)
 @given(inputs=chains(dtypes=["float32"]))
 def test_contiguous_float32(submission, inputs):
     """Computes the chain for contiguous float32 inputs"""
     assert_close(submission.fused_chain(*inputs), expected(*inputs))
 
 
-@points(15)
+@points(12)
 @given(inputs=AROUND_BLOCKS.flatmap(lambda cols: chains(dtypes=["float32"], rows=(1, 130), cols=cols)))
 def test_boundary_sizes(submission, inputs):
     """Is right around the size of a block, in both dimensions"""
     assert_close(submission.fused_chain(*inputs), expected(*inputs))
 
 
-@points(15)
+@points(12)
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(inputs=chains(dtypes=["float32"]))
 def test_every_dtype(submission, dtype, inputs):
@@ -79,28 +82,28 @@ def test_every_dtype(submission, dtype, inputs):
     assert_close(submission.fused_chain(*inputs), expected(*inputs))
 
 
-@points(15)
+@points(12)
 @given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
 def test_any_stride_and_offset(submission, inputs):
     """Reads transposed, sliced and expanded views as they are"""
     assert_close(submission.fused_chain(*inputs), expected(*inputs))
 
 
-@points(10)
+@points(8)
 @given(inputs=chains(profiles=["large", "mixed", "tiny"], cols=(1, 200)))
 def test_extreme_values(submission, inputs):
     """Stays right for large x, where exp and h**3 overflow"""
     assert_close(submission.fused_chain(*inputs), expected(*inputs))
 
 
-@points(10, kind="memory")
+@points(8, kind="memory")
 @given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 300)))
 def test_memory(submission, inputs):
     """Stays inside its tensors, writes each element exactly once"""
     assert_memory_clean(submission.fused_chain(*inputs))
 
 
-@points(15, kind="structure")
+@points(12, kind="structure")
 @given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
 def test_one_launch_one_allocation(submission, inputs):
     """One launch, no memory but the result, inputs as they were"""
@@ -109,3 +112,15 @@ def test_one_launch_one_allocation(submission, inputs):
     assert_allocates(result, only_the_result=True)
     assert_inputs_unmodified(result)
     assert_close(result, expected(*inputs))
+
+
+M, N = 8192, 4096
+
+
+@points(20, kind="speed")
+def test_speed(submission):
+    """Is twice as fast as eager torch at [8192, 4096], on a GPU"""
+    inputs = normal((M, N), seed=1), normal((N,), seed=2), normal((M, N), seed=3)
+    timed = submission.fused_chain.timed(*inputs, against=chain, expected=expected)
+    assert_launches(timed, at_most=1)
+    assert_speed(timed, at_least(2.0, "eager", some_from=1.0), at_least(0.9, "compiled", some_from=0.5))

@@ -12,8 +12,11 @@ from gradekit import (
     assert_close,
     assert_inputs_unmodified,
     assert_memory_clean,
+    assert_speed,
+    at_least,
     matmul_pairs,
     matrices,
+    normal,
     points,
     reference,
     shaped,
@@ -28,21 +31,21 @@ def expected(a, b):
     return reference(torch.matmul, a, b, scale=torch.matmul, terms=a.shape[1], input_precision="tf32")
 
 
-@points(20)
+@points(16)
 @given(pair=matmul_pairs(dtypes=["float32"], layouts=PLAIN))
 def test_contiguous_float32(submission, pair):
     """Multiplies contiguous float32 matrices"""
     assert_close(submission.matmul(*pair), expected(*pair))
 
 
-@points(20)
+@points(16)
 @given(pair=AROUND_TILES.flatmap(lambda n: matmul_pairs(dtypes=["float16"], rows=n, inner=n, cols=n, layouts=PLAIN)))
 def test_boundary_sizes(submission, pair):
     """Is right around the size of a tile, in M, K and N"""
     assert_close(submission.matmul(*pair), expected(*pair))
 
 
-@points(15)
+@points(12)
 @pytest.mark.parametrize("dtype", FLOATS)
 @settings(max_examples=20)
 @given(pair=matmul_pairs(dtypes=["float32"], layouts=PLAIN))
@@ -52,7 +55,7 @@ def test_every_dtype(submission, dtype, pair):
     assert_close(submission.matmul(*pair), expected(*pair))
 
 
-@points(15)
+@points(12)
 @given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70)))
 def test_any_stride_and_offset(submission, pair):
     """Reads transposed, sliced and expanded views as they are"""
@@ -62,7 +65,7 @@ def test_any_stride_and_offset(submission, pair):
 LONG_SUMS = matmul_pairs(rows=(1, 20), inner=(1500, 2500), cols=(1, 20), layouts=PLAIN, profiles=["positive", "normal"])
 
 
-@points(10)
+@points(8)
 @settings(max_examples=20)
 @given(pair=LONG_SUMS)
 def test_accumulates_in_float32(submission, pair):
@@ -77,14 +80,14 @@ def far_apart(draw):
     return a, draw(shaped((a.shape[1], draw(st.integers(1, 40))), dtypes=[a.dtype], layouts=PLAIN, profiles=["tiny"]))
 
 
-@points(5)
+@points(4)
 @given(pair=far_apart())
 def test_extreme_values(submission, pair):
     """Multiplies the dtype's largest numbers by its smallest"""
     assert_close(submission.matmul(*pair), expected(*pair))
 
 
-@points(10, kind="memory")
+@points(8, kind="memory")
 @settings(max_examples=30)
 @given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70)))
 def test_memory(submission, pair):
@@ -92,7 +95,7 @@ def test_memory(submission, pair):
     assert_memory_clean(submission.matmul(*pair))
 
 
-@points(5, kind="structure")
+@points(4, kind="structure")
 @settings(max_examples=15)
 @given(pair=matmul_pairs(rows=(1, 70), inner=(1, 70), cols=(1, 70), layouts=PLAIN))
 def test_inputs_unmodified(submission, pair):
@@ -100,3 +103,23 @@ def test_inputs_unmodified(submission, pair):
     result = submission.matmul(*pair)
     assert_inputs_unmodified(result)
     assert_close(result, expected(*pair))
+
+
+SIZE = 4096
+
+
+def timed_product(submission):
+    a, b = normal((SIZE, SIZE), "float16", seed=1), normal((SIZE, SIZE), "float16", seed=2)
+    return submission.matmul.timed(a, b, against=torch.matmul, expected=expected)
+
+
+@points(20, kind="speed")
+def test_speed(submission):
+    """Is 0.6 times as fast as torch at 4096, float16, on a GPU"""
+    assert_speed(timed_product(submission), at_least(0.6, "eager", some_from=0.3))
+
+
+@points(5, kind="speed", bonus=True)
+def test_speed_bonus(submission):
+    """Is 0.9 times as fast as torch at 4096: a bonus"""
+    assert_speed(timed_product(submission), at_least(0.9, "eager"))
