@@ -36,6 +36,7 @@ def test_the_report_in_the_readme_is_what_the_wrong_submission_gets(
     assert declaration.startswith("# expect:")
     (tmp_path / "submission.py").write_text(text)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # the page shows a machine without a GPU
     shown = CliRunner().invoke(main, ["check", "submission.py"], env={"COLUMNS": "80"}).stdout
     sample = re.search(r"(?ms)^    \$ gradekit check submission.py\n(.*?)^    Checked in", README)
     assert sample
