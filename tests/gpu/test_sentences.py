@@ -57,15 +57,11 @@ def test_two_warps_are_too_few_for_a_warp_group() -> None:
 
 def test_a_size_that_is_no_multiple_makes_loads_narrow_and_is_named_with_its_value() -> None:
     odd = said("copy", float16(4096, 1000))
+    load = f"The load on line {line('load x')} moves 2 bytes at a time in each thread, where 16 fit: "
+    store = f"The store on line {line('store out')} moves 2 bytes at a time in each thread, where 16 fit: "
     assert odd == {
-        "narrow-load": [
-            f"The load on line {line('load x')} moves 2 bytes at a time in each thread, where 16 fit: "
-            "N is 1000 and s0 is 1000, no multiples of 16."
-        ],
-        "narrow-store": [
-            f"The store on line {line('store out')} moves 2 bytes at a time in each thread, where 16 fit: "
-            "N is 1000, no multiple of 16."
-        ],
+        "narrow-load": [load + "N is 1000 and s0 is 1000, no multiples of 16."],
+        "narrow-store": [store + "N is 1000, no multiple of 16."],
     }
     assert said("copy", float16(4096, 1024)) == {}
 

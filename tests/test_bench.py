@@ -1,0 +1,68 @@
+"""Which sizes are swept; what a machine without a card answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from gradekit.assignment import get
+from gradekit.bench import NothingToBench, Sweep, roofline_microseconds, sweep
+from gradekit.cli import main
+from gradekit.strategies import normal
+from gradekit.timed import TimedCall
+
+from .test_timed import TESTS, made
+
+
+def test_the_assignment_says_what_varies_and_to_which_sizes() -> None:
+    plan = sweep(get("softmax"))
+    assert plan.vary == 4096 and 1024 in plan.sizes
+    (x,) = plan.inputs(1024)
+    assert (x.shape, x.stride) == ((8192, 1024), (1024, 1))
+
+
+def test_without_a_word_powers_of_two_up_to_the_largest_size_are_swept(tmp_path: Path) -> None:
+    plan = sweep(made(tmp_path, TESTS))
+    assert (plan.vary, plan.sizes) == (32, (1, 2, 4, 8, 16, 32))
+
+
+def test_the_arguments_of_the_command_come_first() -> None:
+    plan = sweep(get("softmax"), sizes=(8, 16), vary=8192)
+    assert (plan.vary, plan.sizes) == (8192, (8, 16)) and plan.inputs(8)[0].shape == (8, 4096)
+
+
+def test_a_size_that_no_input_has_names_those_that_they_have() -> None:
+    with pytest.raises(NothingToBench, match=r"no input that is timed has the size 17; there are .*4096"):
+        sweep(get("softmax"), vary=17)
+
+
+def test_tests_that_time_nothing_leave_nothing_to_sweep(tmp_path: Path) -> None:
+    with pytest.raises(NothingToBench, match="time no call"):
+        sweep(made(tmp_path, ""))
+
+
+def test_a_size_varies_wherever_it_stands_and_one_tensor_stays_one() -> None:
+    x = normal((64, 64))
+    plan = Sweep(TimedCall("f", (x, x, normal((64,)), 3), abs, abs), 64, (16,))
+    first, second, third, number = plan.inputs(16)
+    assert first is second and first.shape == (16, 16) and third.shape == (16,) and number == 3
+
+
+@pytest.mark.parametrize(("peak", "expected"), [(None, 10.0), (1e9, 10.0), (1e8, 50.0)])
+def test_the_roofline_is_the_longer_of_bytes_and_arithmetic(peak: float | None, expected: float) -> None:
+    said = {"bytes_least": 1e4, "flops": 5e3, "most_bytes_per_second": 1e9, "most_flops_per_second": peak}
+    assert roofline_microseconds(said) == pytest.approx(expected)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
+def test_a_machine_without_a_card_says_so_kindly() -> None:
+    result = CliRunner().invoke(main, ["bench", "solutions/softmax/solution.py"])
+    assert result.exit_code == 2 and "this machine has none" in result.output and "gradekit inspect" in result.output
+
+
+def test_sizes_that_are_no_numbers_are_refused() -> None:
+    result = CliRunner().invoke(main, ["bench", "solutions/softmax/solution.py", "--sizes", "8,large"])
+    assert result.exit_code == 2 and "no list of whole numbers" in result.output
