@@ -16,12 +16,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gradekit.assignment import discover
-from gradekit.program import View
+from gradekit.program import Program, View
 from gradekit.report.text import one_line, seconds
 from gradekit.submission import Submission
 from gradekit.versions import version
+
+if TYPE_CHECKING:
+    from gradekit.device import Device
 
 Version = tuple[int, ...]
 
@@ -161,17 +165,23 @@ def probe(x):
 
 def tracing() -> Item:
     """A small kernel through the whole way from source to program: Triton loads, compiles, and launches are seen."""
-    from gradekit.sandbox import TraceError, Tracer
+    from gradekit.sandbox import TraceError
 
     began = time.monotonic()
     try:
-        with Tracer(Submission("probe.py", _PROBE, "")) as tracer:
-            program = tracer.trace("probe", [View(0, "float32", (33,), (1,))])
+        program = _probe()
     except TraceError as error:
         mend = "reinstall torch and triton in a fresh virtual environment"
         return Item("tracing", State.BAD, one_line(f"a small kernel cannot be traced: {error.message}"), mend)
     launches = sum(1 for _ in program.launches())
     return Item("tracing", State.GOOD, f"a kernel with {launches} launch, in {seconds(time.monotonic() - began)}")
+
+
+def _probe() -> Program:
+    from gradekit.sandbox import Tracer
+
+    with Tracer(Submission("probe.py", _PROBE, "")) as tracer:
+        return tracer.trace("probe", [View(0, "float32", (33,), (1,))])
 
 
 ENOUGH = 2
@@ -197,13 +207,35 @@ def gpu() -> Item:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that numpy is missing, which nothing here needs
         import torch
+    from gradekit.device import Device
+
     if torch.cuda.is_available():
-        found = f"{torch.cuda.get_device_name()}, which this version does not use yet"
-        return Item("gpu", State.NOTE, found, "nothing to mend: speed stays pending")
+        return card(Device())
     if Path("/proc/driver/nvidia").exists() and torch.version.cuda is None:
         mend = "install torch's CUDA build (https://pytorch.org/get-started) to use it"
         return Item("gpu", State.NOTE, "there is an NVIDIA driver, but torch is built for the CPU alone", mend)
     return Item("gpu", State.NOTE, "none", "nothing to mend: everything but speed is checked without one")
+
+
+def card(device: Device) -> Item:
+    """A card, tried with a small kernel: from the program through compilation to the result."""
+    import torch
+
+    from gradekit.device import NeedsCard, driver
+    from gradekit.judge.failure import Failure
+
+    name, x, began = f"{device.need().name}, driver {driver()}", torch.arange(33.0), time.monotonic()
+    try:
+        run = device.run(_probe(), [x], option=0, allow=(), entry="probe")
+    except (Failure, NeedsCard) as error:
+        mend = "see that Triton works here by itself: it needs a C compiler, and a driver for its CUDA"
+        return Item("gpu", State.NOTE, one_line(f"{name}, but a small kernel does not run there: {error}"), mend)
+    finally:
+        device.close()
+    (result,) = run.results
+    if not isinstance(result, torch.Tensor) or not torch.equal(result, x + 1):
+        return Item("gpu", State.NOTE, f"{name}, but a small kernel gives wrong results there", "examine the card")
+    return Item("gpu", State.GOOD, f"{name}: a kernel ran there, in {seconds(time.monotonic() - began)}")
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
@@ -237,6 +269,9 @@ def _lines(item: Item, width: int) -> list[str]:
 
 def _verdict(items: Sequence[Item]) -> list[str]:
     if works(items):
-        return ["Measured here:      correctness, memory, structure", f"Not measured here:  {NEEDS_GPU}"]
+        measured = "Measured here:      correctness, memory, structure"
+        if any(item.name == "gpu" and item.state is State.GOOD for item in items):
+            return [f"{measured}, speed"]
+        return [measured, f"Not measured here:  {NEEDS_GPU}"]
     bad = [item.name for item in items if item.state is State.BAD]
     return [f"gradekit check does not work here until this is mended: {', '.join(bad)}"]

@@ -37,20 +37,23 @@ class Grade(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that must hold: `subject` (a file's name, or a mutant's) does `says`; try it to see."""
+    """Something that must hold: `subject` (a file's name, or a mutant's) does `says`; try it to see. `note` says then
+    what the trial left open."""
 
     subject: str
     says: str
     check: Callable[[], str]
+    note: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a claim: `problem` is empty where it holds."""
+    """What came of a claim: `problem` is empty where it holds, `note` where nothing was left open."""
 
     claim: Claim
     problem: str
     seconds: float
+    note: str = ""
 
     @property
     def held(self) -> bool:
@@ -68,11 +71,21 @@ def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list
         return grade(assignment, path, keyword=keyword, mutant=mutant, quick=quick, hidden=True)
 
     return [
-        Claim(solution.name, "earns all that is measured", lambda: earns_everything(graded(solution))),
+        _solution_claim(solution, graded),
         Claim(assignment.starter.name, "earns nothing", lambda: earns_nothing(graded(assignment.starter))),
         *_wrong_claims(sorted(solution.parent.glob(f"wrong_*{assignment.suffix}")), graded),
         *([] if assignment.is_quiz else _mutant_claims(solution, graded)),
     ]
+
+
+def _solution_claim(solution: Path, graded: Callable[..., Report]) -> Claim:
+    tried: list[Report] = []
+
+    def everything() -> str:
+        tried[:] = [graded(solution)]
+        return earns_everything(tried[0])
+
+    return Claim(solution.name, "earns all that is measured", everything, lambda: left_open(tried[0]) if tried else "")
 
 
 def _wrong_claims(paths: Iterable[Path], graded: Callable[..., Report]) -> Iterator[Claim]:
@@ -106,7 +119,7 @@ def verified(claims: Iterable[Claim]) -> Iterator[Result]:
             problem = claim.check()
         except Exception as error:  # noqa: BLE001  # whatever it is, the claim has not been shown
             problem = f"{type(error).__name__}: {error}"
-        yield Result(claim, problem, time.monotonic() - began)
+        yield Result(claim, problem, time.monotonic() - began, claim.note())
 
 
 # --- what a wrong submission declares ---------------------------------------------------------------------------------
@@ -128,13 +141,23 @@ def expectation(path: Path) -> tuple[str, Cause] | str:
 
 
 def earns_everything(report: Report) -> str:
-    """Nothing failed: every check passed, or could not be measured here."""
+    """Nothing failed: every check passed, could not be measured here, or was a bonus."""
     if report.status is not Status.GRADED:
         return f"{report.status.value}: {report.message}"
-    lost = [check for check in report.checks if check.outcome in (Outcome.FAILED, Outcome.FAULT)]
+    lost = [check for check in report.checks if check.lost or check.outcome is Outcome.FAULT]
     if not any(check.outcome is Outcome.PASSED for check in report.checks):
         return "no check passed"
     return _problems(lost)
+
+
+def left_open(report: Report) -> str:
+    """What this machine did not measure, and why; "" where it measured everything."""
+    waiting = [check for check in report.checks if check.outcome is Outcome.PENDING]
+    if not waiting:
+        return ""
+    why = " ".join(dict.fromkeys(one_line(check.message) for check in waiting))
+    names = ", ".join(dict.fromkeys(check.id.partition("[")[0] for check in waiting))
+    return f"{points(report.score.pending)} points are open ({names}). {why}"
 
 
 def earns_nothing(report: Report) -> str:
@@ -185,7 +208,8 @@ def row(result: Result, width: int) -> str:
     """One line for a result, subjects in `width` columns, and below it what is wrong, where something is."""
     mark, claim = "ok  " if result.held else "FAIL", result.claim
     text = f"  {mark}  {seconds(result.seconds):>7}  {claim.subject:<{width}}  {claim.says}"
-    return text if result.held else text + "\n" + " " * 8 + result.problem
+    below = result.note if result.held else result.problem
+    return text + "\n" + " " * 8 + below if below else text
 
 
 def summary(results: list[Result]) -> str:

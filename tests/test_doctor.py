@@ -9,6 +9,8 @@ import pytest
 from gradekit import doctor
 from gradekit.confine import Means
 from gradekit.doctor import Item, State, dependency, examined, interpreter, render, scratch, system, works
+from gradekit.gpu.faults import CardFault
+from tests.cards import FakeWorker, device
 
 
 @pytest.mark.parametrize(
@@ -79,13 +81,37 @@ def test_on_this_machine_check_works() -> None:
         (Means(seccomp=True, landlock=3, apart=True), State.NOTE, "level 0 of 3"),
     ],
 )
-def test_the_isolation_names_its_level(
-    monkeypatch: pytest.MonkeyPatch, means: Means, state: State, found: str
-) -> None:
+def test_the_isolation_names_its_level(monkeypatch: pytest.MonkeyPatch, means: Means, state: State, found: str) -> None:
     monkeypatch.setattr("gradekit.sandbox.isolation", lambda: means)
     item = doctor.isolation()
     assert (item.state, item.found[: len(found)]) == (state, found)
     assert bool(item.mend) is (state is State.NOTE)
+
+
+def test_a_card_is_tried_with_a_kernel() -> None:
+    worker = FakeWorker()
+    item = doctor.card(device(worker))
+    assert item.state is State.GOOD
+    assert item.found.startswith("Test Card, driver ") and "a kernel ran there" in item.found
+    assert worker.closed
+
+
+@pytest.mark.parametrize(
+    ("worker", "said"),
+    [
+        (FakeWorker(offset=1.0), "wrong results"),
+        (FakeWorker(fault=CardFault("compile", "no C compiler")), "no C compiler"),
+        (FakeWorker(fault=CardFault("compile", "no C compiler", "kernel", 9)), "does not compile"),
+    ],
+)
+def test_a_card_that_does_not_work_is_a_note(worker: FakeWorker, said: str) -> None:
+    item = doctor.card(device(worker))
+    assert item.state is State.NOTE and said in item.found and item.mend
+
+
+def test_with_a_card_that_works_speed_is_measured_here() -> None:
+    text = render([Item("gpu", State.GOOD, "NVIDIA H200")])
+    assert text.endswith("Measured here:      correctness, memory, structure, speed\n")
 
 
 def test_the_report_is_this_text() -> None:

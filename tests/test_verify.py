@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from gradekit.verify import (
     earns_nothing,
     expectation,
     fails_for,
+    left_open,
     row,
     summary,
     verified,
@@ -61,6 +63,16 @@ REJECTED = report(FAILED, status=Status.REJECTED, message="no such function")
 )
 def test_the_solution_must_lose_nothing(found: Report, problem: str) -> None:
     assert earns_everything(found) == problem
+
+
+def test_a_bonus_that_was_missed_is_nothing_lost() -> None:
+    assert earns_everything(report(PASSED, check("test_bonus", Outcome.FAILED, bonus=True))) == ""
+
+
+def test_what_was_not_measured_is_listed_with_the_reason() -> None:
+    pending = replace(PENDING, message="Not measured: no GPU.")
+    assert left_open(report(PASSED, pending)) == "10 points are open (test_speed). Not measured: no GPU."
+    assert left_open(report(PASSED)) == ""
 
 
 @pytest.mark.parametrize(
