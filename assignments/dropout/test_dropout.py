@@ -1,0 +1,196 @@
+"""Checks of dropout, which has no reference: the mask may be any, but it must have the properties of a random one."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradekit import (
+    FLOATS,
+    LAYOUTS,
+    Cause,
+    Failure,
+    Input,
+    assert_allocates,
+    assert_close,
+    assert_inputs_unmodified,
+    assert_memory_clean,
+    assert_speed,
+    at_least,
+    like,
+    points,
+    reference,
+    tensors,
+)
+
+PLAIN = ("contiguous",)
+NEVER_ZERO = ("positive",)  # so that a 0 in the result is an element that was dropped
+SIGMAS = 6  # a right kernel is further off once in 500 million times
+PROBABILITIES = st.sampled_from([0.5, 0.1, 0.0, 0.25, 0.9, 0.3])
+SEEDS = st.integers(0, 2**31 - 1)
+LAGS = tuple(1 << power for power in range(15))
+
+
+def mask_of(result, x):
+    """True where `result`, an observation or a tensor, kept an element of x."""
+    found = getattr(result, "tensor", result)
+    return found != 0 if found.shape == x.shape else torch.ones(x.shape, dtype=torch.bool)
+
+
+def expected(kept, x, p, seed):
+    return reference(lambda x, p, seed: torch.where(kept, x / (1 - p), 0.0), x, p, seed)
+
+
+def expected_gradient(kept, x, p, seed, upstream):
+    return reference(lambda x, p, seed, dy: torch.where(kept, dy / (1 - p), 0.0), x, p, seed, upstream)
+
+
+def checked_mask(submission, x, p, seed):
+    """The mask, of a result that is right wherever it is not 0."""
+    result = submission.dropout(x, p, seed)
+    kept = mask_of(result, x)
+    assert_close(result, expected(kept, x, p, seed))
+    return kept
+
+
+def assert_count(count, trials, probability, what):
+    """Raise unless `count` of `trials` independent events of that probability may have happened."""
+    mean, sigma = trials * probability, math.sqrt(trials * probability * (1 - probability))
+    if abs(count - mean) > SIGMAS * sigma:
+        raise Failure(
+            Cause.WRONG_VALUES,
+            f"{what} {count} of {trials} times, where {mean:.0f} are expected, give or take {SIGMAS * sigma:.0f}.",
+        )
+
+
+def assert_same(one, other, message):
+    """Raise `message` unless two masks are the same."""
+    if not torch.equal(one, other):
+        raise Failure(Cause.WRONG_VALUES, message)
+
+
+def inputs(dtypes=("float32",), rank=None, size=(1, 40), layouts=PLAIN):
+    """x of one to four dimensions, or of `rank`."""
+    ranks = st.integers(1, 4) if rank is None else st.just(rank)
+    return ranks.flatmap(
+        lambda rank: tensors(rank, dtypes=dtypes, size=size, layouts=layouts, profiles=NEVER_ZERO, max_numel=1 << 14)
+    )
+
+
+LARGE = inputs(rank=2, size=[(20, 60), (300, 700)])
+
+
+@points(18)
+@given(x=inputs(), p=PROBABILITIES, seed=SEEDS)
+def test_scales_what_it_keeps(submission, x, p, seed):
+    """What is kept is divided by 1 - p; where p is 0, that is all"""
+    kept = checked_mask(submission, x, p, seed)
+    if p == 0:
+        assert_same(kept, torch.ones_like(kept), "With p = 0 nothing may be dropped.")
+
+
+@points(10)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(x=inputs(), p=PROBABILITIES, seed=SEEDS)
+def test_every_dtype(submission, dtype, x, p, seed):
+    """Takes float32, float16 and bfloat16, and keeps the dtype"""
+    checked_mask(submission, replace(x, dtype=dtype), p, seed)
+
+
+@points(12)
+@given(x=LARGE, p=PROBABILITIES, seed=SEEDS)
+def test_keep_rate(submission, x, p, seed):
+    """Keeps a share of 1 - p, within six standard deviations"""
+    kept = checked_mask(submission, x, p, seed)
+    assert_count(int(kept.sum()), kept.numel(), 1 - p, f"With p = {p}, an element was kept")
+
+
+@points(6)
+@settings(max_examples=20)
+@given(x=LARGE, seed=SEEDS)
+def test_no_pattern(submission, x, seed):
+    """Drops each element independently: neighbours, rows, blocks"""
+    flat = checked_mask(submission, x, 0.5, seed).flatten()
+    for lag in sorted({*LAGS, x.shape[1]}):
+        if lag < len(flat):
+            same = int((flat[lag:] == flat[:-lag]).sum())
+            assert_count(same, len(flat) - lag, 0.5, f"With p = 0.5, elements {lag} apart had the same fate")
+
+
+@points(8)
+@given(x=inputs(), p=PROBABILITIES, seed=SEEDS)
+def test_same_seed(submission, x, p, seed):
+    """The same seed gives the same mask, whatever the values"""
+    other = replace(x, seed=x.seed + 1)
+    one, another = checked_mask(submission, x, p, seed), checked_mask(submission, other, p, seed)
+    assert_same(one, another, "Two tensors of one shape, with the same p and seed, lost different elements.")
+
+
+@points(8)
+@settings(max_examples=20)
+@given(x=LARGE, seed=st.integers(0, 2**31 - 100), more=st.sampled_from([1, 2, 16, 64]))
+def test_another_seed(submission, x, seed, more):
+    """Another seed gives another mask, and not the same one shifted"""
+    one, other = (checked_mask(submission, x, 0.5, s).flatten() for s in (seed, seed + more))
+    pair = f"With p = 0.5, seeds {seed} and {seed + more}"
+    assert_count(int((one == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
+    moved = int((one[more:] == other[:-more]).sum())
+    assert_count(moved, len(one) - more, 0.5, f"{pair} agreed on elements {more} apart")
+
+
+@points(8)
+@given(x=inputs(dtypes=FLOATS, size=(0, 12), layouts=LAYOUTS), p=PROBABILITIES, seed=SEEDS)
+def test_any_shape_and_layout(submission, x, p, seed):
+    """Reads any view; the mask depends on the shape, not on strides"""
+    plain = replace(x, stride=tuple(torch.empty(x.shape, device="meta").stride()), offset=0)
+    one, another = checked_mask(submission, x, p, seed), checked_mask(submission, plain, p, seed)
+    assert_same(one, another, "A view lost other elements than a contiguous tensor of its shape, with the same seed.")
+
+
+@points(12)
+@given(data=st.data(), x=inputs(dtypes=FLOATS, size=(1, 20)), p=PROBABILITIES, seed=SEEDS)
+def test_gradient(submission, data, x, p, seed):
+    """The backward pass drops what the forward pass has dropped"""
+    upstream = data.draw(like(x, layouts=LAYOUTS, profiles=["normal", "positive"]))
+    kept = mask_of(submission.dropout(x, p, seed), x)
+    found = submission.dropout.gradient(x, p, seed, upstream=upstream)
+    assert_close(found, expected_gradient(kept, x, p, seed, upstream))
+
+
+@points(4, kind="memory")
+@given(x=inputs(dtypes=FLOATS, layouts=LAYOUTS), p=PROBABILITIES, seed=SEEDS)
+def test_memory(submission, x, p, seed):
+    """Stays inside its tensors, writes each element exactly once"""
+    assert_memory_clean(submission.dropout(x, p, seed))
+
+
+@points(4, kind="structure")
+@given(data=st.data(), x=inputs(size=(2, 30)), p=PROBABILITIES, seed=SEEDS)
+def test_no_mask_in_memory(submission, data, x, p, seed):
+    """Allocates the results of both passes, and no mask"""
+    result = submission.dropout(x, p, seed)
+    assert_allocates(result, only_the_result=True)
+    assert_inputs_unmodified(result)
+    both = submission.dropout.gradient(x, p, seed, upstream=data.draw(like(x, layouts=PLAIN)))
+    assert_allocates(both, only_the_result=False, at_most_bytes=2 * x.nbytes)
+    checked_mask(submission, x, p, seed)
+
+
+@points(10, kind="speed")
+def test_speed(submission):
+    """Is as fast as torch's dropout, on a GPU"""
+    x = Input("float32", (1024, 4096), (4096, 1), 0, "positive")
+
+    def right(x, p, seed):
+        kept = mask_of(submission.dropout(Input("float32", (1024, 4096), (4096, 1), 0, "positive"), p, seed), x)
+        return expected(kept, x, p, seed)
+
+    timed = submission.dropout.timed(x, 0.3, 1234, against=eager, expected=right)
+    assert_speed(timed, at_least(0.9, "eager", some_from=0.5))
+
+
+def eager(x, p, seed):
+    return torch.nn.functional.dropout(x, p)
