@@ -42,7 +42,7 @@ def _not_compiled(facts: Facts, blames: Blames) -> Iterable[Sentence]:
         why = _first_reason(facts.error)
         yield Sentence(
             "not-compiled",
-            f"This kernel cannot be compiled for {facts.target.name}: {why} (at the stage {facts.failed}).",
+            f"{facts.kernel} cannot be compiled for {facts.target.name}: {why} (at the stage {facts.failed}).",
         )
 
 
@@ -60,7 +60,7 @@ def _does_not_fit(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     if facts.shared is not None and facts.shared > most:
         yield Sentence(
             "does-not-fit",
-            f"This kernel cannot be launched on {facts.target.name}: a block needs {_kib(facts.shared)} of shared memory, "
+            f"{facts.kernel} cannot be launched on {facts.target.name}: a block needs {_kib(facts.shared)} of shared memory, "
             f"and may have {_kib(most)}. Smaller tiles or fewer stages (num_stages={facts.options.get('num_stages')}) need less.",
         )
 
@@ -180,7 +180,11 @@ def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     programs, ctas = prod(facts.grid), int(facts.options.get("num_ctas") or 1)
     sms = facts.target.sms
     if 0 < programs * ctas < sms and programs * ctas != SEEN_SMS:
-        count = "Only one program is" if programs == 1 else f"Only {programs} programs are"
+        count = (
+            f"Only one program of {facts.kernel} is"
+            if programs == 1
+            else f"Only {programs} programs of {facts.kernel} are"
+        )
         busy = "one" if programs * ctas == 1 else str(programs * ctas)
         article = "an" if facts.target.card[0] in "AHLR" else "a"
         text = f"{count} launched for this input: {busy} of the {sms} SMs of {article} {facts.target.card} can work at most."

@@ -103,14 +103,17 @@ def test_registers_that_do_not_suffice_are_told_with_the_line_that_spills_most()
 def test_a_tile_that_is_too_large_for_shared_memory_cannot_be_launched() -> None:
     (text,) = said("too_large", BIG16, BIG16, on="sm_86")["does-not-fit"]
     assert text.startswith(
-        "This kernel cannot be launched on sm_86: a block needs 128 KiB of shared memory, and may have 99 KiB."
+        "matmul_kernel cannot be launched on sm_86: a block needs 128 KiB of shared memory, and may have 99 KiB."
     )
     assert "does-not-fit" not in said("too_large", BIG16, BIG16, on="sm_80")
 
 
 def test_fewer_programs_than_the_card_has_sms_are_told() -> None:
     (text,) = said("matmul", float16(512, 512), float16(512, 512))["few-programs"]
-    assert text == "Only 64 programs are launched for this input: 64 of the 108 SMs of an A100 can work at most."
+    assert (
+        text
+        == "Only 64 programs of matmul_kernel are launched for this input: 64 of the 108 SMs of an A100 can work at most."
+    )
 
 
 def test_float64_that_nobody_asked_for_is_found_on_its_line() -> None:
@@ -123,7 +126,7 @@ def test_float64_that_nobody_asked_for_is_found_on_its_line() -> None:
 def test_what_cannot_be_compiled_for_a_card_is_a_sentence_with_the_compilers_reason() -> None:
     given = replace(BIG16, dtype="float8_e5m2")
     (text,) = said("matmul", given, given, on="sm_75")["not-compiled"]
-    assert text.startswith("This kernel cannot be compiled for sm_75: ") and "(at the stage " in text
+    assert text.startswith("matmul_kernel cannot be compiled for sm_75: ") and "(at the stage " in text
 
 
 def test_tensor_descriptors_move_whole_tiles_where_there_is_tma() -> None:
