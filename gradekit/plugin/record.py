@@ -208,6 +208,7 @@ def replay(item: pytest.Item, grading: Grading) -> str:
     words = ["gradekit", "check", str(grading.path), "-a", grading.assignment.id, "-k", item.name]
     words += ["--seed", str(grading.seed)]
     words += ["--quick"] if grading.profile.name == "quick" else []
+    words += ["--device", grading.device] if grading.device != "auto" else []
     return shlex.join(words)
 
 

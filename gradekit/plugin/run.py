@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.findings import Report
+from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import marks, record
 from gradekit.plugin.checking import EVIDENCE, checking, rehearsed
 from gradekit.plugin.grading import Grading
@@ -83,6 +83,7 @@ class Run:
             error = call.excinfo.value if call.excinfo else None
             check = record.check_of(item, self.grading, error, evidence)
             self.grading.checks.append(check)
+            _as_pytest_says(report, check, item)
             self.config.hook.pytest_gradekit_check(check=check, **self._progress())
         return report
 
@@ -130,3 +131,11 @@ class Run:
             from gradekit.report.record import dumps, to_dict, write
 
             write(dumps(to_dict(report)), Path(path))
+
+
+def _as_pytest_says(report: pytest.TestReport, check: Check, item: pytest.Item) -> None:
+    """To pytest, what could not be measured is a test that was skipped, and so is a bonus that was missed."""
+    if not report.failed or not (check.outcome is Outcome.PENDING or (check.bonus and not check.lost)):
+        return
+    report.outcome = "skipped"
+    report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {check.message}")

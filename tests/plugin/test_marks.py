@@ -75,6 +75,11 @@ def test_parametrizations_share_their_points_evenly(items: dict[str, pytest.Item
     assert (possible["test_documented"], possible["test_free"]) == (30.0, 0.0)
 
 
+def test_a_bonus_is_marked_as_one() -> None:
+    assert points(5, bonus=True).mark.args[0].bonus is True
+    assert points(5).mark.args[0].bonus is False
+
+
 def test_the_smallest_award_counts_with_its_own_reason() -> None:
     with awarding() as given:
         award(0.75, "nearly")

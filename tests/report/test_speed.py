@@ -1,0 +1,117 @@
+"""What was timed is told in a few sentences, in the terminal and in JUnit's file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gradekit.findings import Check, Kind, Outcome
+from gradekit.report import junit
+from gradekit.report.record import validate
+from gradekit.report.speed import sentences
+from gradekit.report.terminal import render
+
+from .samples import ENVIRONMENT, PASSED, record
+
+SPEED: dict[str, Any] = {
+    "card": "NVIDIA H200",
+    "size": "[8192, 4096] float32",
+    "microseconds": {"student": 67.6, "eager": 107.0, "compiled": 82.3},
+    "ratios": {
+        "eager": {"value": 1.582, "low": 1.577, "high": 1.587},
+        "compiled": {"value": 1.218, "low": 1.214, "high": 1.222},
+    },
+    "rounds": 12,
+    "discarded": 0,
+    "sm_mhz": {"lowest": 1980, "highest": 1980},
+    "verdicts": [{"side": "eager", "at_least": 1.0, "some_from": None, "verdict": "pass", "share": 1.0}],
+    "configuration": "",
+    "configurations": {},
+    "compile_seconds": {"student": 1.7, "eager": 0.0, "compiled": 1.1},
+    "launches": 1,
+    "peak_bytes": 134217728,
+    "roofline": {
+        "bytes_least": 268435456, "bytes_moved": 268435456, "flops": 167772160, "bytes_per_second": 3.97e12,
+        "flops_per_second": 2.48e12, "most_bytes_per_second": 4.59e12, "most_flops_per_second": 4.07e14,
+        "of_bytes": 0.865, "of_flops": 0.006, "binds": "memory",
+    },
+    "notes": [],
+}  # fmt: skip
+TIMED = Check("test_speed", "Is as fast as torch", Kind.SPEED, Outcome.PASSED, 20, 20, details={"speed": SPEED})
+BONUS = Check(
+    "test_bonus", "Is faster yet", Kind.SPEED, Outcome.FAILED, 0, 5, "It is 1.22 times as fast.", bonus=True
+)  # fmt: skip
+HERE = ENVIRONMENT | {"gpu": "NVIDIA H200", "gpu_uuid": "GPU-0", "driver": "580.82.07"}
+
+
+def changed(**changes: Any) -> list[str]:
+    return sentences(SPEED | changes)
+
+
+def test_a_timed_check_is_this_text() -> None:
+    data = record(TIMED, BONUS, environment=HERE)
+    validate(data)
+    assert (
+        render(data)
+        == """\
+softmax  submission.py
+20 of 20 points  (2 checks: 1 passed, 1 missed)
+
+  ✓ Is as fast as torch                                                  20 / 20
+      67.6 µs at [8192, 4096] float32 on NVIDIA H200: 1.58 times as fast as
+      eager torch (1.58 to 1.59; 107 µs), 1.22 times as fast as torch.compile
+      (1.21 to 1.22; 82.3 µs).
+      Memory binds: 3.97 TB/s is 86% of the most that this card moves.
+  – Is faster yet                                                    bonus 0 / 5
+      It is 1.22 times as fast.
+
+Checked in 3.2 s on the CPU engine and NVIDIA H200 (driver 580.82.07); torch
+2.13.0, triton 3.9.0, seed 7.
+"""
+    )
+
+
+def test_a_bonus_that_was_reached_is_counted_apart() -> None:
+    reached = replace(BONUS, outcome=Outcome.PASSED, earned=5, message="")
+    assert "25 of 20 points (5 of them bonus)  (2 checks passed)" in render(record(TIMED, reached))
+
+
+def test_arithmetic_that_binds_is_told_by_its_rate() -> None:
+    roofline = SPEED["roofline"] | {"binds": "arithmetic", "flops_per_second": 6.35e14, "of_flops": 0.82}
+    assert changed(roofline=roofline)[1] == (
+        "Arithmetic binds: 635 TFLOP/s is 82% of the most that this card computes."
+    )
+
+
+def test_bytes_that_are_moved_more_than_once_are_worth_a_word() -> None:
+    (_, line, *_) = changed(roofline=SPEED["roofline"] | {"bytes_moved": 3 * 268435456})
+    assert line.endswith("The kernels ask for 3.0 times the bytes that have to move.")
+
+
+def test_the_benefit_of_the_doubt_is_told() -> None:
+    verdict = {"side": "compiled", "at_least": 1.22, "some_from": None, "verdict": "too close to call", "share": 1.0}
+    assert changed(verdicts=[verdict])[2] == (
+        "Too close to call: noise leaves open whether it is 1.22 times as fast as torch.compile, so it counts as reached."
+    )
+
+
+def test_the_fastest_configuration_is_named() -> None:
+    told = changed(configuration="BLOCK: 64", configurations={"BLOCK: 64": 67.6, "BLOCK: 32": 80.0})
+    assert told[2] == "Fastest of 2 configurations: BLOCK: 64."
+
+
+def test_how_it_was_timed_is_told_where_it_is_not_as_usual() -> None:
+    assert changed(notes=["Eager torch was timed without a CUDA graph."])[2:] == [
+        "Eager torch was timed without a CUDA graph."
+    ]
+
+
+def test_two_sizes_are_shown_apart() -> None:
+    cases = [replace(TIMED, id=f"test_speed[{n}]", title=f"Is as fast as torch [{n}]") for n in (1, 2)]
+    assert render(record(*cases)).count("Is as fast as torch [") == 2
+
+
+def test_junit_has_the_sentences_and_takes_a_missed_bonus_for_no_failure() -> None:
+    text = junit.render(record(PASSED, TIMED, BONUS))
+    assert '<property name="speed" value="Memory binds: 3.97 TB/s' in text
+    assert 'failures="0"' in text
