@@ -27,7 +27,7 @@ SECONDS = 60
 """What one kernel may take. Large tiles of float32 products take ten."""
 
 MEMORY_BYTES = 8 << 30
-READ_BYTES = 64 << 20
+READ_BYTES = 16 << 20
 START_SECONDS = 60
 
 _OPTIONS: dict[str, tuple[type, ...]] = {

@@ -64,7 +64,7 @@ class LocalTraffic:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that is known of one kernel in one configuration on one target.
+    """All that is known of one kernel in one configuration on one target; `options` are its num_warps, num_stages, num_ctas.
 
     Figures are of one thread (`registers`, `stack` bytes) and of one block (`shared` bytes, `warps`, of which the kernel
     asked for `asked_warps`). `machine` counts the instructions of the machine code that multiply matrices or go to global
@@ -75,7 +75,7 @@ class Facts:
     key: str
     label: str
     target: Target
-    options: dict[str, Any]
+    options: dict[str, int]
     grid: tuple[int, int, int]
     warps: int
     asked_warps: int
@@ -106,16 +106,22 @@ class Subject:
     ttir: str
     path: str
 
+    def option(self, name: str, default: int) -> int:
+        """A compile option that is a positive number: what a program holds may be anything."""
+        value = self.options.get(name)
+        return value if type(value) is int and value > 0 else default
+
 
 def facts(subject: Subject, compiled: Compiled, target: Target) -> Facts:
     """The facts of one kernel."""
     code = sass.instructions(compiled.stages.get("sass", ""), subject.path)
     used = sass.usage(compiled.usage)
-    asked = int(subject.options.get("num_warps") or 4)
+    asked = subject.option("num_warps", 4)
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
+    verified = "ttir" in compiled.stages  # MLIR has read it: operations have the operands that they should have
     return Facts(
-        subject.kernel, subject.key, subject.label, target, subject.options, subject.grid, warps, asked,
+        subject.kernel, subject.key, subject.label, target, _asked(subject), subject.grid, warps, asked,
         registers=used.registers if used else None,
         stack=used.stack if used else 0,
         has_stack_array=".local " in compiled.stages.get("ptx", ""),
@@ -126,8 +132,14 @@ def facts(subject: Subject, compiled: Compiled, target: Target) -> Facts:
         error=compiled.error,
         failed=compiled.failed,
         machine=_machine(code),
-        **_joined(subject, ptx.instructions(compiled.stages.get("ptx", ""), subject.path), code, warps),
+        **(_joined(subject, ptx.instructions(compiled.stages.get("ptx", ""), subject.path), code, warps) if verified else {}),
     )  # fmt: skip
+
+
+def _asked(subject: Subject) -> dict[str, int]:
+    return {
+        name: subject.option(name, default) for name, default in (("num_warps", 4), ("num_stages", 3), ("num_ctas", 1))
+    }
 
 
 def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | None) -> Occupancy | None:

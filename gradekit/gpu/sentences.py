@@ -61,7 +61,7 @@ def _does_not_fit(facts: Facts, blames: Blames) -> Iterable[Sentence]:
         yield Sentence(
             "does-not-fit",
             f"{facts.kernel} cannot be launched on {facts.target.name}: a block needs {_kib(facts.shared)} of shared memory, "
-            f"and may have {_kib(most)}. Smaller tiles or fewer stages (num_stages={facts.options.get('num_stages')}) need less.",
+            f"and may have {_kib(most)}. Smaller tiles or fewer stages (num_stages={facts.options['num_stages']}) need less.",
         )
 
 
@@ -146,7 +146,7 @@ def _reasons(blame: Sequence[Blame]) -> Iterable[str]:
 
 def _not_asynchronous(use: AccessUse, facts: Facts) -> str:
     """Copies that run beside the products move four bytes at least."""
-    stages = facts.options.get("num_stages") or 1
+    stages = facts.options["num_stages"]
     if (
         facts.target.capability < 80
         or stages < 2
@@ -177,7 +177,7 @@ def _float64(facts: Facts, blames: Blames) -> Iterable[Sentence]:
 
 
 def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
-    programs, ctas = prod(facts.grid), int(facts.options.get("num_ctas") or 1)
+    programs, ctas = prod(facts.grid), facts.options["num_ctas"]
     sms = facts.target.sms
     if 0 < programs * ctas < sms and programs * ctas != SEEN_SMS:
         count = (

@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.gpu.inspect import WEIGHTY, advice
+from gradekit.gpu.inspect import WEIGHTY, advice, inspect
 from gradekit.gpu.sentences import KINDS
 from gradekit.gpu.targets import target
+from gradekit.program import Kernel, Launch, Program, View
 
 from .inspected import float16, float32, inspected, line, program, said
+
+NONSENSE = """\
+module {
+  tt.func public @k(%x: f32) {
+    %y = tt.dot %x, %x, %x : f32 * f32 -> f32
+    tt.return
+  }
+}
+"""
+"""Our reader takes it for a dot; MLIR does not."""
 
 BIG32 = float32(4096, 4096)
 BIG16 = float16(4096, 4096)
@@ -138,6 +149,13 @@ def test_tensor_descriptors_move_whole_tiles_where_there_is_tma() -> None:
 def test_every_kind_has_a_test_here() -> None:
     tested = Path(__file__).read_text(encoding="utf-8")
     assert [kind for kinds in KINDS for kind in kinds.split(", ") if f'"{kind}"' not in tested] == []
+
+
+def test_a_program_with_nonsense_in_it_gives_no_facts_and_no_fault() -> None:
+    kernel = Kernel("k", NONSENSE, {"num_warps": "many", "num_ctas": -1, "num_stages": None})
+    launch = Launch("k", (1, 1, 1), (View(0, "float32", (1,), (1,)),))
+    (found,) = inspect(Program((), {0: 4}, (launch,), (), "none", {"k": kernel}, "submission.py"), target("sm_80"))
+    assert found.facts.failed == "ttir" and found.facts.dots == () and found.facts.asked_warps == 4
 
 
 # --- advice -----------------------------------------------------------------------------------------------------------
