@@ -14,7 +14,7 @@ from typing import Any
 
 from gradekit.assignment import Assignment, AssignmentError, of_path
 from gradekit.findings import Outcome, Report, Status
-from gradekit.marks import MarkError, applied, read
+from gradekit.marks import MarkError, applied, checked, read
 from gradekit.sandbox import Unavailable, prepare, require
 from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.versions import environment
@@ -53,10 +53,13 @@ def check(
 
 def _marked(report: Report, file: Path, *, partly: bool) -> Report:
     """With the marks in `file`; where only a part of the checks ran (`partly`), with those of that part."""
+    if report.status is not Status.GRADED:  # nothing there that a person could have marked
+        return report
     ids = {check.id for check in report.checks}
     try:
-        given = read(file)
-        return applied(report, {id: mark for id, mark in given.items() if id in ids or not partly})
+        given = {id: mark for id, mark in read(file).items() if id in ids or not partly}
+        checked(report, given)
+        return applied(report, given)
     except MarkError as error:
         raise UsageError(str(error)) from None
 

@@ -1,13 +1,13 @@
 """Marks that a person gave: they win over what a machine says, and stay where they are, in a file of the staff's.
 
     [bottleneck]                       the check's id: a quiz's question, or a test's name
-    points = 7.5
+    points = 7.5                       optional: without, the machine's points stand, and this is a comment
     by = "R. Meier"
     comment = "Say also what waits."   optional: the student reads it
     answer = "9f86d081884c"            optional: for which answer (the check's details.answer); another one waits again
 
 The file is never looked for beside a submission, where a student could have put it: `gradekit check --marks FILE`
-names it.
+names it. A class's marks (`gradekit mark`) are kept in its store; what a mark does to a report is said here, for both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gradekit.findings import Check, Outcome, Report, Status
+from gradekit.findings import Check, Outcome, Report
 
 
 class MarkError(Exception):
@@ -27,12 +27,18 @@ class MarkError(Exception):
 
 @dataclass(frozen=True)
 class Mark:
-    """What a person gave a check: `points`, `by` whom, with a `comment`; for one `answer` alone, if it names it."""
+    """What a person gave a check: `points` (None: a comment alone), `by` whom, with a `comment`; for one `answer` alone,
+    if it names it."""
 
-    points: float
+    points: float | None = None
     by: str = ""
     comment: str = ""
     answer: str = ""
+
+    @property
+    def person(self) -> str:
+        """Who gave it."""
+        return self.by or "a person"
 
 
 def read(path: Path) -> dict[str, Mark]:
@@ -43,45 +49,65 @@ def read(path: Path) -> dict[str, Mark]:
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {id: Mark(**values) for id, values in data.items()}
+        found = {id: Mark(**values) for id, values in data.items()}
     except OSError as error:
         raise MarkError(f"{path} cannot be opened: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MarkError(f"{path} is not valid TOML: {error}") from None
     except TypeError as error:
         raise MarkError(f"{path}: a mark has points, by, comment and answer, and nothing else ({error})") from None
+    empty = [id for id, mark in found.items() if mark.points is None and not mark.comment]
+    if empty:
+        raise MarkError(f"{path}: the mark for {empty[0]} has neither points nor a comment")
+    return found
+
+
+def checked(report: Report, marks: Mapping[str, Mark]) -> None:
+    """See that every mark can be given to this report.
+
+    Raises:
+        MarkError: there is no such check, or it is not worth that much.
+    """
+    known = {check.id: check for check in report.checks}
+    for id, mark in marks.items():
+        if id not in known:
+            near = difflib.get_close_matches(id, known, n=1)
+            raise MarkError(f"there is no check {id} to be marked" + (f"; did you mean {near[0]}?" if near else ""))
+        _fits(known[id], mark)
+
+
+def _fits(check: Check, mark: Mark) -> None:
+    is_number = mark.points is None or type(mark.points) in (int, float)
+    if not is_number or not 0 <= (mark.points or 0) <= check.possible:
+        raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points!r}")
 
 
 def applied(report: Report, marks: Mapping[str, Mark]) -> Report:
     """The report with each mark in place of what stood there; a mark for another answer waits for its person again.
 
-    Raises:
-        MarkError: there is no such check, or it is not worth that much.
+    Nobody gets more than a check is worth, and marks for checks that are not there are left out: a later release may
+    have changed both (see `checked`).
     """
-    if report.status is not Status.GRADED:
-        return report
-    known = [check.id for check in report.checks]
-    for id in marks:
-        if id not in known:
-            near = difflib.get_close_matches(id, known, n=1)
-            raise MarkError(f"there is no check {id} to be marked" + (f"; did you mean {near[0]}?" if near else ""))
     checks = tuple(_marked(check, marks[check.id]) if check.id in marks else check for check in report.checks)
     return replace(report, checks=checks)
 
 
 def _marked(check: Check, mark: Mark) -> Check:
-    if not isinstance(mark.points, (int, float)) or not 0 <= mark.points <= check.possible:
-        raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points!r}")
+    details = {**check.details, "marked_by": mark.person}
+    if mark.points is None:
+        message = "\n".join(filter(None, (check.message, f"{mark.comment} (comment by {mark.person})")))
+        return replace(check, message=message, details=details)
     if mark.answer and mark.answer != check.details.get("answer"):
-        words = f"This answer is another one than {mark.by or 'a person'} marked: it is to be looked at again."
+        words = f"This answer is another one than {mark.person} marked: it is to be looked at again."
         return replace(check, outcome=Outcome.PENDING, earned=0.0, message=words, cause=None)
+    earned = min(float(mark.points), check.possible)
     return replace(
         check,
-        outcome=Outcome.PASSED if mark.points == check.possible else Outcome.FAILED,
-        earned=float(mark.points),
-        message=f"{mark.comment} (marked by {mark.by or 'a person'})".strip(),
+        outcome=Outcome.PASSED if earned == check.possible else Outcome.FAILED,
+        earned=earned,
+        message=f"{mark.comment} (marked by {mark.person})".strip(),
         cause=None,
         source=None,
         counterexample=None,
-        details={**check.details, "marked_by": mark.by or "a person"},
+        details=details,
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.findings import Cause, Outcome, Report, Status
-from gradekit.marks import Mark, MarkError, applied, read
+from gradekit.findings import Outcome, Report
+from gradekit.marks import Mark, MarkError, applied, checked, read
 
 from .report.samples import FAILED, PASSED, PENDING, report
 
@@ -46,20 +46,25 @@ def test_a_mark_for_another_answer_waits_for_its_person_again() -> None:
     assert "another one than R. Meier marked" in message
 
 
-def test_a_rejected_submission_has_nothing_to_be_marked() -> None:
-    graded = report(FAILED, status=Status.REJECTED, cause=Cause.SYNTAX_ERROR)
-    assert applied(graded, {FAILED.id: Mark(30)}) == graded
-
-
 @pytest.mark.parametrize("points", [-1, 31, "many"])
 def test_a_mark_beyond_what_a_check_is_worth_is_refused(points: float) -> None:
     with pytest.raises(MarkError, match="worth 0 to 30 points"):
-        applied(report(ANSWERED), {"test_speed": Mark(points)})
+        checked(report(ANSWERED), {"test_speed": Mark(points)})
 
 
 def test_a_mark_for_no_check_is_refused_with_the_nearest() -> None:
     with pytest.raises(MarkError, match="did you mean test_speed"):
-        applied(report(ANSWERED), {"test_sped": Mark(1)})
+        checked(report(ANSWERED), {"test_sped": Mark(1)})
+
+
+def test_a_comment_leaves_the_points_as_they_are() -> None:
+    (check,) = applied(report(FAILED), {FAILED.id: Mark(None, "R. Meier", "Ask me.")}).checks
+    assert (check.outcome, check.earned, check.cause) == (FAILED.outcome, FAILED.earned, FAILED.cause)
+    assert check.message == f"{FAILED.message}\nAsk me. (comment by R. Meier)"
+
+
+def test_a_check_that_is_worth_less_by_now_gives_no_more_than_that() -> None:
+    assert marked(report(FAILED), **{FAILED.id: Mark(99), "test_gone": Mark(5)})[0][:2] == (Outcome.PASSED, 30)
 
 
 def test_marks_are_read_from_toml(tmp_path: Path) -> None:

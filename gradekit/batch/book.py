@@ -15,38 +15,18 @@ from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Attempt, Mark, Policy, kept
 from gradekit.batch.roster import Student
 from gradekit.batch.store import PersonsMark
+from gradekit.marks import applied
+from gradekit.report import record
 
 Marks = Mapping[tuple[str, str], PersonsMark]
 Records = Mapping[str, Mapping[str, Any]]
 """Report records by the submission's digest."""
 
 
-def marked(record: Mapping[str, Any], student: str, marks: Marks) -> dict[str, Any]:
-    """`record` with the points that people gave `student` in place of the machine's, and their reasons."""
-    checks = [_marked(check, marks.get((student, check["id"]))) for check in record["checks"]]
-    return dict(record) | {"checks": checks, "score": _score(checks)} if checks else dict(record)
-
-
-def _marked(check: Mapping[str, Any], mark: PersonsMark | None) -> Mapping[str, Any]:
-    if mark is None:
-        return check
-    details = dict(check["details"]) | {"person": {"name": mark.person, "why": mark.why, "points": mark.points}}
-    if mark.points is None:  # a comment: the machine's points stand
-        return dict(check) | {"details": details}
-    earned = min(mark.points, check["possible"])
-    outcome = "passed" if earned == check["possible"] else "failed"
-    return dict(check) | {"earned": earned, "outcome": outcome, "message": mark.why, "details": details}
-
-
-def _score(checks: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """As Report.score: a bonus is no part of what is possible; pending and fault are neither earned nor lost."""
-    counted = [check for check in checks if not check.get("bonus")]
-    waiting = [check for check in counted if check["outcome"] in ("pending", "fault")]
-    return {
-        "earned": sum(check["earned"] for check in checks),
-        "possible": sum(check["possible"] for check in counted),
-        "pending": sum(check["possible"] - check["earned"] for check in waiting),
-    }
+def marked(found: Mapping[str, Any], student: str, marks: Marks) -> dict[str, Any]:
+    """The record `found` with what people decided for `student` in place of what the machine says."""
+    given = {check: kept.mark for (whose, check), kept in marks.items() if whose == student}
+    return record.to_dict(applied(record.from_dict(found), given)) if given else dict(found)
 
 
 def lines(
@@ -95,9 +75,9 @@ def _attempt(hand_in: HandIn, digest: str, records: Records, student: str, marks
     return Attempt(score["earned"], score["possible"], score["pending"], hand_in.submitted, digest)
 
 
-def _counted(line: Line, mark: Mark, record: Mapping[str, Any]) -> Line:
+def _counted(line: Line, mark: Mark, found: Mapping[str, Any]) -> Line:
     attempt = mark.attempt
     return replace(
-        line, status=record["status"], points=mark.points, possible=attempt.possible, pending=attempt.pending,
-        penalty=mark.penalty, submitted=attempt.submitted, note=mark.why or record["message"], digest=attempt.key,
+        line, status=found["status"], points=mark.points, possible=attempt.possible, pending=attempt.pending,
+        penalty=mark.penalty, submitted=attempt.submitted, note=mark.why or found["message"], digest=attempt.key,
     )  # fmt: skip

@@ -68,11 +68,11 @@ def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool
 def mark(student: str, check: str, id: str, out: Path, store: str | None, points: float | None, why: str,
          person: str | None) -> None:  # fmt: skip
     """Decide what CHECK earns STUDENT: a person's mark wins over the machine's, also after a regrade."""
-    from gradekit.batch.desk import NoSuchCheck
+    from gradekit.marks import Mark, MarkError
 
     try:
-        click.echo(_desk(out, store).mark(id, student, check, points, why, person or _user()))
-    except NoSuchCheck as error:
+        click.echo(_desk(out, store).mark(id, student, check, Mark(points, person or _user(), why)))
+    except MarkError as error:
         raise click.UsageError(str(error)) from None
 
 

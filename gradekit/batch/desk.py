@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,11 @@ from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
 from gradekit.batch.store import Store
+from gradekit.marks import Mark, MarkError, checked
 from gradekit.report import record
 from gradekit.report.text import seconds, shortened
 
 Say = Callable[[str], None]
-
-
-class NoSuchCheck(LookupError):
-    """A mark for a check that nobody has: what there is."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +53,21 @@ class Desk:
             record.write(given.read_text(encoding="utf-8-sig"), own)
         return own if own.is_file() else None
 
-    def mark(self, assignment: str, student: str, check: str, points: float | None, why: str, person: str) -> str:
-        """Keep a person's decision; answers with what was decided.
+    def mark(self, assignment: str, student: str, check: str, mark: Mark) -> str:
+        """Keep a person's decision, which counts for the answer that is there now; answers with what was decided.
 
         Raises:
-            NoSuchCheck: the student has handed in nothing, or their report has no such check.
+            MarkError: the student has no graded hand-in, their report has no such check, or it is not worth that much.
         """
-        given = {h.student: digest for h, digest in self.store.hand_ins(assignment)}
-        if student not in given:
-            raise NoSuchCheck(f"{student} has handed in nothing for {assignment}")
-        history = self.store.history(assignment, given[student])
-        known = [c["id"] for c in history[-1].record["checks"]] if history else []
-        if check not in known:
-            raise NoSuchCheck(f"{assignment} has no check {check}; there are {', '.join(known) or 'none yet'}")
-        self.store.add_mark(assignment, student, check, points, why, person)
-        return f"{student}, {check}: " + ("a comment" if points is None else f"{points:g} points") + f" by {person}"
+        digests = [digest for hand_in, digest in self.store.hand_ins(assignment) if hand_in.student == student]
+        history = [result for digest in digests for result in self.store.history(assignment, digest)]
+        if not history:
+            raise MarkError(f"{student} has no graded submission for {assignment}")
+        report = record.from_dict(history[-1].record)
+        checked(report, {check: mark})
+        (found,) = (one for one in report.checks if one.id == check)
+        self.store.add_mark(assignment, student, check, replace(mark, answer=found.details.get("answer", "")))
+        return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")
 
 
 class Session:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from gradekit.batch.intake import HandIn
+from gradekit.marks import Mark
 
 _METADATA = sa.MetaData()
 
@@ -59,6 +60,7 @@ _MARKS = sa.Table(
     sa.Column("points", sa.Float),  # none: a comment alone, or the machine's points again
     sa.Column("why", sa.Text, nullable=False),
     sa.Column("person", sa.Text, nullable=False),
+    sa.Column("answer", sa.String(64), nullable=False),  # for this answer alone, where it is one to a question
     sa.Column("made", sa.String(40), nullable=False),
 )  # fmt: skip
 
@@ -86,14 +88,12 @@ class Result:
 
 @dataclass(frozen=True)
 class PersonsMark:
-    """What a person decided on one check of one student: `points` (None: the machine's stand) and `why`."""
+    """A person's `mark` on one check of one student, and when it was `made`."""
 
     assignment: str
     student: str
     check: str
-    points: float | None
-    why: str
-    person: str
+    mark: Mark
     made: datetime
 
 
@@ -173,11 +173,11 @@ class Store:
 
     # --- what people decided --------------------------------------------------------------------------------------------
 
-    def add_mark(self, assignment: str, student: str, check: str, points: float | None, why: str, person: str) -> None:
-        """A person's decision: it wins over the machine's points and survives regrades; None takes it back."""
-        row = {"assignment": assignment, "student": student, "check": check, "points": points, "why": why}
+    def add_mark(self, assignment: str, student: str, check: str, mark: Mark) -> None:
+        """A person's decision: it wins over the machine's points and survives regrades; without points it takes one back."""
+        row = {"assignment": assignment, "student": student, "check": check, "made": _now()}
         with self._transaction() as connection:
-            connection.execute(sa.insert(_MARKS), [row | {"person": person, "made": _now()}])
+            connection.execute(sa.insert(_MARKS), [row | _mark_row(mark)])
 
     def marks(self, assignment: str) -> dict[tuple[str, str], PersonsMark]:
         """The newest decision on each check, by (student, check)."""
@@ -206,9 +206,13 @@ def _result(row: sa.RowMapping) -> Result:
     return Result(key, row["record"], datetime.fromisoformat(row["graded"]), row["grader"])
 
 
+def _mark_row(mark: Mark) -> dict[str, Any]:
+    return {"points": mark.points, "why": mark.comment, "person": mark.by, "answer": mark.answer}
+
+
 def _persons(row: sa.RowMapping) -> PersonsMark:
-    made = datetime.fromisoformat(row["made"])
-    return PersonsMark(row["assignment"], row["student"], row["check"], row["points"], row["why"], row["person"], made)
+    mark = Mark(row["points"], row["person"], row["why"], row["answer"])
+    return PersonsMark(row["assignment"], row["student"], row["check"], mark, datetime.fromisoformat(row["made"]))
 
 
 def _now() -> str:

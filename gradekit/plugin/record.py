@@ -71,9 +71,14 @@ def check_of(item: pytest.Item, grading: Grading, error: BaseException | None, e
         cause=verdict.cause,
         source=verdict.source or _source(grading, verdict.line),
         counterexample=_counterexample(item, grading, verdict, evidence),
-        details=evidence.details | verdict.details,
+        details=_whose(item) | evidence.details | verdict.details,
         bonus=marks.worth(item).bonus,
     )
+
+
+def _whose(item: pytest.Item) -> dict[str, Any]:
+    """A check of the staff's tests says so: it is shown to students when the course's policy says."""
+    return {"hidden": True} if item.path.stem.endswith("_hidden") else {}
 
 
 def unrun(item: pytest.Item, grading: Grading) -> Check:
@@ -82,7 +87,8 @@ def unrun(item: pytest.Item, grading: Grading) -> Check:
     possible = grading.possible.get(item.nodeid, 0.0)
     worth = marks.worth(item)
     return Check(
-        item.name, marks.title(item), worth.kind, Outcome.FAULT, 0.0, possible, message, bonus=worth.bonus
+        item.name, marks.title(item), worth.kind, Outcome.FAULT, 0.0, possible, message, bonus=worth.bonus,
+        details=_whose(item),
     )  # fmt: skip
 
 

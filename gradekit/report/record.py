@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from gradekit.findings import SCHEMA, Check, Report, SourceLine
+from gradekit.findings import SCHEMA, Cause, Check, Kind, Outcome, Report, SourceLine, Status
 
 
 class RecordError(ValueError):
@@ -58,6 +58,41 @@ def _check(check: Check) -> dict[str, Any]:
 
 def _source(source: SourceLine | None) -> dict[str, Any] | None:
     return {"line": source.line, "text": source.text} if source else None
+
+
+def from_dict(data: Mapping[str, Any]) -> Report:
+    """The report of a record that is valid (see `validate`): what `to_dict` made of it comes out the same again."""
+    return Report(
+        assignment=data["assignment"],
+        status=Status(data["status"]),
+        submission=dict(data["submission"]),
+        checks=tuple(map(_check_from, data["checks"])),
+        environment=dict(data["environment"]),
+        seconds=data["seconds"],
+        message=data["message"],
+        cause=_cause_from(data["cause"]),
+        source=_source_from(data["source"]),
+        notes=tuple(data["notes"]),
+        seed=data["seed"],
+    )
+
+
+def _check_from(data: Mapping[str, Any]) -> Check:
+    special = {
+        "kind": Kind(data["kind"]),
+        "outcome": Outcome(data["outcome"]),
+        "cause": _cause_from(data["cause"]),
+        "source": _source_from(data["source"]),
+    }
+    return Check(**{**data, **special})
+
+
+def _cause_from(word: str | None) -> Cause | None:
+    return Cause(word) if word else None
+
+
+def _source_from(data: Mapping[str, Any] | None) -> SourceLine | None:
+    return SourceLine(**data) if data else None
 
 
 def plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from gradekit.batch.policy import Late, Policy
 from gradekit.batch.roster import Student
 from gradekit.batch.store import PersonsMark
 from gradekit.findings import Status
+from gradekit.marks import Mark
 from tests.report.samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
 DUE = datetime(2026, 12, 1, tzinfo=UTC)
@@ -27,7 +28,7 @@ def handed(student: str, when: datetime | None = None) -> HandIn:
 
 
 def marked(student: str, check: str, points: float | None) -> dict[tuple[str, str], PersonsMark]:
-    return {(student, check): PersonsMark("softmax", student, check, points, "seen on my card", "tutor", DUE)}
+    return {(student, check): PersonsMark("softmax", student, check, Mark(points, "tutor", "seen on my card"), DUE)}
 
 
 def lines(given: list[tuple[HandIn, str]], **changes: Any) -> list[Line]:
@@ -48,7 +49,9 @@ def test_a_persons_mark_wins_and_says_why() -> None:
     (line,) = lines([(handed("ada"), "wrong")], marks=marked("ada", "test_matches_torch", 25))
     assert line.points == 65
     own = book.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
-    assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == ("seen on my card", "failed")
+    assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == (
+        "seen on my card (marked by tutor)", "failed",
+    )  # fmt: skip
     assert book.marked(WRONG, "bob", marked("ada", "test_matches_torch", 25)) == WRONG
 
 
@@ -61,7 +64,7 @@ def test_a_persons_mark_settles_what_is_pending() -> None:
 def test_a_comment_changes_no_points() -> None:
     own = book.marked(WRONG, "ada", marked("ada", "test_matches_torch", None))
     assert own["score"] == WRONG["score"]
-    assert own["checks"][1]["details"]["person"]["why"] == "seen on my card"
+    assert own["checks"][1]["message"].endswith("seen on my card (comment by tutor)")
 
 
 def test_nobody_earns_more_than_a_check_is_worth() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from gradekit.batch.intake import HandIn
 from gradekit.batch.store import Key, Store
+from gradekit.marks import Mark
 
 KEY = Key("softmax", "ab" * 32, "r1", 7, "cpu")
 WHEN = datetime(2026, 11, 2, 14, tzinfo=UTC)
@@ -56,10 +57,9 @@ def test_a_result_is_of_one_release_and_one_seed(store: Store) -> None:
 
 
 def test_a_persons_later_mark_wins_over_the_earlier(store: Store) -> None:
-    store.add_mark("softmax", "ada", "test_speed", 10.0, "shown on my card", "tutor")
-    store.add_mark("softmax", "ada", "test_speed", 12.0, "and again", "tutor")
-    mark = store.marks("softmax")["ada", "test_speed"]
-    assert (mark.points, mark.why) == (12.0, "and again")
+    store.add_mark("softmax", "ada", "test_speed", Mark(10.0, "tutor", "shown on my card"))
+    store.add_mark("softmax", "ada", "test_speed", Mark(12.0, "tutor", "and again"))
+    assert store.marks("softmax")["ada", "test_speed"].mark == Mark(12.0, "tutor", "and again")
 
 
 def test_what_is_committed_survives_a_kill(tmp_path: Path) -> None:

@@ -11,11 +11,16 @@ from typing import Any
 import pytest
 
 from gradekit.findings import Cause, Kind, Outcome, Status
-from gradekit.report.record import RecordError, dumps, plain, schema, validate, write
+from gradekit.report.record import RecordError, dumps, from_dict, plain, schema, to_dict, validate, write
 
-from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
+from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record, report
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "report.md"
+
+
+def test_a_report_comes_out_of_its_record_the_same_again() -> None:
+    for whole in (report(PASSED, FAILED, PENDING, FAULT), report(PASSED, **REJECTED)):
+        assert from_dict(json.loads(dumps(to_dict(whole)))) == whole
 
 
 def test_a_graded_report_is_this_record() -> None:
