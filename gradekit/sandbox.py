@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from gradekit import wellformed
-from gradekit.confine import Means
+from gradekit.confine import Means, identity
 from gradekit.findings import Cause
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode, encode
 from gradekit.tracer import wire
@@ -40,6 +40,9 @@ MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
 
 GRACE_SECONDS = 2.0
 """How much longer than its own alarm the child is given before it is killed."""
+
+CLOSED = 2
+"""The level from which on the filesystem, and so /proc, is out of a submission's sight."""
 
 WAITING = 2.5
 
@@ -318,6 +321,8 @@ class _Server:
         if self.means is None:
             said = wire.receive(self.control, CONTROL_CAP, deadline)
             self.means, self.pace = Means.of(said["means"]), float(said["pace"])
+            if self.means.level < CLOSED:
+                identity.close_to_others()
         return self.means
 
     def _ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:

@@ -42,6 +42,12 @@ def drop_capabilities() -> None:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
 
 
+def close_to_others() -> None:
+    """Nobody but root can look into this process any more (/proc/<pid>/mem, environ, fd), not even its own user."""
+    with contextlib.suppress(OSError):
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)
+
+
 def tasks() -> int:
     """How many tasks the user of this process has at this moment, threads included."""
     mine = os.getuid()

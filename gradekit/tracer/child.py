@@ -44,6 +44,7 @@ class Child:
             "trace": self.trace,
             "gradient": self.gradient,
             "signature": self.signature,
+            "inspect": self.inspect,
         }
         return actions[request.pop("do")](**request)
 
@@ -68,6 +69,12 @@ class Child:
         views = [decode(arg, object) for arg in args]
         layout = None if upstream is None else decode(upstream, View)
         return self._program(self.tracer.gradient(self._loaded(), entry, views, wanted, layout))
+
+    def inspect(self, entry: str, args: list[Any]) -> Any:
+        """What torch makes of a model around the entry."""
+        from gradekit.tracer import framework  # imports torch.compile's machinery, which few submissions need
+
+        return framework.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
 
     def _loaded(self) -> loading.Loaded:
         if self.loaded is None:

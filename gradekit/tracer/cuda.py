@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import torch
@@ -50,6 +51,10 @@ TRITON_PROPERTIES = {
 STREAMS = ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", "device", "device_of", "current_stream",
            "default_stream", "StreamContext")  # fmt: skip
 """What torch.cuda has for ordering and timing work: nothing runs here, so each is `Quiet`."""
+
+
+_ORIGINALS: dict[str, Any] = {}
+"""What `install` has replaced in torch.cuda."""
 
 
 class Quiet:
@@ -146,6 +151,7 @@ def install() -> None:
     """Shows this process a machine with one GPU."""
     driver.set_active(Driver())
     for name, value in _torch_cuda().items():
+        _ORIGINALS[name] = getattr(torch.cuda, name)
         setattr(torch.cuda, name, value)
     torch.Generator = Generator  # type: ignore[misc]
     torch.Tensor.record_stream = _nothing  # type: ignore[method-assign]  # its parser would refuse our streams
@@ -156,6 +162,19 @@ def install() -> None:
     triton.testing.do_bench_cudagraph = bench
     triton.testing.Mark.run = lambda *args, **kwargs: None
     torch._library.triton.wrap_triton_enabled_default = False  # wrap_triton, outside torch.compile, wraps nothing
+
+
+@contextlib.contextmanager
+def as_it_is() -> Iterator[None]:
+    """While open, torch.cuda is what it is on this machine, for torch's own code that looks behind it."""
+    shown = {name: getattr(torch.cuda, name) for name in _ORIGINALS}
+    for name, value in _ORIGINALS.items():
+        setattr(torch.cuda, name, value)
+    try:
+        yield
+    finally:
+        for name, value in shown.items():
+            setattr(torch.cuda, name, value)
 
 
 class Generator(torch.Generator):

@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Collection, Iterator
 
-from gradekit.confine import linux, namespaces
+from gradekit.confine import identity, linux, namespaces
 from gradekit.tracer import place as places
 from gradekit.tracer import server
 from gradekit.tracer.children import remove
@@ -34,7 +34,8 @@ def watch(descriptor: int, scratch: str, without: Collection[str] = ()) -> None:
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     if place.means.apart:
-        namespaces.leave(as_user=places.as_user())
+        namespaces.leave(as_user=places.as_user())  # writes to files that a closed process does not own
+    identity.close_to_others()
     pid = os.fork()
     if pid == 0:
         _serve(descriptor, place)

@@ -1,0 +1,40 @@
+"""A world for hostile submissions to fail in, and a tracer that does not wait long for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradekit import sandbox
+from gradekit.sandbox import Limits, Tracer
+
+from .world import World
+
+SHORT = Limits(import_seconds=2.0, call_seconds=2.0, memory_bytes=1 << 30)
+"""Enough for every honest line here; those who would wait for ever are not waited for."""
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("world")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)  # so that it is the sandbox alone that keeps submissions out
+    with World(folder) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = Tracer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "limits", SHORT)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def strongest_again() -> Iterator[None]:
+    """Whatever a module did without, the next one has again."""
+    yield
+    if sandbox._without:
+        sandbox.do_without()

@@ -1,0 +1,55 @@
+"""Nothing that a submission does reaches what is outside of it, in any of the places that gradekit knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gradekit import sandbox
+from gradekit.program import View
+from gradekit.sandbox import TraceError, Tracer
+from tests.tracer.styles import Text
+
+from .escapes import ESCAPES, Escape
+from .world import World
+
+PLACES = {
+    "here": (),
+    "as in a container": ("root", "apart"),
+    "as on an old kernel": ("root", "apart", "landlock"),
+    "without Landlock": ("landlock",),
+}
+"""What each place does without: all that this machine offers; no namespaces; neither namespaces nor Landlock; ..."""
+
+X = View(0, "float32", (4,), (1,))
+
+
+@pytest.fixture(scope="module", params=PLACES.values(), ids=PLACES)
+def level(request: pytest.FixtureRequest) -> Iterator[int]:
+    sandbox.do_without(*request.param)
+    yield sandbox.isolation().level
+    sandbox.do_without()
+
+
+def heard(text: str) -> str:
+    """All that the grader hears of a submission."""
+    said = []
+    with Tracer(Text(text)) as tracer:
+        try:
+            said += tracer.load().notes
+            tracer.trace("entry", [X])
+        except TraceError as error:
+            said += [error.message, error.detail]
+        said.append(tracer.output)
+    return "\n".join(said)
+
+
+@pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.id)
+def test_a_submission_stays_where_it_is(world: World, level: int, escape: Escape) -> None:
+    """It reads, writes, reaches, outlives and hurts nothing"""
+    if level < escape.needs:
+        pytest.skip(f"level {level} does not promise this")
+    said = heard(escape.text(world.names()))
+    assert said, "the grader must hear of it, if only that it failed"
+    assert list(world.wounds(said)) == []
