@@ -45,7 +45,7 @@ def check(
         raise UsageError(str(error)) from None
     except SubmissionError as error:
         return rejected(path, error)
-    if require_isolation is not None:
+    if require_isolation is not None and not assignment.is_quiz:
         _require(require_isolation)
     report = _graded(assignment, path, options)
     return _marked(report, marks, partly=bool(options.get("keyword"))) if marks else report

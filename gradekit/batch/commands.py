@@ -18,6 +18,11 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 out = click.option("-o", "--out", metavar="OUT", required=True, type=_FOLDER, help="The class's folder.")
 database = click.option("--store", metavar="URL", help="Another database than OUT/class.db, such as postgresql://...")
 
+isolated = click.option(
+    "--require-isolation", "isolation", type=click.IntRange(0, 3), default=2, show_default=True, metavar="LEVEL",
+    help="Run no submission that is isolated below LEVEL: see doctor.",
+)  # fmt: skip
+
 
 def _desk(folder: Path, url: str | None) -> Desk:
     from gradekit.batch.desk import Desk
@@ -38,6 +43,7 @@ def _desk(folder: Path, url: str | None) -> Desk:
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", show_default=True)
 @click.option("--no-hidden", is_flag=True, help="Leave the hidden tests out.")
+@isolated
 def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool, **options: Any) -> None:
     """Grade every submission in the folder SUBMISSIONS.
 
@@ -94,6 +100,7 @@ def _user() -> str:
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers grade.")
 @click.option("--course", metavar="TOML", type=_FILE, help="The course's policy.")
 @click.option("--roster", metavar="CSV", type=_FILE, help="The class list.")
+@isolated
 def regrade(id: str, out: Path, store: str | None, student: str | None, check: str | None, cause: str | None,
             **options: Any) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""

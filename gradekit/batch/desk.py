@@ -85,10 +85,12 @@ class Session:
         seed: int | None = None,
         profile: str = "default",
         no_hidden: bool = False,
+        isolation: int = run.ENOUGH,
     ) -> None:
         assignment: Assignment = get(id)
         self.desk = desk
-        self.order = run.Order(assignment, assignment.seed if seed is None else seed, profile, not no_hidden)
+        seed = assignment.seed if seed is None else seed
+        self.order = run.Order(assignment, seed, profile, not no_hidden, isolation=isolation)
         course, students = desk.kept(course, "course.toml"), desk.kept(roster, "roster.csv")
         self._policy = policy.load(course).get(id, Policy()) if course else Policy()
         self._students = _roster(students)
@@ -103,7 +105,7 @@ class Session:
         Raises:
             IntakeError: nothing there looks like a submission.
         """
-        found = roster.matched(intake.hand_ins(folder, self.order.assignment.entry), self._students)
+        found = roster.matched(intake.hand_ins(folder, intake.Wanted.by(self.order.assignment)), self._students)
         submissions = run.take_in(self.desk.store, self.order, found)
         self._todo = {d: submissions[d] for d in run.waiting(self.desk.store, self.order, submissions)}
         return len(found), len(self._todo)

@@ -17,8 +17,38 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-READABLE = (".py", ".ipynb", ".zip", ".gz", ".tgz", ".tar")
+from gradekit import archive
+from gradekit.assignment import Assignment
+
+KERNELS = (".py", ".ipynb", *archive.SUFFIXES)
+ANSWERS = (".toml", ".ipynb")
+NEVER = ("test_", "conftest.", "assignment.", "questions.", "key.", "marks.")
+"""How the files begin that the course hands out or keeps itself."""
+
 METADATA = "submission_metadata.yml"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a submission of the assignment looks like: what its name ends in, and which of several names is the one."""
+
+    names: tuple[str, ...]
+    suffixes: tuple[str, ...] = KERNELS
+
+    @staticmethod
+    def by(assignment: Assignment) -> Wanted:
+        """What `assignment` asks for."""
+        return Wanted(("answers",), ANSWERS) if assignment.is_quiz else Wanted(("submission", assignment.entry))
+
+    def is_candidate(self, name: str) -> bool:
+        """Whether a file of this name can be a submission."""
+        return name.lower().endswith(self.suffixes) and not name.startswith((".", *NEVER))
+
+    @property
+    def spelled(self) -> str:
+        """ ".py, .ipynb or .zip"."""
+        *others, last = self.suffixes[:3]
+        return f"{', '.join(others)} or {last}"
 
 
 class IntakeError(ValueError):
@@ -41,18 +71,18 @@ class HandIn:
     problem: str = ""
 
 
-def hand_ins(root: Path, entry: str) -> list[HandIn]:
-    """The hand-ins under `root`, by student; `entry` (a function's name) helps to choose among several files.
+def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
+    """The hand-ins under `root`, by student.
 
     Raises:
         IntakeError: nothing there looks like a submission.
     """
     for reader in (_gradescope, _moodle, _nbgrader, _canvas, _folders):
-        found = reader(root, entry)
+        found = reader(root, wanted)
         if found:
             return sorted(found, key=lambda hand_in: (hand_in.student, str(hand_in.path)))
     names = ", ".join(sorted(child.name for child in _children(root))[:5]) or "nothing"
-    raise IntakeError(f"{root} holds {names}: expected a folder or a .py, .ipynb or .zip file for each student")
+    raise IntakeError(f"{root} holds {names}: expected a folder or a {wanted.spelled} file for each student")
 
 
 def _children(folder: Path) -> Iterator[Path]:
@@ -66,23 +96,23 @@ _MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>\w+?)_
 _CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<submission>\d+)_(?P<file>.+)")
 
 
-def _moodle(root: Path, entry: str) -> list[HandIn]:
+def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
     matches = [(child, _MOODLE.fullmatch(child.name)) for child in _children(root)]
     return [
-        chosen(HandIn(match["id"], child, match["name"]), [child], entry)
+        chosen(HandIn(match["id"], child, match["name"]), [child], wanted)
         for child, match in matches
         if match and match["kind"] == "file"
     ]
 
 
-def _canvas(root: Path, entry: str) -> list[HandIn]:
+def _canvas(root: Path, wanted: Wanted) -> list[HandIn]:
     """Canvas puts all files side by side; those of one student are one hand-in, the newest of which counts."""
     files: dict[tuple[str, str], list[tuple[int, Path]]] = {}
     for child in _children(root):
         match = _CANVAS.fullmatch(child.name)
         if match and child.is_file():
             files.setdefault((match["id"], match["name"]), []).append((int(match["submission"]), child))
-    return [chosen(HandIn(student, root, name), _newest(found), entry) for (student, name), found in files.items()]
+    return [chosen(HandIn(student, root, name), _newest(found), wanted) for (student, name), found in files.items()]
 
 
 def _newest(found: list[tuple[int, Path]]) -> list[Path]:
@@ -90,11 +120,11 @@ def _newest(found: list[tuple[int, Path]]) -> list[Path]:
     return [path for number, path in found if number == last]
 
 
-def _nbgrader(root: Path, entry: str) -> list[HandIn]:
+def _nbgrader(root: Path, wanted: Wanted) -> list[HandIn]:
     tree = root / "submitted" if (root / "submitted").is_dir() else root
     stamped = [stamp.parent for stamp in sorted(tree.glob("*/*/timestamp.txt"))]
     return [
-        chosen(HandIn(folder.parent.name, folder, submitted=_stamp(folder / "timestamp.txt")), [folder], entry)
+        chosen(HandIn(folder.parent.name, folder, submitted=_stamp(folder / "timestamp.txt")), [folder], wanted)
         for folder in stamped
     ]
 
@@ -108,12 +138,12 @@ def _stamp(file: Path) -> datetime | None:
         return None
 
 
-def _gradescope(root: Path, entry: str) -> list[HandIn]:
+def _gradescope(root: Path, wanted: Wanted) -> list[HandIn]:
     if not (root / METADATA).is_file():
         return []
     table = _yaml((root / METADATA).read_text(encoding="utf-8"))
     return [
-        chosen(hand_in, [hand_in.path], entry)
+        chosen(hand_in, [hand_in.path], wanted)
         for folder, facts in table.items()
         for hand_in in _submitters(root / str(folder), facts)
     ]
@@ -142,12 +172,12 @@ def _submitters(folder: Path, facts: Mapping[str, Any]) -> Iterator[HandIn]:
         yield HandIn(student, folder, str(person.get(":name") or ""), str(person.get(":email") or ""), submitted)
 
 
-def _folders(root: Path, entry: str) -> list[HandIn]:
+def _folders(root: Path, wanted: Wanted) -> list[HandIn]:
     found = []
     for child in _children(root):
         if child.is_dir():
-            found.append(chosen(HandIn(child.name, child), [child], entry))
-        elif child.name.lower().endswith(READABLE):
+            found.append(chosen(HandIn(child.name, child), [child], wanted))
+        elif wanted.is_candidate(child.name):
             found.append(HandIn(child.name.partition(".")[0], child))
     return found if any(not hand_in.problem for hand_in in found) else []
 
@@ -155,36 +185,37 @@ def _folders(root: Path, entry: str) -> list[HandIn]:
 # --- several files, of which one is the submission ----------------------------------------------------------------------
 
 
-def chosen(hand_in: HandIn, places: Iterable[Path], entry: str) -> HandIn:
+def chosen(hand_in: HandIn, places: Iterable[Path], wanted: Wanted) -> HandIn:
     """`hand_in` with the one file in `places` that can be its submission, or with the problem."""
-    files = sorted(file for place in places for file in _files(place))
-    for rule in (_named("submission"), _named(entry), _any):
+    files = sorted(file for place in places for file in _files(place, wanted))
+    for rule in (*map(_named, wanted.names), _any):
         fitting = [file for file in files if rule(file)]
         if len(fitting) == 1:
             return replace(hand_in, path=fitting[0])
     if not files:
-        return replace(hand_in, problem="there is no .py, .ipynb or .zip file")
+        return replace(hand_in, problem=f"there is no {wanted.spelled} file")
     names = ", ".join(file.name for file in files[:5])
-    return replace(hand_in, problem=f"there are several files, and none is named submission.py or {entry}.py: {names}")
+    right = " or ".join(name + wanted.suffixes[0] for name in wanted.names)
+    return replace(hand_in, problem=f"there are several files, and none is named {right}: {names}")
 
 
-def _files(place: Path) -> Iterator[Path]:
+def _files(place: Path, wanted: Wanted) -> Iterator[Path]:
     """Files that can be a submission, at most two folders deep; a link is none."""
     if place.is_symlink():
         return
     if place.is_file():
-        yield from [place] if place.name.lower().endswith(READABLE) else []
+        yield from [place] if wanted.is_candidate(place.name) else []
         return
     for pattern in ("*", "*/*", "*/*/*"):
-        level = [file for file in place.glob(pattern) if _is_candidate(file)]
+        level = [file for file in place.glob(pattern) if _is_candidate(file, wanted)]
         if level:
             yield from level
             return
 
 
-def _is_candidate(file: Path) -> bool:
+def _is_candidate(file: Path, wanted: Wanted) -> bool:
     hidden = any(part.startswith((".", "__")) for part in file.parts[-3:])
-    return not hidden and not file.is_symlink() and file.is_file() and file.name.lower().endswith(READABLE)
+    return not hidden and not file.is_symlink() and file.is_file() and wanted.is_candidate(file.name)
 
 
 def _named(stem: str) -> Callable[[Path], bool]:

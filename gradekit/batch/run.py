@@ -26,6 +26,9 @@ from gradekit.findings import Cause, Report, Status
 from gradekit.report import record
 from gradekit.versions import environment
 
+ENOUGH = 2
+"""The level of isolation that a class is graded at unless staff say otherwise: nothing beside the grader can be read."""
+
 SECONDS = 600.0
 """A grading that takes longer is the grader's fault: tracing and running a submission have tighter limits of their own."""
 
@@ -38,13 +41,15 @@ Done = Callable[[str, Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Order:
-    """How to grade: the assignment, the seed, the profile of examples, and whether hidden tests are used."""
+    """How to grade: the assignment, the seed, the profile of examples, whether hidden tests are used, and the level of
+    `isolation` below which no submission is run (see doctor)."""
 
     assignment: Assignment
     seed: int
     profile: str = "default"
     hidden: bool = True
     machine: str = "cpu"
+    isolation: int = ENOUGH
 
     def key(self, digest: str) -> Key:
         """What the result of a submission is stored by."""
@@ -102,7 +107,9 @@ def grade(
 
 def _submit(executor: Executor, order: Order, hand_in: HandIn, release: str) -> Future[dict[str, Any]]:
     content = base64.b64encode(keys.content(hand_in.path)).decode()
-    job = Job(order.assignment.id, hand_in.path.name, content, release, order.seed, order.profile, order.hidden)
+    job = Job(
+        order.assignment.id, hand_in.path.name, content, release, order.seed, order.profile, order.hidden, order.isolation
+    )  # fmt: skip
     return executor.submit(run_job, job)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from gradekit.assignment import Assignment, get
 from gradekit.batch import keys
 from gradekit.batch.grader import Grader, GraderFailed, Job
-from gradekit.batch.intake import HandIn, chosen
+from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.findings import Cause, Report, Status
 from gradekit.lms.layout import Layout
 from gradekit.report import record
@@ -46,7 +46,7 @@ def unfinished(id: str, message: str) -> dict[str, Any]:
 def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> dict[str, Any]:
     try:
         assignment = get(id)
-        hand_in = chosen(HandIn("", folder), [folder], assignment.entry)
+        hand_in = chosen(HandIn("", folder), [folder], Wanted.by(assignment))
         if hand_in.problem:
             return _without_checks(id, Status.REJECTED, _upper(hand_in.problem), Cause.UNREADABLE)
         return _in_a_process(_job(assignment, hand_in.path, isolation), seconds)

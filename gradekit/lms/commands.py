@@ -13,8 +13,8 @@ import click
 @click.option("--seconds", type=click.IntRange(min=30), metavar="N", help="The LMS's limit, where it is not the usual.")
 @click.option("--root", default="/", type=click.Path(exists=True, file_okay=False, path_type=Path), hidden=True)
 @click.option(
-    "--require-isolation", "isolation", type=click.IntRange(0, 3), default=1, show_default=True,
-    help="Run no submission that is isolated below this level: see doctor.",
+    "--require-isolation", "isolation", type=click.IntRange(0, 3), default=2, show_default=True,
+    metavar="LEVEL", help="Run no submission that is isolated below LEVEL: see doctor.",
 )  # fmt: skip
 def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int) -> None:
     """Grade the submission in this LMS's container with the assignment ID, and leave the result where LMS reads it.

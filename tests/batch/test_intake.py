@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gradekit.assignment import get
 from gradekit.batch import roster
-from gradekit.batch.intake import HandIn, IntakeError, hand_ins
+from gradekit.batch.intake import HandIn, IntakeError, Wanted, hand_ins
+
+WANTED = Wanted(("submission", "softmax"))
 
 
 def lay(root: Path, *files: str) -> Path:
@@ -19,7 +22,7 @@ def lay(root: Path, *files: str) -> Path:
 
 
 def found(root: Path) -> dict[str, str]:
-    return {h.student: h.problem or str(h.path.relative_to(root)) for h in hand_ins(root, "softmax")}
+    return {h.student: h.problem or str(h.path.relative_to(root)) for h in hand_ins(root, WANTED)}
 
 
 def test_a_folder_for_each_student(tmp_path: Path) -> None:
@@ -42,6 +45,23 @@ def test_files_of_which_none_stands_out_are_a_problem_of_that_student_alone(tmp_
     assert "several files" in problems["ada"] and "one.py, two.py" in problems["ada"]
     assert problems["bob"] == "bob/submission.py"
     assert problems["cyd"] == "there is no .py, .ipynb or .zip file"
+
+
+def test_answers_are_toml_and_what_the_course_handed_out_is_none(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/answers.toml", "ada/questions.toml", "bob/mine.toml", "cyd/submission.py", "dan/quiz.ipynb")
+    wanted = Wanted.by(get("lesson"))
+    assert {h.student: h.problem or h.path.name for h in hand_ins(tmp_path, wanted)} == {
+        "ada": "answers.toml", "bob": "mine.toml", "cyd": "there is no .toml or .ipynb file", "dan": "quiz.ipynb",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["mine.zip", "mine.tar.gz", "mine.tgz", "MINE.ZIP"])
+def test_an_archive_is_a_submission(tmp_path: Path, name: str) -> None:
+    assert found(lay(tmp_path, f"ada/{name}"))["ada"] == f"ada/{name}"
+
+
+def test_tests_that_were_handed_out_are_no_submission(tmp_path: Path) -> None:
+    assert found(lay(tmp_path, "ada/mine.py", "ada/test_softmax.py", "ada/conftest.py"))["ada"] == "ada/mine.py"
 
 
 def test_a_submission_one_folder_down_is_found(tmp_path: Path) -> None:
@@ -77,7 +97,7 @@ def test_a_moodle_download(tmp_path: Path) -> None:
         "Ada Lovelace_4711_assignsubmission_onlinetext_/onlinetext.html",
         "Bob_4712_assignsubmission_file/softmax.ipynb",
     )
-    assert [(h.student, h.name) for h in hand_ins(tmp_path, "softmax")] == [("4711", "Ada Lovelace"), ("4712", "Bob")]
+    assert [(h.student, h.name) for h in hand_ins(tmp_path, WANTED)] == [("4711", "Ada Lovelace"), ("4712", "Bob")]
 
 
 METADATA = """
@@ -98,7 +118,7 @@ def test_a_gradescope_export_has_one_hand_in_for_each_member_of_a_group(tmp_path
     pytest.importorskip("yaml")
     lay(tmp_path, "submission_101/submission.py")
     (tmp_path / "submission_metadata.yml").write_text(METADATA)
-    ada, charles = hand_ins(tmp_path, "softmax")
+    ada, charles = hand_ins(tmp_path, WANTED)
     assert (ada.student, charles.student) == ("1815", "charles@example.edu")
     assert ada.path == charles.path == tmp_path / "submission_101" / "submission.py"
     assert ada.submitted == datetime(2026, 11, 2, 22, 58, 23, 948203, tzinfo=UTC)
@@ -108,7 +128,7 @@ def test_an_nbgrader_tree(tmp_path: Path) -> None:
     lay(tmp_path, "submitted/ada/softmax/softmax.ipynb", "submitted/bob/softmax/softmax.ipynb")
     (tmp_path / "submitted/ada/softmax/timestamp.txt").write_text("2026-11-02 14:58:23.948203 America/Los_Angeles\n")
     (tmp_path / "submitted/bob/softmax/timestamp.txt").write_text("yesterday\n")
-    ada, bob = hand_ins(tmp_path, "softmax")
+    ada, bob = hand_ins(tmp_path, WANTED)
     assert (ada.student, bob.student, bob.submitted) == ("ada", "bob", None)
     assert ada.submitted is not None
     assert ada.submitted.astimezone(UTC) == datetime(2026, 11, 2, 22, 58, 23, 948203, tzinfo=UTC)
@@ -117,7 +137,7 @@ def test_an_nbgrader_tree(tmp_path: Path) -> None:
 @pytest.mark.parametrize("files", [(), ("notes.txt",), ("essays/ada.pdf",)])
 def test_a_folder_without_submissions_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     with pytest.raises(IntakeError, match=r"expected a folder or a \.py"):
-        hand_ins(lay(tmp_path, *files), "softmax")
+        hand_ins(lay(tmp_path, *files), WANTED)
 
 
 # --- the class list -----------------------------------------------------------------------------------------------------
