@@ -43,9 +43,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/check.py
 
-# The engine against a card, for a machine that has one
+# What needs a card: the worker, the clock, speed as it is graded, and the engine against the card
 test-gpu: $(READY)
-	$(BIN)/python -m pytest tests/engine/test_against_gpu.py
+	$(BIN)/python -m pytest tests/gpu tests/engine/test_against_gpu.py
 
 # --system-site-packages only where the system's Python has a torch that knows CUDA: replacing it would break the GPU.
 $(READY): pyproject.toml

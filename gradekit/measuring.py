@@ -23,6 +23,7 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.roofline import Ceilings, impossible
 from gradekit.judge.speed import Unmeasurable, settled
 from gradekit.program import Choice, Program
+from gradekit.rules import options
 from gradekit.speed import SIDES, STUDENT, Launched, Rounds, Thresholds, Timed, Work
 from gradekit.strategies import Input
 
@@ -201,11 +202,11 @@ def _only_what_it_wrote(race: Race) -> None:
     Raises:
         Failure: uninitialized-read.
     """
-    counted = _counted(race, 0)
-    if counted is None or not counted.unwritten:
-        return
-    message = f"At the size that is timed, {race.entry} reads memory that nothing has written."
-    raise Failure(Cause.UNINITIALIZED_READ, message, line=counted.unwritten[0])
+    for option, _ in options(race.program):
+        counted = _counted(race, option)
+        if counted is not None and counted.unwritten:
+            message = f"At the size that is timed, {race.entry} reads memory that nothing has written."
+            raise Failure(Cause.UNINITIALIZED_READ, message, line=counted.unwritten[0])
 
 
 def work(race: Race, option: int) -> Work:

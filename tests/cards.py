@@ -117,10 +117,10 @@ def device(worker: FakeWorker) -> Device:
 
 
 def rounds(student: float, *, eager: float, compiled: float, noise: float = 0.0, count: int = 12) -> tuple[Round, ...]:
-    """Rounds in which the sides took these seconds; each second round the student takes `noise` (relative) more."""
+    """Rounds in which the sides took these seconds; in every other lap the student takes `noise` (relative) more."""
     return tuple(
         Round(
-            {"student": (student * (1 + noise * (i % 2)),), "eager": (eager,), "compiled": (compiled,)},
+            {"student": (student * (1 + noise * (i // 2 % 2)),), "eager": (eager,), "compiled": (compiled,)},
             {side: 1800 + i for side in ("student", "eager", "compiled")},
         )
         for i in range(count)

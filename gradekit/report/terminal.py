@@ -119,7 +119,7 @@ def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
     seen: set[Any] = set()
     for check in _grouped(record["checks"]):
         lines += _line(check, look)
-        lines += _speed(check, look)
+        lines += _speed(check, look, seen)
         if check["outcome"] != "passed" or check["kind"] == "quiz":  # what is right about a choice is worth reading too
             lines += _evidence(check, record["submission"], look, seen)
     return lines
@@ -158,10 +158,14 @@ def _line(check: Mapping[str, Any], look: Look) -> list[str]:
     return [first, *(f"    {title}" for title in titles[1:])]
 
 
-def _speed(check: Mapping[str, Any], look: Look) -> list[str]:
-    """What was timed, on a line or two for each sentence."""
+def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
+    """What was timed, on a line or two for each sentence; two checks about one call do not tell it twice."""
     told = sentences(check["details"]["speed"]) if "speed" in check["details"] else []
-    return [line for sentence in told for line in _wrapped(sentence, look, _INDENT)]
+    new = [sentence for sentence in told if sentence not in seen]
+    seen.update(told)
+    if told and not new:
+        return [" " * _INDENT + look.paint("as above", dim=True)]
+    return [line for sentence in new for line in _wrapped(sentence, look, _INDENT)]
 
 
 def _worth(check: Mapping[str, Any]) -> str:

@@ -97,13 +97,13 @@ MEDIUM = [
 
 
 @pytest.mark.parametrize(("id", "entry", "specs"), MEDIUM, ids=[f"{m[0]}-{m[2][0].shape}" for m in MEDIUM])
-def test_a_sample_of_a_solution_comes_within_two_percent(id: str, entry: str, specs: list[Input]) -> None:
+def test_a_sample_of_a_solution_comes_within_five_percent(id: str, entry: str, specs: list[Input]) -> None:
     program = solution(id, entry, *specs)
     whole = engine.run(program, [spec.tensor() for spec in specs]).counters
     sampled = count(program)
-    assert sampled.bytes_loaded == pytest.approx(whole.bytes_loaded, rel=0.02)
-    assert sampled.bytes_stored == pytest.approx(whole.bytes_stored, rel=0.02)
-    assert sampled.flops == pytest.approx(whole.flops, rel=0.02)
+    assert sampled.bytes_loaded == pytest.approx(whole.bytes_loaded, rel=0.05)
+    assert sampled.bytes_stored == pytest.approx(whole.bytes_stored, rel=0.05)
+    assert sampled.flops == pytest.approx(whole.flops, rel=0.05)
 
 
 def test_a_small_grid_is_counted_exactly() -> None:

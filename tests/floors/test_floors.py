@@ -19,10 +19,21 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
-    {"gradekit", "program", "findings", "syntax", "notebook", "submission", "assignment", "versions", "tracer", "credit"}
+    {
+        "gradekit",
+        "program",
+        "findings",
+        "syntax",
+        "notebook",
+        "submission",
+        "assignment",
+        "versions",
+        "tracer",
+        "credit",
+    }
     | {"regions", "confine", "wellformed", "archive"},
     # 1: running and judging
-    {"quiz", "marks", "sandbox", "engine", "judge", "kinds", "boxes", "strategies", "structured", "gpu"},
+    {"quiz", "marks", "sandbox", "engine", "judge", "kinds", "boxes", "framework", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
     {"rules", "soundness", "device", "speed", "measuring", "runs", "entry", "subject", "report"},
     # 3: the grading run
@@ -40,10 +51,10 @@ SAME_FLOOR = {
     ("submission", "syntax"), ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"),
     ("tracer", "confine"), ("wellformed", "program"),
     ("judge", "strategies"), ("runs", "rules"), ("soundness", "rules"), ("runs", "soundness"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
-    ("runs", "device"), ("measuring", "device"), ("measuring", "speed"), ("entry", "speed"), ("subject", "device"),
+    ("runs", "device"), ("measuring", "device"), ("measuring", "rules"), ("measuring", "speed"), ("entry", "speed"), ("subject", "device"),
     ("subject", "measuring"), ("subject", "speed"),
     ("subject", "entry"), ("checking", "verify"), ("batch", "checking"), ("lms", "batch"), ("__main__", "cli"), ("start", "worksheet"), ("strategies", "kinds"),
-    ("strategies", "boxes"), ("structured", "kinds"),
+    ("strategies", "boxes"), ("sandbox", "framework"), ("judge", "framework"), ("structured", "kinds"),
     ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
     ("gpu", "sandbox"), ("timed", "plugin"),
 }  # fmt: skip

@@ -111,6 +111,12 @@ def test_two_sizes_are_shown_apart() -> None:
     assert render(record(*cases)).count("Is as fast as torch [") == 2
 
 
+def test_one_call_that_two_checks_are_about_is_told_once() -> None:
+    text = render(record(TIMED, replace(TIMED, id="test_faster", title="Is faster")))
+    assert text.count("67.6 µs at") == 1
+    assert "      as above\n" in text
+
+
 def test_junit_has_the_sentences_and_takes_a_missed_bonus_for_no_failure() -> None:
     text = junit.render(record(PASSED, TIMED, BONUS))
     assert '<property name="speed" value="Memory binds: 3.97 TB/s' in text
