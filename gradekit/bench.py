@@ -144,8 +144,8 @@ def _record(
 def _rows(subject: Subject, plan: Sweep) -> Iterator[dict[str, Any]]:
     for size in plan.sizes:
         inputs = plan.inputs(size)
-        row = {"size": size, "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in inputs]}
-        yield row | _row(subject, plan.call, inputs)
+        given = [arg.to_json() if isinstance(arg, Input) else arg for arg in inputs]
+        yield _row(subject, plan.call, inputs) | {"size": size, "inputs": given}
 
 
 def _row(subject: Subject, call: TimedCall, inputs: Sequence[Any]) -> dict[str, Any]:

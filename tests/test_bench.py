@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from click.testing import CliRunner
 
 from gradekit.assignment import get
-from gradekit.bench import NothingToBench, Sweep, roofline_microseconds, sweep
+from gradekit.bench import NothingToBench, Sweep, _rows, roofline_microseconds, row_of, sweep
 from gradekit.cli import main
+from gradekit.device import NeedsCard
+from gradekit.findings import Cause
+from gradekit.judge.failure import Failure
+from gradekit.judge.roofline import Ceilings
+from gradekit.judge.speed import Round
+from gradekit.program import Program
+from gradekit.speed import Launched, Timed, Work
 from gradekit.strategies import normal
 from gradekit.timed import TimedCall
 
@@ -66,3 +74,42 @@ def test_a_machine_without_a_card_says_so_kindly() -> None:
 def test_sizes_that_are_no_numbers_are_refused() -> None:
     result = CliRunner().invoke(main, ["bench", "solutions/softmax/solution.py", "--sizes", "8,large"])
     assert result.exit_code == 2 and "no list of whole numbers" in result.output
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+class Stub:
+    """A submission that is timed, wrong or impossible to time, in turn."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    def time(self, entry: str, args: Any, against: Any, expected: Any) -> Timed:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+
+def timed() -> Timed:
+    rounds = tuple(Round({"student": (1e-5 + n * 1e-9,), "eager": (2e-5,), "compiled": (1e-5,)}) for n in range(6))
+    return Timed(
+        "f", (normal((8, 16)),), Program((), {}, (), (), "none", {}), "a card", rounds, Launched(1, 64),
+        Work(1e4, 1e4, 2e4, "float32"), Ceilings(2e9, {"float32": 1e12}),
+    )  # fmt: skip
+
+
+def test_a_size_that_fails_stops_no_other_and_says_why() -> None:
+    plan = Sweep(TimedCall("f", (normal((8, 16)),), abs, abs), 16, (32, 64, 128))
+    stub = Stub(Failure(Cause.WRONG_VALUES, "All wrong."), NeedsCard("It went away."), timed())
+    rows = list(_rows(stub, plan))  # type: ignore[arg-type]
+    assert [(row["size"], row["error"]) for row in rows] == [(32, "All wrong."), (64, "It went away."), (128, "")]
+    assert rows[2]["inputs"][0]["shape"] == [8, 128]
+
+
+def test_a_row_has_every_sample_and_the_roofline() -> None:
+    row = row_of(timed())
+    assert len(row["samples"]) == 6 and row["samples"][0]["eager"] == [2e-5]
+    assert row["roofline_microseconds"] == pytest.approx(5.0)
+    assert row["microseconds"]["student"] == pytest.approx(10.0, rel=1e-2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ NAMES = {"student": "yours", "eager": "eager torch", "compiled": "torch.compile"
 COLOURS = {"student": "green", "eager": "yellow", "compiled": "blue", "roofline": None}
 _MARKS = {"student": "●", "eager": "○", "compiled": "△", "roofline": "─"}
 _ASCII_MARKS = {"student": "*", "eager": "o", "compiled": "x", "roofline": "-"}
-_HEIGHT = 14
+_HEIGHT = 16
+_TICK = 3
 _AXIS = 10
 """Columns of the axis' numbers."""
 
@@ -55,7 +57,7 @@ def render(record: Mapping[str, Any], look: Look | None = None) -> str:
     sections = [_heading(record, look), list(_table(record, look))]
     sections += [list(_plot(found, look))] if found else []
     text = "\n\n".join("\n".join(section) for section in sections) + "\n"
-    return text if look.unicode else text.encode("ascii", "replace").decode()
+    return text if look.unicode else text.replace("µ", "u").encode("ascii", "replace").decode()
 
 
 def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
@@ -68,8 +70,8 @@ def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _table(record: Mapping[str, Any], look: Look) -> Iterator[str]:
-    heads = ["size", *(NAMES[side] for side in SIDES), "to eager", "to compiled", "of the roofline"]
-    widths = [max(10, len(head) + 2) for head in heads]
+    heads = ["size", *(NAMES[side] for side in SIDES), "to eager", "to compiled", "of roofline"]
+    widths = [max(9, len(head) + 2) for head in heads]
     yield look.paint("".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)), dim=True)
     for row in record["rows"]:
         if row["error"]:
@@ -104,13 +106,21 @@ def _plot(found: Curves, look: Look) -> Iterator[str]:
         "  ".join(f"{look.paint(marks[side], COLOURS[side])} {NAMES[side]}" for side in found.rates)
         + f"   ({found.unit})"
     )
-    top = max(max(rates) for rates in found.rates.values()) or 1.0
+    top = rounded_up(max(max(rates) for rates in found.rates.values()))
     canvas = _canvas(found, look.width - _AXIS - 3, top)
     for height, row in enumerate(canvas):
-        label = f"{top * (_HEIGHT - 1 - height) / (_HEIGHT - 1):.4g}" if height % 3 == (_HEIGHT - 1) % 3 else ""
+        label = f"{top * (_HEIGHT - 1 - height) / (_HEIGHT - 1):.4g}" if height % _TICK == 0 else ""
         cells = "".join(look.paint(marks[side], COLOURS[side]) if side else " " for side in row)
         yield f"{label:>{_AXIS}} {look.bar}{cells}".rstrip()
     yield _sizes_below(found.sizes, look.width - _AXIS - 3)
+
+
+def rounded_up(value: float) -> float:
+    """The next of 1, 2, 2.5, 5 and 10 times a power of ten: a scale whose fifths are round."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value)
 
 
 def _canvas(found: Curves, width: int, top: float) -> list[list[str]]:

@@ -41,6 +41,8 @@ def save(record: Mapping[str, Any], file: Path) -> None:
     for side, rates in found.rates.items():
         axes.plot(found.sizes, rates, label=NAMES[side], **_STYLES[side])
     axes.set_xscale("log", base=2)
+    axes.set_xticks(found.sizes, labels=[str(size) for size in found.sizes], rotation=30)
+    axes.minorticks_off()
     axes.set_ylim(bottom=0)
     axes.set(xlabel="size", ylabel=found.unit, title=_title(record))
     axes.grid(alpha=0.3)
