@@ -11,7 +11,7 @@ WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
-.PHONY: demo test lint verify thorough bench test-gpu clean
+.PHONY: demo test lint verify thorough kills bench test-gpu clean
 
 demo: $(READY)
 	@echo 'A right submission:  gradekit check $(RIGHT)'
@@ -38,6 +38,10 @@ thorough: $(READY)
 	    id=$$(basename $$(dirname $$solution)); \
 	    $(BIN)/python -m pytest -q assignments/$$id --submission $$solution --gradekit-profile thorough \
 	    || exit 1; done
+
+# A class whose grading is killed at a hundred moments, and continued
+kills: $(READY)
+	GRADEKIT_KILLS=100 $(BIN)/python -m pytest -q tests/batch/test_class.py -k kills
 
 bench: $(READY)
 	$(BIN)/python benchmarks/engine.py

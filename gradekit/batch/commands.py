@@ -41,7 +41,7 @@ def _desk(folder: Path, url: str | None) -> Desk:
 @click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core.")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers grade, such as tcp://host:8786.")
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
-@click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", show_default=True)
+@click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), help="How many examples; or as before.")
 @click.option("--no-hidden", is_flag=True, help="Leave the hidden tests out.")
 @isolated
 def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool, **options: Any) -> None:

@@ -21,10 +21,13 @@ from gradekit.batch import book, exports, feedback, gradebook, intake, policy, r
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
-from gradekit.batch.store import Store
+from gradekit.batch.store import Manner, Store
 from gradekit.marks import Mark, MarkError, checked
 from gradekit.report import record
 from gradekit.report.text import seconds, shortened
+
+WRITTEN = ("gradebook.csv", "summary.txt", "course.toml", "roster.csv", "report.json", "report.txt", "report.html")
+"""The files that are written here, each whole or not at all."""
 
 Say = Callable[[str], None]
 
@@ -41,6 +44,12 @@ class Desk:
         """The desk in `folder`, made where there is none; its store is OUT/class.db unless `url` names another."""
         folder.mkdir(parents=True, exist_ok=True)
         return Desk(folder, Store(url or f"sqlite:///{folder.resolve() / 'class.db'}"))
+
+    def tidy(self) -> None:
+        """Remove what a run that was killed while it wrote has left half-written; the files themselves are whole."""
+        for name in WRITTEN:
+            for left in [*self.folder.glob(f".{name}.*"), *self.folder.glob(f"feedback/*/.{name}.*")]:
+                left.unlink(missing_ok=True)
 
     def begun(self, assignment: str) -> bool:
         """Whether there are hand-ins of this assignment already."""
@@ -83,14 +92,14 @@ class Session:
         workers: int | None = None,
         cluster: str | None = None,
         seed: int | None = None,
-        profile: str = "default",
+        profile: str | None = None,
         no_hidden: bool = False,
         isolation: int = run.ENOUGH,
     ) -> None:
         assignment: Assignment = get(id)
         self.desk = desk
-        seed = assignment.seed if seed is None else seed
-        self.order = run.Order(assignment, seed, profile, not no_hidden, isolation=isolation)
+        manner = _manner(desk.store, assignment, seed, profile, no_hidden)
+        self.order = run.Order(assignment, manner.seed, manner.profile, manner.hidden, isolation=isolation)
         course, students = desk.kept(course, "course.toml"), desk.kept(roster, "roster.csv")
         self._policy = policy.load(course).get(id, Policy()) if course else Policy()
         self._students = _roster(students)
@@ -148,6 +157,7 @@ class Session:
     def finish(self) -> str:
         """Write the grade book, the feedback and the summary; the summary's text."""
         lines, records, folder = self.lines(), self._records(), self.desk.folder
+        self.desk.tidy()
         record.write(gradebook.to_csv(lines), folder / "gradebook.csv")
         self._feedback(records)
         text = summary.render(lines, records)
@@ -182,6 +192,18 @@ class Session:
     def _records(self) -> book.Records:
         newest = self.desk.store.newest(self.order.assignment.id, self.order.release, self.order.seed)
         return {digest: result.record for (digest, _), result in newest.items()}
+
+
+def _manner(store: Store, assignment: Assignment, seed: int | None, profile: str | None, no_hidden: bool) -> Manner:
+    """How to grade: as it is said now, else as it was said before, so that every command speaks of the same results."""
+    before = store.manner(assignment.id)
+    usual = before or Manner(assignment.seed)
+    now = Manner(
+        usual.seed if seed is None else seed, profile or usual.profile, usual.hidden and not no_hidden
+    )  # fmt: skip
+    if now != before:
+        store.add_manner(assignment.id, now)
+    return now
 
 
 def _roster(path: Path | None) -> list[roster.Student]:

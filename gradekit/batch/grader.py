@@ -30,6 +30,10 @@ GRADINGS = 200
 """After so many gradings a process makes room for a new one, so that nothing adds up for a whole night."""
 
 
+PARTING = 2.0
+"""Seconds that a process has to end by itself."""
+
+
 class GraderFailed(Exception):
     """The grader's process died, hung or answered nonsense: no fault of the submission's."""
 
@@ -86,10 +90,12 @@ class Grader:
         return dict(answer["record"])
 
     def close(self) -> None:
-        """End the process, and all that it started."""
+        """End the process, and all that it started. It is asked first, that it may leave nothing behind."""
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(PARTING)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, 9)
             self._process.wait()
@@ -116,22 +122,27 @@ def _became(error: wire.WireError, seconds: float) -> str:
 
 def serve(connection: socket.socket) -> None:
     """Answer jobs until the other side is gone."""
-    threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
+    scratch = tempfile.mkdtemp(prefix="gradekit-grader-")
+    os.chmod(scratch, 0o711)  # submissions, as somebody else, have their own folders in it
+    tempfile.tempdir = scratch
+    threading.Thread(target=_end_with, args=(connection, scratch), daemon=True).start()
     while True:
         try:
             job = Job(**wire.receive(connection, LARGEST_JOB))
-        except wire.Closed:
-            return
-        wire.send(connection, _answer(job))
+            wire.send(connection, _answer(job))
+        except (wire.Closed, OSError):  # the thread below ends the process, and tidies up
+            threading.Event().wait()
 
 
-def _end_with(connection: socket.socket) -> None:
-    """End this process as soon as the other side is gone, also while it grades."""
+def _end_with(connection: socket.socket, scratch: str) -> None:
+    """End this process as soon as the other side is gone, also while it grades, and leave nothing behind."""
     import select
+    import shutil
 
     poller = select.poll()
     poller.register(connection, select.POLLRDHUP)
     poller.poll()
+    shutil.rmtree(scratch, ignore_errors=True)
     os._exit(1)
 
 

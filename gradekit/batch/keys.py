@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from gradekit import archive
 from gradekit.assignment import Assignment
 from gradekit.versions import version
 
@@ -34,6 +35,13 @@ def content(path: Path) -> bytes:
 def digest(data: bytes) -> str:
     """SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+def plain_name(assignment: Assignment, path: Path) -> str:
+    """What a report calls the file: LMSes write names and numbers of students into theirs, and twins share a report."""
+    stem = "answers" if assignment.is_quiz else "submission"
+    suffix = next((s for s in archive.SUFFIXES if path.name.lower().endswith(s)), path.suffix.lower())
+    return stem + suffix
 
 
 def release(assignment: Assignment) -> str:

@@ -108,7 +108,7 @@ def grade(
 def _submit(executor: Executor, order: Order, hand_in: HandIn, release: str) -> Future[dict[str, Any]]:
     content = base64.b64encode(keys.content(hand_in.path)).decode()
     job = Job(
-        order.assignment.id, hand_in.path.name, content, release, order.seed, order.profile, order.hidden, order.isolation
+        order.assignment.id, keys.plain_name(order.assignment, hand_in.path), content, release, order.seed, order.profile, order.hidden, order.isolation
     )  # fmt: skip
     return executor.submit(run_job, job)
 
@@ -154,7 +154,7 @@ def fault(order: Order, hand_in: HandIn, error: BaseException) -> dict[str, Any]
 
 
 def _without_checks(order: Order, hand_in: HandIn, status: Status, message: str, cause: Cause | None) -> dict[str, Any]:
-    facts = {"path": hand_in.path.name, "sha256": ""}
+    facts = {"path": keys.plain_name(order.assignment, hand_in.path), "sha256": ""}
     report = Report(order.assignment.id, status, facts, (), environment(), 0.0, message, cause, seed=order.seed)
     return record.to_dict(report)
 

@@ -65,6 +65,26 @@ _MARKS = sa.Table(
 )  # fmt: skip
 
 
+_MANNERS = sa.Table(
+    "manner", _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("assignment", sa.String(100), nullable=False, index=True),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("profile", sa.String(20), nullable=False),
+    sa.Column("hidden", sa.Boolean, nullable=False),
+    sa.Column("made", sa.String(40), nullable=False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a class is graded: the seed and the profile of the examples, and whether hidden tests are used."""
+
+    seed: int
+    profile: str = "default"
+    hidden: bool = True
+
+
 @dataclass(frozen=True)
 class Key:
     """What a result depends on: the submission, the assignment's release, the seed, and the class of machine."""
@@ -144,6 +164,20 @@ class Store:
             )
             for r in rows
         ]
+
+    # --- how they are graded ------------------------------------------------------------------------------------------
+
+    def add_manner(self, assignment: str, manner: Manner) -> None:
+        """Remember how the class is graded from now on."""
+        with self._transaction() as connection:
+            connection.execute(sa.insert(_MANNERS), [vars(manner) | {"assignment": assignment, "made": _now()}])
+
+    def manner(self, assignment: str) -> Manner | None:
+        """How the class was graded last; None where it was not yet."""
+        query = sa.select(_MANNERS).where(_MANNERS.c.assignment == assignment).order_by(_MANNERS.c.id.desc()).limit(1)
+        with self._transaction() as connection:
+            row = connection.execute(query).mappings().first()
+        return Manner(row["seed"], row["profile"], row["hidden"]) if row else None
 
     # --- results ------------------------------------------------------------------------------------------------------
 

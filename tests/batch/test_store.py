@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gradekit.batch.intake import HandIn
-from gradekit.batch.store import Key, Store
+from gradekit.batch.store import Key, Manner, Store
 from gradekit.marks import Mark
 
 KEY = Key("softmax", "ab" * 32, "r1", 7, "cpu")
@@ -60,6 +60,13 @@ def test_a_persons_later_mark_wins_over_the_earlier(store: Store) -> None:
     store.add_mark("softmax", "ada", "test_speed", Mark(10.0, "tutor", "shown on my card"))
     store.add_mark("softmax", "ada", "test_speed", Mark(12.0, "tutor", "and again"))
     assert store.marks("softmax")["ada", "test_speed"].mark == Mark(12.0, "tutor", "and again")
+
+
+def test_how_a_class_is_graded_is_remembered(store: Store) -> None:
+    assert store.manner("softmax") is None
+    store.add_manner("softmax", Manner(3, "quick"))
+    store.add_manner("softmax", Manner(4, "default", False))
+    assert store.manner("softmax") == Manner(4, "default", False) and store.manner("matmul") is None
 
 
 def test_what_is_committed_survives_a_kill(tmp_path: Path) -> None:

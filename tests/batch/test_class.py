@@ -1,0 +1,254 @@
+"""A class, from the command line to the grade book: nothing is lost, whatever submissions and machines do."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from gradekit.batch.store import Store
+
+ROOT = Path(__file__).parents[2]
+RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
+OTHER = (ROOT / "tests/course/right/vector_add/rows_and_columns.py").read_text()
+WRONG = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text()
+
+KILLS = int(os.environ.get("GRADEKIT_KILLS", "3"))
+"""Moments at which a grading is killed; `make kills` tries a hundred."""
+
+CLASS = {
+    "ada": RIGHT,
+    "bob": WRONG,
+    "cyd": "def add(x, y:\n",
+    "dan": RIGHT,
+    "eve": "import os\nos._exit(0)\n",
+    "fay": "import os, signal\nos.kill(0, signal.SIGKILL)\ndef add(x, y):\n    return x\n",
+    "gus": OTHER,
+    "hal": "def add(x, y):\n    return x + y\n",
+}
+
+
+def hand_in(folder: Path, students: dict[str, str] = CLASS) -> Path:
+    for student, text in students.items():
+        (folder / student).mkdir(parents=True)
+        (folder / student / "submission.py").write_text(text)
+    return folder
+
+
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "gradekit", *map(str, words)]
+
+
+def environment(scratch: Path, mark: str = "") -> dict[str, str]:
+    """With a scratch folder of its own, so that what is left behind can be seen; and `mark`, by which to know processes."""
+    scratch.mkdir(exist_ok=True)
+    scratch.chmod(0o711)
+    added = {"PYTHONPATH": str(ROOT), "GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments"), "TMPDIR": str(scratch)}
+    return os.environ | added | {"GRADEKIT_TEST_MARK": mark, "PYTHONWARNINGS": "ignore"}
+
+
+def run(folder: Path, *words: str | Path) -> str:
+    """What the command says."""
+    done = subprocess.run(
+        command(*words), cwd=folder, env=environment(folder / "scratch"), capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def grade(folder: Path, *more: str | Path) -> str:
+    return run(folder, "grade", folder / "in", "-a", "vector_add", "-o", folder / "out", "--profile", "quick", *more)
+
+
+def gradebook(folder: Path) -> dict[str, dict[str, str]]:
+    with (folder / "out/gradebook.csv").open(encoding="utf-8", newline="") as stream:
+        return {row["student"]: row for row in csv.DictReader(stream)}
+
+
+def results(folder: Path) -> int:
+    """How many results the store has, with all history."""
+    store = Store(f"sqlite:///{folder / 'out/class.db'}")
+    digests = {digest for _, digest in store.hand_ins("vector_add")}
+    return sum(len(store.history("vector_add", digest)) for digest in digests)
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A class's folder that has been graded without a disturbance, and what was said meanwhile."""
+    folder = tmp_path_factory.mktemp("class")
+    hand_in(folder / "in")
+    (folder / "in/ian").mkdir()
+    (folder / "roster.csv").write_text("id,name\nada,Ada\nzoe,Zoe\n")
+    return folder, grade(folder, "--roster", folder / "roster.csv")
+
+
+def test_one_bad_submission_never_stops_the_rest(graded: tuple[Path, str]) -> None:
+    book = gradebook(graded[0])
+    assert {student: line["status"] for student, line in book.items()} == {
+        "ada": "graded", "bob": "graded", "cyd": "rejected", "dan": "graded", "eve": "rejected", "fay": "rejected",
+        "gus": "graded", "hal": "graded", "ian": "rejected", "zoe": "missing",
+    }  # fmt: skip
+    points = {student: float(line["points"] or -1) for student, line in book.items()}
+    assert points["ada"] == points["dan"] == points["gus"] > points["bob"] > points["hal"] == 0 == points["eve"]
+    assert points["zoe"] == -1
+
+
+def test_each_submission_has_its_line_and_the_end_a_summary(graded: tuple[Path, str]) -> None:
+    said = graded[1]
+    assert said.startswith("9 hand-ins, 8 submissions to grade\n")
+    assert "[8/8]" in said and " left]" in said
+    assert "10 students: 5 graded, 4 rejected, 1 missing" in said
+
+
+def test_identical_submissions_run_once_and_no_report_names_the_other(graded: tuple[Path, str]) -> None:
+    assert results(graded[0]) == 8
+    reports = [json.loads((graded[0] / f"out/feedback/{s}/report.json").read_text()) for s in ("ada", "dan")]
+    assert reports[0] == reports[1]
+    assert reports[0]["submission"]["path"] == "submission.py"
+
+
+def test_nothing_is_left_behind(graded: tuple[Path, str]) -> None:
+    assert list((graded[0] / "scratch").iterdir()) == []
+    assert sorted(path.name for path in (graded[0] / "out").iterdir()) == [
+        "class.db", "feedback", "gradebook.csv", "roster.csv", "summary.txt",
+    ]  # fmt: skip
+
+
+def test_what_is_there_is_not_graded_again_and_needs_a_word(graded: tuple[Path, str]) -> None:
+    folder = graded[0]
+    again = subprocess.run(
+        command("grade", folder / "in", "-a", "vector_add", "-o", folder / "out"), cwd=folder,
+        env=environment(folder / "scratch"), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert again.returncode == 2 and "--resume" in again.stderr
+    assert "0 submissions to grade" in grade(folder, "--resume")
+
+
+def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[Path, str]) -> None:
+    folder, before, count = graded[0], gradebook(graded[0]), results(graded[0])
+    store = Store(f"sqlite:///{folder / 'out/class.db'}")
+    (bobs,) = [digest for hand_in, digest in store.hand_ins("vector_add") if hand_in.student == "bob"]
+    (first,) = store.history("vector_add", bobs)
+    failed = next(check for check in first.record["checks"] if check["outcome"] == "failed")
+    where = ("-a", "vector_add", "-o", folder / "out")
+    run(
+        folder,
+        "mark",
+        "bob",
+        failed["id"],
+        *where,
+        "--points",
+        str(failed["possible"] / 2),
+        "--why",
+        "Nearly.",
+        "--by",
+        "Mo",
+    )
+    assert "1 submissions to grade again" in run(folder, "regrade", *where, "--student", "bob")
+    after = gradebook(folder)
+    assert float(after["bob"]["points"]) == float(before["bob"]["points"]) + failed["possible"] / 2
+    assert results(folder) == count + 1
+    assert "Nearly. (marked by Mo)" in (folder / "out/feedback/bob/report.txt").read_text()
+    assert {student: line for student, line in after.items() if student != "bob"} == {
+        student: line for student, line in before.items() if student != "bob"
+    }
+
+
+def test_a_machine_that_cannot_isolate_gives_faults_and_no_zeros(tmp_path: Path) -> None:
+    hand_in(tmp_path / "in", {"ada": RIGHT, "bob": WRONG})
+    code = (
+        "import sys; from gradekit import sandbox; sandbox.isolation = lambda: sandbox.Means(); "
+        "from gradekit.batch import grader; import socket; grader.serve(socket.socket(fileno=int(sys.argv[-1])))"
+    )
+    patched = tmp_path / "python"
+    patched.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
+    patched.chmod(0o755)
+    start = f"import sys; sys.executable = {str(patched)!r}; from gradekit.cli import main; main()"
+    words = ("grade", tmp_path / "in", "-a", "vector_add", "-o", tmp_path / "out", "--profile", "quick")
+    done = subprocess.run(
+        [sys.executable, "-c", start, *map(str, words)], cwd=tmp_path, env=environment(tmp_path / "scratch"),
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert {line["status"] for line in gradebook(tmp_path).values()} == {"fault"}
+    assert {line["points"] for line in gradebook(tmp_path).values()} == {""}
+    assert "not graded, by no fault of theirs (2): ada, bob" in done.stdout
+    assert "level 2 is required" in done.stdout
+
+
+# --- killed at any moment -----------------------------------------------------------------------------------------------
+
+
+def alive(mark: str) -> list[int]:
+    """The processes that were started with this mark in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"GRADEKIT_TEST_MARK={mark}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until_gone(mark: str, seconds: float = 20) -> list[int]:
+    deadline = time.monotonic() + seconds
+    while (left := alive(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def killed(folder: Path, after: float) -> bool:
+    """Whether the grading still ran when it was killed, so many seconds after its start; no process outlives it."""
+    mark = uuid.uuid4().hex
+    words = command(
+        "grade", folder / "in", "-a", "vector_add", "-o", folder / "out", "--profile", "quick", "--resume", "--workers", "1"
+    )  # fmt: skip
+    process = subprocess.Popen(
+        words, cwd=folder, env=environment(folder / "scratch", mark), stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+    ended = process.wait()
+    assert wait_until_gone(mark) == []
+    assert ended in (0, -signal.SIGKILL)
+    return ended != 0
+
+
+def test_kills_at_any_moment_change_nothing(graded: tuple[Path, str], tmp_path: Path) -> None:
+    hand_in(tmp_path / "in")
+    (tmp_path / "in/ian").mkdir()
+    kills = 0
+    for number in range(KILLS):
+        after = 0.4 + 8.0 * ((number * 0.6180339887) % 1)  # all moments alike, in no order
+        kills += killed(tmp_path, after)
+        for file in (tmp_path / "out/feedback").rglob("report.json"):
+            assert json.loads(file.read_text())["schema"] == "gradekit/report/1"
+        if kills % 5 == 4:  # it has come to its end: begin again
+            for file in (tmp_path / "out").glob("class.db*"):
+                file.unlink()
+    assert kills > 0
+    assert "students:" in grade(tmp_path, "--resume")
+    compared = ("points", "possible", "pending", "status", "note")
+    quiet = {
+        s: {name: line[name] for name in compared}
+        for s, line in gradebook(graded[0]).items()
+        if s not in ("bob", "zoe")
+    }
+    noisy = {s: {name: line[name] for name in compared} for s, line in gradebook(tmp_path).items() if s != "bob"}
+    assert noisy == quiet
+    assert results(tmp_path) == 8
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert not list((tmp_path / "out").rglob(".*"))
