@@ -23,8 +23,8 @@ CONFIDENCE = 0.99
 
 SYSTEMATIC = 0.003
 """What no number of rounds shows: how far (relative) the ratio moves with where memory lies and with how long a process
-has run. `benchmarks/speed.py` measures it: up to 0.03 % between processes, 0.2 % between the first regrade of a process and
-later ones, 0.3 % between three cards of one kind. No interval is narrower than this, on each side."""
+has run. `benchmarks/speed.py` measures it: up to 0.12 % between processes on one card, and 0.2 % between the first regrade
+of a process and later ones. No interval is narrower than this, on each side."""
 
 SLOW = 0.85
 """A side whose clock reads less than this part of its own median over the rounds was throttled in that round."""
