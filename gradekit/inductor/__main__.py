@@ -36,7 +36,8 @@ def main(request: dict[str, Any]) -> dict[str, str]:
     if not calls:
         return {"error": f"the tests of {assignment.id} time nothing, so there is nothing to compare with"}
     given = [Input.from_json(arg) if isinstance(arg, dict) else arg for arg in request["inputs"]] or calls[0].args
-    standin.install(target(request["target"]))
+    if request["stand_in"]:
+        standin.install(target(request["target"]))
     try:
         return {"code": _code(calls[0].against, given)}
     except Exception as error:  # noqa: BLE001  # whatever torch has to say

@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 import torch
+from torch._subclasses import fake_tensor
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
@@ -57,6 +58,7 @@ def install(target: Target) -> None:
     for name, answer in answers.items():
         setattr(torch.cuda, name, _always(answer))
     torch.version.cuda = torch.version.cuda or "12.8"
+    fake_tensor.init_gpu_context = _always(None)  # builds for CUDA would make a tensor on the card
     _without_patterns()
 
 
