@@ -50,8 +50,8 @@ class Budget:
     are the same on a busy machine as on an idle one)."""
 
     steps: int = 1_000_000
-    bytes: int = 4 << 30
-    seconds: float = 10.0
+    bytes: int = 1 << 30
+    seconds: float = 6.0
 
 
 class Meter:
