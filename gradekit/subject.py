@@ -8,7 +8,7 @@ strides, offsets, dtypes, scalars, shared storages. What the program does is for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ class Subject:
 
     `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
     `mutate`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
-    used. `calls` are those made since `forget_calls`, `timings` what was timed since `begin_check`.
+    used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those made since `forget_calls`, `timings` what was timed since `begin_check`.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Subject:
         start: Callable[[], Tracer],
         mutate: Mutation | None = None,
         device: Device | None = None,
+        programs: Mapping[str, Program] | None = None,
     ) -> None:
         self.submission = submission
         self.assignment = assignment
@@ -66,7 +67,8 @@ class Subject:
         self._last_race: tuple[Race, Timed] | None = None
         self._start = start
         self._tracer: Tracer | None = None
-        self._programs: dict[str, Program | TraceError] = {}
+        self._programs: dict[str, Program | TraceError] = dict(programs or {})
+        self._to_time: dict[str, Program] = {}
         # by entry, and what of it is wanted: whether the second call of all did the same as the first
         self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._deaths: list[TraceError] = []
@@ -107,6 +109,7 @@ class Subject:
         self.calls.append(Call(entry, args))
         program = self._program(entry, to_views(args), ())
         rules.check_program(program, entry, self.assignment.allow, self.submission)
+        self._to_time[_signature(entry, to_views(args), ())] = program
         timed = self._timed(Race(entry, args, program, against, expected, self.assignment.allow))
         self.timings.append(timed)
         return timed
@@ -119,6 +122,16 @@ class Subject:
             self._last_race = None
             self._last_race = race, measure(race, self.device)
         return replace(self._last_race[1], verdicts=[])
+
+    @property
+    def programs(self) -> list[Program]:
+        """What the calls became so far, each form of call once."""
+        return [program for program in self._programs.values() if isinstance(program, Program)]
+
+    @property
+    def programs_to_time(self) -> dict[str, Program]:
+        """What the calls became that were to be timed, by form: another Subject takes it as `programs`, where a card is."""
+        return dict(self._to_time)
 
     def begin_check(self, share: Share) -> None:
         """A new check begins, of whose runs the card gets a `share`."""
@@ -151,7 +164,7 @@ class Subject:
         return Case(entry, args, tensors, self._program(entry, arguments, wanted), wanted)
 
     def _program(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
-        signature = repr((entry, arguments, wanted))
+        signature = _signature(entry, arguments, wanted)
         if signature not in self._programs:
             self._programs[signature] = self._trace(entry, arguments, wanted)
         program = self._programs[signature]
@@ -183,6 +196,11 @@ class Subject:
         again = _traced(tracer, entry, arguments, wanted)
         self._steady.setdefault((entry, wanted), again == program)
         return again
+
+
+def _signature(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> str:
+    """What tells one form of a call from others: the same in every process."""
+    return repr((entry, arguments, wanted))
 
 
 def _traced(tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
