@@ -67,11 +67,14 @@ def _always(answer: Any) -> Any:
 
 
 def _without_patterns() -> None:
-    """The search for attention and padded products makes example tensors on the card."""
-    from torch._inductor.fx_passes import joint_graph, post_grad
+    """The searches for attention, for random permutations and for products worth padding make tensors on the card, or
+    time them there. All other rewriting is as it would be with a card: softmax is found, for one.
+    """
+    from torch._inductor.fx_passes import fuse_attention, misc_patterns, pad_mm
 
-    for module in (joint_graph, post_grad):
-        module.lazy_init = _always(None)  # type: ignore[attr-defined]
+    fuse_attention._sfdp_init = _always(None)
+    misc_patterns._misc_patterns_init = _always(None)
+    pad_mm._pad_mm_init = _always(None)
 
 
 def _properties(target: Target) -> types.SimpleNamespace:
