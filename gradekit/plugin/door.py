@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,9 @@ from gradekit.quiz.grading import selected
 from gradekit.sandbox import prepare
 from gradekit.submission import locate
 from gradekit.versions import environment
+
+if TYPE_CHECKING:
+    from gradekit.subject import Subject
 
 Progress = Callable[[str, int, int], None]
 """Called with the title of the check that begins, how many are done, and how many there are."""
@@ -36,8 +39,9 @@ class NoSuchCheck(LookupError):
 class Listener:
     """Watches one run of pytest: passes progress on, and keeps the report and the names of the checks left out."""
 
-    def __init__(self, on_progress: Progress) -> None:
+    def __init__(self, on_progress: Progress, on_subject: Callable[[Subject], None]) -> None:
         self.on_progress = on_progress
+        self.on_subject = on_subject
         self.report: Report | None = None
         self.left_out: list[str] = []
         self._streams = sys.stdout, sys.stderr
@@ -46,6 +50,9 @@ class Listener:
         """The caller may print: its own streams are given back meanwhile."""
         with contextlib.redirect_stdout(self._streams[0]), contextlib.redirect_stderr(self._streams[1]):
             self.on_progress(title, done, total)
+
+    def pytest_gradekit_subject(self, subject: Subject) -> None:
+        self.on_subject(subject)
 
     def pytest_gradekit_report(self, report: Report) -> None:
         self.report = report
@@ -66,6 +73,9 @@ def grade(
     hidden: bool = False,
     device: str = "auto",
     on_progress: Progress | None = None,
+    on_subject: Callable[[Subject], None] | None = None,
+    kind: str | None = None,
+    programs: Path | None = None,
 ) -> Report:
     """The report of `assignment`'s tests on the submission at `path`.
 
@@ -78,6 +88,9 @@ def grade(
         hidden: run the staff's hidden tests too, where there are any.
         device: "auto" (a card if there is one), "cpu" (none), "cuda" or "cuda:1".
         on_progress: called whenever a check begins.
+        on_subject: called when all checks have run, with the submission as they saw it.
+        kind: run the checks of this kind alone.
+        programs: what the calls became elsewhere (see gradekit.recorded): then nothing is read at `path`.
 
     Raises:
         NoSuchSubmission: there is nothing at `path`.
@@ -87,8 +100,9 @@ def grade(
     if assignment.is_quiz:
         report = quiz(assignment, Path(path), hidden=hidden)
         return selected(report, keyword, NoSuchCheck) if keyword else report
-    locate(Path(path), entry=assignment.entry)
-    prepare()
+    if programs is None:
+        locate(Path(path), entry=assignment.entry)
+        prepare()
     import_torch()
     the_device(device)
     arguments = [*_tests(assignment, hidden), *_isolated(assignment.folder), "--submission", str(path)]
@@ -98,7 +112,10 @@ def grade(
     arguments += ["--gradekit-profile", "quick" if quick else profile or "default"]
     arguments += ["--gradekit-mutant", mutant] if mutant else []
     arguments += ["--gradekit-device", device]
-    return _report(arguments, keyword, assignment, Listener(on_progress or (lambda title, done, total: None)))
+    arguments += ["--gradekit-kind", kind] if kind else []
+    arguments += ["--gradekit-programs", str(programs)] if programs else []
+    listener = Listener(on_progress or (lambda title, done, total: None), on_subject or (lambda subject: None))
+    return _report(arguments, keyword, assignment, listener)
 
 
 def _tests(assignment: Assignment, hidden: bool) -> list[str]:

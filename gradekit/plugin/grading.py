@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gradekit import recorded
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, SourceLine
 from gradekit.plugin.profiles import Profile
@@ -45,6 +46,7 @@ class Rejection(Exception):
 class Grading:
     """One run of `assignment`'s tests on the submission at `path`; `seed` decides all examples, `device` names the card.
 
+    With `programs` (a file: see gradekit.recorded), the submission itself is neither read nor executed.
     `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
     """
 
@@ -54,6 +56,7 @@ class Grading:
     seed: int
     mutant: str | None = None
     device: str = "auto"
+    programs: str | None = None
     submission: Submission | None = None
     subject: Subject | None = None
     rejection: Rejection | None = None
@@ -73,6 +76,16 @@ class Grading:
             NoSuchSubmission: there is nothing to grade.
             NoSuchDevice: there is no such card.
         """
+        if self.programs is not None:
+            self.submission = Submission(str(self.path), "", "")
+        else:
+            self._begin()
+        import_torch()
+        self._device = the_device(self.device)
+        if self.rejection is None and self.mutant is None:
+            self._device.start()
+
+    def _begin(self) -> None:
         try:
             self.submission = read(self.path, entry=self.assignment.entry)
         except NoSuchSubmission:
@@ -82,10 +95,6 @@ class Grading:
         else:
             self.notes += self.submission.notes
             self._started = self._tracer()
-        import_torch()
-        self._device = the_device(self.device)
-        if self._started is not None and self.mutant is None:
-            self._device.start()
 
     def load(self) -> None:
         """Wait until the submission has been executed in its process, and see that it defines the entry."""
@@ -94,9 +103,13 @@ class Grading:
         from gradekit.sandbox import TraceError
         from gradekit.subject import Subject
 
+        programs = recorded.loads(Path(self.programs).read_text(encoding="ascii")) if self.programs else None
         self.subject = Subject(
-            self.submission, self.assignment, self._take_tracer, mutate=self._mutation(), device=self._device
-        )
+            self.submission, self.assignment, _no_tracer if self.programs else self._take_tracer,
+            mutate=self._mutation(), device=self._device, programs=programs,
+        )  # fmt: skip
+        if self.programs:
+            return
         try:
             loaded = self.subject.load()
         except TraceError as error:
@@ -141,6 +154,12 @@ class Grading:
         assert self.submission is not None
         source = self.submission.line(error.line) if error.line else None
         return Rejection(error.cause, error.message, source, error.detail)
+
+
+def _no_tracer() -> Tracer:
+    from gradekit.device import NeedsCard
+
+    raise NeedsCard("this call was not recorded where the submission was graded")
 
 
 class NoSuchDevice(LookupError):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from gradekit.findings import Check, Report
+
+if TYPE_CHECKING:
+    from gradekit.subject import Subject
 
 
 @pytest.hookspec
@@ -15,6 +20,11 @@ def pytest_gradekit_begin(title: str, done: int, total: int) -> None:
 @pytest.hookspec
 def pytest_gradekit_check(check: Check, done: int, total: int) -> None:
     """A check has ended: the `done`-th of `total`."""
+
+
+@pytest.hookspec
+def pytest_gradekit_subject(subject: Subject) -> None:
+    """All checks have run; what the submission's calls became can still be read."""
 
 
 @pytest.hookspec

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import Assignment, AssignmentError, load
+from gradekit.findings import Kind
 from gradekit.plugin.grading import Grading
 from gradekit.plugin.profiles import PROFILES
 
@@ -30,6 +31,12 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--gradekit-device", metavar="DEVICE", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:1"
     )
+    group.addoption("--gradekit-kind", choices=[kind.value for kind in Kind], help="run the checks of this kind alone")
+    group.addoption(
+        "--gradekit-programs",
+        metavar="FILE",
+        help="what the submission's calls became elsewhere (gradekit.recorded): nothing is read or traced here",
+    )
     group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
 
 
@@ -51,6 +58,7 @@ def grading(config: pytest.Config) -> Grading | None:
         seed=assignment.seed if seed is None else seed,
         mutant=config.getoption("gradekit_mutant"),
         device=config.getoption("gradekit_device"),
+        programs=config.getoption("gradekit_programs"),
     )
 
 

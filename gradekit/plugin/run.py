@@ -42,6 +42,10 @@ class Run:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Split the points while all tests are there, before -k leaves some out."""
         self.grading.possible = marks.possible_points(items)
+        kind = self.config.getoption("gradekit_kind")
+        if kind:
+            self.config.hook.pytest_deselected(items=[item for item in items if marks.worth(item).kind != kind])
+            items[:] = [item for item in items if marks.worth(item).kind == kind]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All checks are known: now the submission must have been executed."""
@@ -102,6 +106,8 @@ class Run:
             grading.faults.append("The run was interrupted.")
         grading.checks += [record.unrun(item, grading) for item in missing]
         grading.notes += self._about_the_run() + grading.troubles()
+        if grading.subject is not None:
+            self.config.hook.pytest_gradekit_subject(subject=grading.subject)
         self.report = record.report_of(grading)
         self.config.hook.pytest_gradekit_report(report=self.report)
         self._write(self.report)

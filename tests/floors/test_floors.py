@@ -33,7 +33,7 @@ FLOORS = (
     }
     | {"regions", "confine", "wellformed", "archive"},
     # 1: running and judging
-    {"quiz", "marks", "sandbox", "engine", "judge", "kinds", "boxes", "framework", "strategies", "structured", "gpu"},
+    {"quiz", "marks", "recorded", "sandbox", "engine", "judge", "kinds", "boxes", "framework", "strategies", "structured", "gpu"},
     # 2: the submission as tests see it; the record's renderings
     {"rules", "soundness", "device", "speed", "measuring", "runs", "entry", "subject", "report"},
     # 3: the grading run
