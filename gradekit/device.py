@@ -27,6 +27,10 @@ NO_GPU = "speed is timed on a GPU, and this machine has none"
 TOLD_NOT_TO = "speed is timed on a GPU, and this run was told not to use one (--device cpu)"
 
 
+STANDIN = "standin"
+"""For tests of everything around a card, where there is none: the CPU engine stands in, and all that it times is marked."""
+
+
 class NeedsCard(Exception):
     """Something that only a card can measure, and `reason` why none did: the check is pending, never a zero."""
 
@@ -56,6 +60,10 @@ class Device:
         Raises:
             ValueError: there is no such device; the message says what there is.
         """
+        if self.wanted == STANDIN:
+            from gradekit.gpu.standin import CARD
+
+            return CARD
         if self.wanted == "cpu" or (self.wanted == "auto" and not torch.cuda.is_available()):
             return None
         from gradekit.gpu.card import find

@@ -38,8 +38,8 @@ class Card:
 
     @property
     def device(self) -> torch.device:
-        """The card as torch names it."""
-        return torch.device("cuda", self.index)
+        """The card as torch names it; the CPU for one that is stood in for (see `standin`)."""
+        return torch.device("cpu") if self.index < 0 else torch.device("cuda", self.index)
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,15 @@ from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.run import bind, chunks, parsed, programs_at_once
 from gradekit.findings import Cause
+from gradekit.gpu.card import Card
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.place import Place
 from gradekit.gpu.timing import Call, Turn
 from gradekit.program import ADDRESS_GAP, Argument, Kernel
 
 NAME = "CPU stand-in"
+CARD = Card(NAME, "standin", -1, (0, 0), 0, 0, 0)
+
 ENDLESS = Budget(steps=1 << 62, seconds=1e12)
 """As a card has none, so that a kernel that hangs there hangs here."""
 

@@ -112,7 +112,7 @@ class Worker:
     """
 
     def __init__(self, card: Card | None) -> None:
-        self.device = "cpu" if card is None else f"cuda:{card.index}"
+        self.device = "cpu" if card is None or card.device.type == "cpu" else f"cuda:{card.index}"
         self._folder: Path | None = None
         self._process: _Process | None = None
         self._next = 0
