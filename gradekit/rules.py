@@ -68,6 +68,8 @@ def within_budget(entry: str, label: str = "") -> Iterator[None]:
 def _why(error: OverBudget) -> str:
     if error.resource == "bytes":
         return f"because it allocates more than {error.limit / 2**30:g} GiB."
+    if error.resource == "programs":
+        return f"because one launch has more than {error.limit:,.0f} programs."
     return f"after {error.limit:,.0f} {error.resource} in its kernels. Does a loop in one never end?"
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit import rules, sandbox, soundness
+from gradekit import rules, sandbox
 from gradekit.device import Device, NeedsCard
 from gradekit.engine import run as engine
 from gradekit.findings import Cause, Finding
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
+from gradekit.soundness import Soundness
 from gradekit.strategies import Input
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class Runs:
         self._seen: collections.OrderedDict[str, Observation | Failure] = collections.OrderedDict()
         self._remembered = 0
         self._overdue = False
+        self._soundness = Soundness()
 
     def begin_check(self, share: Share) -> None:
         """A new check begins, of whose runs the card gets a `share`."""
@@ -234,7 +236,7 @@ class Runs:
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
         names = self._tensor_names(case)
-        with rules.within_budget(case.entry, label), soundness.held(case.program, case.entry):
+        with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
             run = engine.run(
                 case.program, case.tensors,
                 option=option, allow=self.assignment.allow, budget=self._budget(), names=names,

@@ -7,6 +7,8 @@ the card's process, which still meter what it does. Data only; a program that ho
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -33,10 +35,14 @@ MOST_KERNELS = 4096
 MOST_TTIR = 4 << 20
 """Characters in all kernels together: a long one has 200,000, with its locations."""
 
-MOST_BYTES = 4 << 30
+MOST_BYTES = 1 << 30
 """Of one tensor whose elements share memory, counted element by element; what is allocated is counted by the engine."""
 
+MOST_ELEMENTS = 1 << 20
+"""Of one tile: Triton's own limit."""
+
 MOST_NAME = 10_000
+_SHAPE = re.compile(r"<((?:\d{1,18}x)+)")
 _DEEPEST = 4
 _LARGEST = 1 << 62
 _WIDEST = 25  # torch itself has no tensors of more than 64 dimensions, and its iterators stop at 25
@@ -68,7 +74,14 @@ def _kernels(kernels: dict[str, Kernel]) -> None:
     for key, kernel in kernels.items():
         _text(key, kernel.name)
         _printable(kernel.ttir)
+        _expect(_largest_tile(kernel.ttir) <= MOST_ELEMENTS, "a tile that is larger than Triton's")
         _plain(kernel.options)
+
+
+def _largest_tile(ttir: str) -> int:
+    """Elements of the largest tile among the types in the text."""
+    shapes = set(_SHAPE.findall(ttir))
+    return max((math.prod(int(size) for size in shape.split("x")[:-1]) for shape in shapes), default=1)
 
 
 class _Checker:

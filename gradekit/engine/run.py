@@ -46,6 +46,9 @@ from gradekit.program import (
 
 __all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "Run", "Unsupported", "option_count", "run"]
 
+PROGRAMS = 1 << 27
+"""The most programs of one launch: a byte is kept for each, and no right grid here has a thousandth of them."""
+
 LANES = 1 << 19
 """Elements of the largest tile that are evaluated together: enough to hide torch's cost per call, few enough for L2."""
 
@@ -199,6 +202,8 @@ class _Runner:
         kernel = self.program.kernels[step.kernel]
         module = parsed(kernel.ttir)
         total = math.prod(step.grid)
+        if total > PROGRAMS:
+            raise OverBudget("programs", PROGRAMS, line)
         launch = self.counters.launches
         self.counters.launches += 1
         self.grids.append(step.grid)
