@@ -15,6 +15,7 @@ _OFFERED = {
     "gradekit.plugin.door": ("grade", "NoSuchCheck"),
     "gradekit.judge.compare": ("assert_close",),
     "gradekit.judge.failure": ("Failure",),
+    "gradekit.judge.framework": ("assert_compiles", "assert_opcheck", "assert_operator"),
     "gradekit.judge.memory": (
         "assert_allocates",
         "assert_bytes_moved",

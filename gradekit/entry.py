@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gradekit.framework import Inspection
 from gradekit.runs import Observation
 from gradekit.strategies import Input
 
@@ -31,6 +32,9 @@ class Caller(Protocol):
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """`entry(*args)` timed on a card, beside `against`."""
+
+    def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
+        """What torch makes of a model around `entry`."""
 
 
 class Entry:
@@ -81,6 +85,14 @@ class Entry:
             TraceError, Failure, Unsupported: as `Subject.call` says.
         """
         return self._caller.time(self._name, args, against, expected)
+
+    def inspected(self, *args: Any) -> Inspection:
+        """What torch makes of a model that calls this function, for arguments like `args`: see `judge.framework`.
+
+        Raises:
+            TraceError: as `Subject.call` says.
+        """
+        return self._caller.inspect(self._name, args)
 
 
 def _part(observation: Observation, number: int) -> Observation:

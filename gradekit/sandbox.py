@@ -24,9 +24,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from gradekit import wellformed
+from gradekit import framework, wellformed
 from gradekit.confine import Means, identity
 from gradekit.findings import Cause
+from gradekit.framework import Inspection
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode, encode
 from gradekit.tracer import wire
 
@@ -37,6 +38,9 @@ CONTROL_CAP = 1 << 16
 
 MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
 """The longest text that is taken from a submission's process, and how many functions and notes it may have."""
+
+INSPECT_SECONDS = 60.0
+"""How long importing torch.compile's machinery and compiling a small model may take."""
 
 GRACE_SECONDS = 2.0
 """How much longer than its own alarm the child is given before it is killed."""
@@ -155,6 +159,19 @@ class Tracer:
         request = {"do": "gradient", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
         layout = None if upstream is None else encode(upstream)
         return self._program(self._ask(request | {"upstream": layout}, self._limits.call_seconds), args)
+
+    def inspect(self, entry: str, args: Sequence[Argument]) -> Inspection:
+        """What torch makes of a model around `entry`, compiled for tensors like `args`; takes some seconds.
+
+        Raises:
+            TraceError: there is no such entry, or the process was lost.
+        """
+        self.load()
+        request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
+        try:
+            return framework.parse(self._ask(request, INSPECT_SECONDS), self._submission.text)
+        except ValueError as error:
+            raise _nonsense(str(error)) from None
 
     def signature(self, ttir: str) -> list[str]:
         """The types of the arguments of the kernel that `ttir` is, as Triton names them; nothing is loaded for it.

@@ -16,7 +16,9 @@ import torch
 
 from gradekit import rules
 from gradekit.device import Device
+from gradekit.engine.run import Unsupported
 from gradekit.entry import Entry
+from gradekit.framework import Inspection
 from gradekit.measuring import Race, measure
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.runs import Case, Mutation, Observation, Runs, Share
@@ -69,6 +71,7 @@ class Subject:
         self._tracer: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = dict(programs or {})
         self._to_time: dict[str, Program] = {}
+        self._inspections: dict[str, Inspection] = {}
         # by entry, and what of it is wanted: whether the second call of all did the same as the first
         self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._deaths: list[TraceError] = []
@@ -113,6 +116,24 @@ class Subject:
         timed = self._timed(Race(entry, args, program, against, expected, self.assignment.allow))
         self.timings.append(timed)
         return timed
+
+    def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
+        """What torch makes of a model around `entry`, for arguments like `args`; asked once for each form.
+
+        Raises:
+            TraceError: there is no such entry, or its process was lost.
+            Unsupported: it asks where its tensors are, and that cannot be answered while a model is compiled here.
+        """
+        self.calls.append(Call(entry, tuple(args)))
+        views = to_views(args)
+        signature = repr((entry, views))
+        if signature not in self._inspections:
+            self.load()
+            assert self._tracer is not None
+            self._inspections[signature] = self._tracer.inspect(entry, views)
+        if self._inspections[signature].doubtful:
+            raise Unsupported("torch.compile of code that asks whether a tensor is on a GPU")
+        return self._inspections[signature]
 
     def _timed(self, race: Race) -> Timed:
         """Two checks about the same call share its figures, but not each other's verdicts."""

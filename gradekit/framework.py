@@ -1,0 +1,83 @@
+"""What torch makes of a submission's entry in a model, as the tracer found it: data that is not trusted.
+
+Runs in the grader's process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+KERNEL = "triton_kernel_wrapper"
+"""How a graph's nodes are called that are Triton kernels which torch.compile can look into."""
+
+OF_A_GPU = (".is_cuda", ".device.type", "torch.cuda.")
+"""Words by which a submission asks what tensors without data cannot answer truly."""
+
+MOST = 4000
+"""The most characters of a text that are kept, and the most texts of a list."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was seen when a model around the entry was compiled on tensors without data, as one graph.
+
+    `schema` is that of the first operator in it that is not torch's own ("": there is none). `graphs` are what
+    torch.compile recorded: the names of what is called. `forward` and `backward` are what is left when operators have been
+    taken apart as far as torch can. `error` says why it did not come to that ("": it did). `checks` are torch's own
+    checks of the operator, each with what it said ("": nothing).
+    """
+
+    schema: str
+    graphs: tuple[tuple[str, ...], ...]
+    forward: tuple[str, ...]
+    backward: tuple[str, ...]
+    error: str
+    checks: dict[str, str]
+    asks_for_device: bool = False
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether what went wrong may be that tensors without data are on no GPU, where the submission asks for one."""
+        return self.asks_for_device and bool(self.error or any(self.checks.values()))
+
+    @property
+    def kernels(self) -> int:
+        """How many Triton kernels torch.compile sees in the forward pass."""
+        return sum(name.startswith(KERNEL) for name in self.forward)
+
+
+def parse(data: Any, text: str) -> Inspection:
+    """What the tracer's process sent about the submission whose source is `text`.
+
+    Raises:
+        ValueError: it makes no sense.
+    """
+    try:
+        return Inspection(
+            schema=_text(data["schema"]),
+            graphs=tuple(map(_texts, _listed(data["graphs"]))),
+            forward=_texts(data["forward"]),
+            backward=_texts(data["backward"]),
+            error=_text(data["error"]),
+            checks={_text(name): _text(said) for name, said in dict(data["checks"]).items()},
+            asks_for_device=any(word in text for word in OF_A_GPU),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no inspection: {error}") from None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value[:MOST]
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(map(_text, _listed(values)))
+
+
+def _listed(values: Any) -> list[Any]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list")
+    return values[:MOST]

@@ -1,0 +1,60 @@
+"""Claims about an entry as a part of torch: an operator that models, autograd and torch.compile can use."""
+
+from __future__ import annotations
+
+from gradekit.findings import Cause
+from gradekit.framework import Inspection
+from gradekit.judge.failure import Failure
+
+
+def assert_operator(seen: Inspection) -> None:
+    """Raise unless the model calls an operator of the submission, whose schema says that it changes nothing.
+
+    Raises:
+        Failure: exception where there is no operator, input-modified where its schema says that it writes to an input.
+    """
+    if not seen.schema:
+        raise Failure(
+            Cause.EXCEPTION,
+            "A model that calls this calls no operator of torch: register one, with torch.library.triton_op."
+            + _said(" torch.compile says", seen.error),
+        )
+    if "!" in seen.schema.partition("->")[0]:
+        raise Failure(Cause.INPUT_MODIFIED, f"The operator's schema says that it changes an input: {seen.schema}.")
+
+
+def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
+    """Raise unless a model around the entry is compiled as one graph, forward and backward.
+
+    With `kernels`, torch.compile must see the entry's Triton kernels in it, not a call into the unknown.
+
+    Raises:
+        Failure: exception where compiling failed, no-kernel where none is seen.
+    """
+    if seen.error:
+        message = "A model that calls this cannot be compiled as one graph." + _said(" torch.compile says", seen.error)
+        raise Failure(Cause.EXCEPTION, message)
+    if kernels and not seen.kernels:
+        called = ", ".join(name for name in seen.forward if not name.startswith("aten::")) or "nothing else"
+        raise Failure(
+            Cause.NO_KERNEL,
+            f"torch.compile sees no Triton kernel in the model, only {called}: launch with wrap_triton(kernel)[grid](...), "
+            "in a triton_op.",
+        )
+
+
+def assert_opcheck(seen: Inspection, check: str) -> None:
+    """Raise unless torch.library.opcheck finds nothing wrong with the operator; `check` is one of its tests.
+
+    Raises:
+        Failure: what it found, or that there is no operator.
+    """
+    assert_operator(seen)
+    if seen.checks[check]:
+        raise Failure(
+            Cause.EXCEPTION, f"torch.library.opcheck finds a fault{_said(', by ' + check, seen.checks[check])}"
+        )
+
+
+def _said(who: str, error: str) -> str:
+    return f"{who}: {' '.join(error.split())[:600]}" if error else ""

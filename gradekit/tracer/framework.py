@@ -1,0 +1,157 @@
+"""What torch itself makes of an entry: the operators that it calls, and how torch.compile sees it in a model.
+
+The model is an ordinary module with eager layers around the entry. It is compiled on tensors without data, by a backend
+that writes down the graph that it gets and runs it as it is; then torch's own checks of operators are run. This needs
+torch.compile's machinery, which is imported here and by nothing else in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch._library.triton
+import torch.utils._triton
+
+from gradekit.program import Argument
+from gradekit.tracer import cuda
+from gradekit.tracer.errors import MESSAGE
+from gradekit.tracer.loading import Loaded
+from gradekit.tracer.output import printable
+from gradekit.tracer.trace import find_entry, make_arguments
+
+OPCHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+"""Torch's own checks of an operator."""
+
+TORCHS_OWN = ("aten", "prims", "prim", "higher_order", "rngprims")
+
+
+class Model(torch.nn.Module):
+    """A layer, the entry, and what a model does with a result."""
+
+    def __init__(self, entry: Any, first: torch.Tensor) -> None:
+        super().__init__()
+        width = first.shape[-1]
+        self.layer = torch.nn.Linear(width, width, device=first.device, dtype=first.dtype)
+        self.entry = entry
+
+    def forward(self, first: torch.Tensor, *others: Any) -> Any:
+        """twice entry(layer(first), ...)"""
+        return self.entry(self.layer(first), *others) * 2
+
+
+def inspect(loaded: Loaded, entry: str, args: Sequence[Argument]) -> dict[str, Any]:
+    """What torch makes of a model around `entry`; see gradekit.framework.Inspection for the fields.
+
+    Raises:
+        Refusal: there is no such function, or it does not take these arguments.
+    """
+    function = find_entry(loaded, entry, len(args))
+    values = [_differentiable(value) for value in make_arguments(args)]
+    seen = _Seen()
+    with cuda.as_it_is(), _compiling(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        error = seen.compile(Model(function, values[0]), values)
+        checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
+    return seen.as_data() | {"error": error, "checks": checks}
+
+
+class _Seen:
+    """What the backend saw."""
+
+    def __init__(self) -> None:
+        self.graphs: list[list[str]] = []
+        self.forward: list[str] = []
+        self.backward: list[str] = []
+        self.called: Any = None  # the first operator that is not torch's own
+
+    def compile(self, model: torch.nn.Module, values: Sequence[Any]) -> str:
+        """Compiles `model` as one graph, runs it and goes back through it; what went wrong, or ""."""
+        from torch._dynamo import optimize
+        from torch._dynamo.backends.common import aot_autograd
+
+        lowered = aot_autograd(fw_compiler=self._noted(self.forward), bw_compiler=self._noted(self.backward))
+
+        def backend(graph: Any, inputs: Any) -> Any:
+            self._note_graph(graph)
+            return lowered(graph, inputs)
+
+        try:
+            optimize(backend, nopython=True)(model)(*values).sum().backward()
+        except Exception as error:  # noqa: BLE001  (student code, and all of torch.compile)
+            return _told(error)
+        return ""
+
+    def as_data(self) -> dict[str, Any]:
+        """The part of the answer that is known here."""
+        return {
+            "schema": str(self.called._schema) if self.called else "",
+            "graphs": self.graphs,
+            "forward": self.forward,
+            "backward": self.backward,
+        }
+
+    def _note_graph(self, graph: Any) -> None:
+        nodes = [node for part in graph.modules() if hasattr(part, "graph") for node in part.graph.nodes]
+        self.graphs.append([_name(node.target) for node in nodes if node.op.startswith("call")])
+        own = (found for node in nodes if (found := _own(node.target)) is not None)
+        self.called = self.called or next(own, None)
+
+    def _noted(self, names: list[str]) -> Any:
+        from torch._functorch.aot_autograd import make_boxed_func
+
+        def compiler(graph: Any, inputs: Any) -> Any:
+            names.extend(_name(node.target) for node in graph.graph.nodes if node.op.startswith("call"))
+            return make_boxed_func(graph.forward)
+
+        return compiler
+
+
+def _own(target: Any) -> Any:
+    """The operator that a node calls, if it is not torch's own."""
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        target = getattr(target, target.overloads()[0])
+    own = isinstance(target, torch._ops.OpOverload) and target.namespace not in TORCHS_OWN
+    return target if own else None
+
+
+def _name(target: Any) -> str:
+    name = target.name() if isinstance(target, torch._ops.HigherOrderOperator | torch._ops.OpOverload) else None
+    return printable(str(name or getattr(target, "__name__", target)))[:200]
+
+
+def _differentiable(value: Any) -> Any:
+    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.requires_grad_() if floating else value
+
+
+def _opcheck(operator: Any, name: str, values: Sequence[Any]) -> str:
+    try:
+        torch.library.opcheck(operator, tuple(values), test_utils=name)
+    except Exception as error:  # noqa: BLE001  (student code, and all of torch.compile)
+        return _told(error)
+    return ""
+
+
+def _told(error: Exception) -> str:
+    import traceback
+
+    traceback.print_exc()
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    return printable(f"{type(error).__name__}: {' '.join(lines[:6])}")[:MESSAGE]
+
+
+@contextlib.contextmanager
+def _compiling() -> Iterator[None]:
+    """While open, this process may compile, and `wrap_triton` wraps, as it does on any machine."""
+    os.environ.pop("TORCHDYNAMO_DISABLE", None)
+    torch.utils._triton.has_triton = lambda: True  # type: ignore[assignment]  # before it is imported from there; it asks for a GPU
+    from torch._dynamo import config
+
+    config.disable = config.suppress_errors = False
+    with torch._library.triton.set_wrap_triton_enabled(True):
+        yield

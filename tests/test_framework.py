@@ -1,0 +1,77 @@
+"""Inspections as the grader reads them, and what is claimed of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gradekit.findings import Cause
+from gradekit.framework import Inspection, parse
+from gradekit.judge.failure import Failure
+from gradekit.judge.framework import assert_compiles, assert_opcheck, assert_operator
+
+GOOD = Inspection(
+    schema="course::f(Tensor x) -> Tensor",
+    graphs=(("linear", "course::f", "mul"),),
+    forward=("aten::mm", "triton_kernel_wrapper_functional"),
+    backward=("aten::mm",),
+    error="",
+    checks={"test_schema": ""},
+)
+DATA = {
+    "schema": GOOD.schema, "graphs": [list(GOOD.graphs[0])], "forward": list(GOOD.forward),
+    "backward": list(GOOD.backward), "error": "", "checks": {"test_schema": ""},
+}  # fmt: skip
+
+
+def cause_of(claim: Any, *args: Any) -> Cause:
+    with pytest.raises(Failure) as caught:
+        claim(*args)
+    return caught.value.cause
+
+
+def test_what_was_sent_is_read() -> None:
+    assert parse(DATA, "") == GOOD
+
+
+@pytest.mark.parametrize("wrong", [{}, DATA | {"schema": 3}, DATA | {"graphs": "abc"}, DATA | {"forward": [1]}, None])
+def test_nonsense_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="no inspection"):
+        parse(wrong, "")
+
+
+def test_only_errors_of_code_that_asks_for_a_gpu_are_doubtful() -> None:
+    assert not parse(DATA, "assert x.is_cuda").doubtful
+    assert not parse(DATA | {"error": "?"}, "x.shape").doubtful
+    assert parse(DATA | {"error": "?"}, "assert x.is_cuda").doubtful
+
+
+def test_an_operator_with_a_kernel_is_all_that_is_claimed() -> None:
+    assert_operator(GOOD)
+    assert_compiles(GOOD)
+    assert_opcheck(GOOD, "test_schema")
+
+
+def test_no_operator_is_a_failure() -> None:
+    assert cause_of(assert_operator, replace(GOOD, schema="")) is Cause.EXCEPTION
+
+
+def test_a_schema_that_writes_to_an_input_is_a_failure() -> None:
+    assert cause_of(assert_operator, replace(GOOD, schema="course::f(Tensor(a0!) x) -> ()")) is Cause.INPUT_MODIFIED
+
+
+def test_a_model_that_is_not_one_graph_is_a_failure() -> None:
+    assert cause_of(assert_compiles, replace(GOOD, error="Unsupported: item()")) is Cause.EXCEPTION
+
+
+def test_a_kernel_that_cannot_be_seen_is_a_failure_where_one_is_asked_for() -> None:
+    unseen = replace(GOOD, forward=("aten::mm", "course::f"))
+    assert cause_of(assert_compiles, unseen) is Cause.NO_KERNEL
+    assert_compiles(unseen, kernels=False)
+
+
+def test_what_opcheck_says_is_a_failure() -> None:
+    with pytest.raises(Failure, match="finds a fault, by test_schema: it aliases"):
+        assert_opcheck(replace(GOOD, checks={"test_schema": "it aliases"}), "test_schema")

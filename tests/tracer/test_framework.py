@@ -1,0 +1,99 @@
+"""What torch makes of an entry in a model: found in the submission's process, without a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradekit.framework import Inspection
+from gradekit.sandbox import Tracer
+
+from .helpers import X, submission
+
+OPERATORS = """
+    from torch.library import triton_op, wrap_triton
+
+    def launch(kernel, x):
+        out = torch.empty_like(x)
+        kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+        return out
+
+    @triton_op("tests::visible", mutates_args={})
+    def visible(x: torch.Tensor) -> torch.Tensor:
+        return launch(wrap_triton(copy_kernel), x)
+
+    visible.register_autograd(lambda ctx, grad: visible(grad))
+
+    @torch.library.custom_op("tests::opaque", mutates_args={})
+    def opaque(x: torch.Tensor) -> torch.Tensor:
+        return launch(copy_kernel, x)
+
+    opaque.register_fake(lambda x: torch.empty_like(x))
+    opaque.register_autograd(lambda ctx, grad: opaque(grad))
+
+    @torch.library.custom_op("tests::faceless", mutates_args={})
+    def faceless(x: torch.Tensor) -> torch.Tensor:
+        return launch(copy_kernel, x)
+
+    class Copied(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return launch(copy_kernel, x)
+        @staticmethod
+        def backward(ctx, grad):
+            return launch(copy_kernel, grad)
+
+    def plain(x):
+        return Copied.apply(x)
+
+    def by_name(x):
+        return torch.ops.tests.visible(x)
+
+    def reads(x):
+        return visible(x) if x.sum().item() > 0 else x
+    """
+
+
+def inspected(entry: str) -> Inspection:
+    with Tracer(submission(OPERATORS)) as tracer:
+        return tracer.inspect(entry, [X])
+
+
+@pytest.mark.parametrize("entry", ["visible", "by_name"])
+def test_a_triton_op_is_an_operator_with_a_kernel_inside(entry: str) -> None:
+    seen = inspected(entry)
+    assert seen.error == ""
+    assert seen.schema == "tests::visible(Tensor x) -> Tensor"
+    assert seen.kernels == 1
+    assert set(seen.checks.values()) == {""} and len(seen.checks) == 4
+
+
+def test_a_model_is_one_graph_in_both_passes() -> None:
+    seen = inspected("visible")
+    assert seen.graphs == (("linear", "tests::visible", "mul"),)
+    assert any("triton_kernel_wrapper" in name for name in seen.backward)
+
+
+def test_a_custom_op_is_an_operator_without_a_kernel_to_be_seen() -> None:
+    seen = inspected("opaque")
+    assert (seen.error, seen.schema, seen.kernels) == ("", "tests::opaque(Tensor x) -> Tensor", 0)
+
+
+def test_an_operator_that_does_not_describe_its_result_cannot_be_compiled() -> None:
+    assert "faceless" in inspected("faceless").error
+
+
+def test_a_kernel_in_an_autograd_function_is_seen_and_no_operator() -> None:
+    seen = inspected("plain")
+    assert (seen.error, seen.schema, seen.kernels) == ("", "", 1)
+
+
+def test_code_that_reads_values_is_not_one_graph() -> None:
+    assert "item" in inspected("reads").error
+
+
+def test_an_inspection_leaves_tracing_as_it_was() -> None:
+    with Tracer(submission(OPERATORS)) as tracer:
+        before = tracer.trace("visible", [X])
+        first = tracer.inspect("visible", [X])
+        assert tracer.trace("visible", [X]) == before
+        assert tracer.inspect("visible", [X]) == first
