@@ -1,0 +1,161 @@
+"""Checks of bias_gelu: right values and gradients, and an operator that torch, models and torch.compile can use."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradekit import (
+    FLOATS,
+    LAYOUTS,
+    assert_close,
+    assert_compiles,
+    assert_inputs_unmodified,
+    assert_memory_clean,
+    assert_opcheck,
+    assert_operator,
+    assert_speed,
+    at_least,
+    like,
+    normal,
+    points,
+    reference,
+    shaped,
+    tensors,
+)
+
+PLAIN = ("contiguous",)
+PROFILES = ("ones", "integers", "grid", "normal", "positive", "mixed")
+OPCHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+X, BIAS = 0, 1
+
+
+def bias_gelu(x, bias):
+    return torch.nn.functional.gelu(x + bias)
+
+
+def size_on_the_way(x, bias):
+    """x + bias is rounded, and 1 + erf cancels where it is negative."""
+    return x + bias
+
+
+def narrow_size_on_the_way(x, bias):
+    """A quarter: `reference` allows four roundings to the narrow dtype, and a right kernel makes one, of x + bias."""
+    return size_on_the_way(x, bias) / 4
+
+
+def expected(x, bias):
+    scale = size_on_the_way if x.dtype == "float32" else narrow_size_on_the_way
+    return reference(bias_gelu, x, bias, scale=scale, steps="native", terms=1)
+
+
+def gradients(x, bias, upstream):
+    leaves = [tensor.detach().requires_grad_() for tensor in (x, bias)]
+    return torch.autograd.grad(bias_gelu(*leaves), leaves, upstream)
+
+
+def sizes_in_the_gradients(x, bias, upstream):
+    """The slope is about 1, and moves with x + bias by as much as that is rounded; bias's is a sum over all rows."""
+    of_x = upstream * (1 + x + bias)
+    return of_x, of_x.reshape(-1, x.shape[-1]).sum(0)
+
+
+def expected_gradients(*inputs):
+    """A kernel may round x's gradient to its dtype before it is added up for bias's."""
+    return reference(gradients, *inputs, scale=sizes_in_the_gradients, steps="native", terms=max(inputs[0].numel, 1))
+
+
+@st.composite
+def calls(draw, dtypes=FLOATS, rank=2, size=(1, 60), cols=(1, 400), layouts=PLAIN, profiles=PROFILES):
+    """x [..., N], bias [N] and the gradient of the result, of one dtype."""
+    sizes = [size] * (rank - 1) + [cols]
+    x = draw(tensors(rank, dtypes=dtypes, size=sizes, layouts=layouts, profiles=profiles, max_numel=1 << 15))
+    bias = draw(shaped(x.shape[-1:], dtypes=[x.dtype], layouts=layouts, profiles=PROFILES))
+    return x, bias, draw(like(x, layouts=layouts, profiles=("integers", "normal", "positive")))
+
+
+ANY_RANK = st.integers(1, 4).flatmap(lambda rank: calls(rank=rank, size=(1, 8), cols=(1, 60), layouts=LAYOUTS))
+
+
+def inspected(submission):
+    """What torch makes of a model around the entry."""
+    return submission.bias_gelu.inspected(normal((3, 5, 70)), normal((70,)))
+
+
+@points(15)
+@given(call=calls(dtypes=["float32"], cols=(1, 1100)))
+def test_contiguous_float32(submission, call):
+    """Agrees with torch's gelu(x + bias) on contiguous float32 inputs"""
+    assert_close(submission.bias_gelu(*call[:2]), expected(*call[:2]))
+
+
+@points(10)
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(call=calls(dtypes=["float32"]))
+def test_every_dtype(submission, dtype, call):
+    """Takes float32, float16 and bfloat16, and keeps the dtype"""
+    inputs = [replace(tensor, dtype=dtype) for tensor in call[:2]]
+    assert_close(submission.bias_gelu(*inputs), expected(*inputs))
+
+
+@points(10)
+@given(call=ANY_RANK)
+def test_any_shape_and_layout(submission, call):
+    """Takes one to four dimensions, and reads any view as it is"""
+    assert_close(submission.bias_gelu(*call[:2]), expected(*call[:2]))
+
+
+@points(10)
+@given(call=ANY_RANK)
+def test_gradient_of_x(submission, call):
+    """The gradient of x agrees with autograd's"""
+    *inputs, upstream = call
+    found = submission.bias_gelu.gradient(*inputs, upstream=upstream, wanted=(X, BIAS), only=X)
+    assert_close(found, expected_gradients(*call)[X])
+
+
+@points(10)
+@given(call=ANY_RANK)
+def test_gradient_of_bias(submission, call):
+    """The gradient of bias agrees with autograd's"""
+    *inputs, upstream = call
+    found = submission.bias_gelu.gradient(*inputs, upstream=upstream, wanted=(X, BIAS), only=BIAS)
+    assert_close(found, expected_gradients(*call)[BIAS])
+
+
+@points(5, kind="memory")
+@given(call=ANY_RANK)
+def test_memory(submission, call):
+    """Both passes stay inside their tensors; inputs stay as they are"""
+    result = submission.bias_gelu(*call[:2])
+    assert_memory_clean(result)
+    assert_inputs_unmodified(result)
+    assert_memory_clean(submission.bias_gelu.gradient(*call[:2], upstream=call[2], wanted=(X, BIAS)))
+
+
+@points(10, kind="structure")
+def test_operator(submission):
+    """Is an operator of torch, with a schema that changes no input"""
+    assert_operator(inspected(submission))
+
+
+@points(10, kind="structure")
+@pytest.mark.parametrize("check", OPCHECKS)
+def test_opcheck(submission, check):
+    """Passes torch's own checks of operators"""
+    assert_opcheck(inspected(submission), check)
+
+
+@points(10, kind="structure")
+def test_in_a_model(submission):
+    """A model with it compiles to one graph, its kernel inside"""
+    assert_compiles(inspected(submission))
+
+
+@points(10, kind="speed")
+def test_speed(submission):
+    """Is faster than torch's two operations, on a GPU"""
+    timed = submission.bias_gelu.timed(normal((8192, 4096)), normal((4096,)), against=bias_gelu, expected=expected)
+    assert_speed(timed, at_least(1.5, "eager", some_from=1.0), at_least(0.85, "compiled", some_from=0.5))

@@ -1,0 +1,51 @@
+"""What staff check of custom_op beyond the public tests: shapes of models, large values, other models around it."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradekit import FLOATS, LAYOUTS, assert_close, assert_compiles, assert_opcheck, normal, points
+
+_PUBLIC = Path(__file__).parents[2] / "assignments" / "custom_op" / "test_custom_op.py"
+_spec = importlib.util.spec_from_file_location("custom_op_public", _PUBLIC)
+public = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(public)
+
+WIDTHS = st.sampled_from([768, 1280, 3072, 4096])
+BOTH = (public.X, public.BIAS)
+
+
+@points(8)
+@settings(max_examples=15)
+@given(call=WIDTHS.flatmap(lambda cols: public.calls(rank=3, size=(1, 3), cols=cols)))
+def test_widths_of_models(submission, call):
+    """Both passes are right for the widths of real models"""
+    *inputs, upstream = call
+    assert_close(submission.bias_gelu(*inputs), public.expected(*inputs))
+    found = submission.bias_gelu.gradient(*inputs, upstream=upstream, wanted=BOTH)
+    assert_close(found, public.expected_gradients(*call))
+
+
+@points(8)
+@given(call=public.calls(layouts=LAYOUTS, profiles=["mixed", "tiny", "normal"], rank=3, size=(1, 10), cols=(1, 100)))
+def test_everything_at_once(submission, call):
+    """Dtypes, layouts and kinds of values all at once"""
+    assert_close(submission.bias_gelu(*call[:2]), public.expected(*call[:2]))
+
+
+@points(7, kind="structure")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_in_models_of_every_dtype(submission, dtype):
+    """Models of every dtype compile to one graph"""
+    assert_compiles(submission.bias_gelu.inspected(normal((2, 9), dtype), normal((9,), dtype)))
+
+
+@points(7, kind="structure")
+@pytest.mark.parametrize("check", public.OPCHECKS)
+def test_opcheck_of_a_large_model(submission, check):
+    """Passes torch's own checks of operators for other shapes and dtypes"""
+    seen = submission.bias_gelu.inspected(normal((4, 128, 768), "bfloat16"), normal((768,), "bfloat16"))
+    assert_opcheck(seen, check)
