@@ -11,6 +11,7 @@ from gradekit import (
     Input,
     assert_allocates,
     assert_close,
+    assert_compiles,
     assert_inputs_unmodified,
     assert_memory_clean,
     assert_speed,
@@ -119,7 +120,7 @@ def pairs(draw, dtypes=FLOATS, batch=(1, 8), boxes=(1, 80), layouts=PLAIN, kinds
 UPSTREAM = shaped((), dtypes=["float32"], layouts=PLAIN, profiles=["ones", "normal", "positive"])
 
 
-@points(15)
+@points(10)
 @given(pair=pairs(dtypes=["float32"], kinds=[REAL]))
 def test_contiguous_float32(submission, pair):
     """Agrees with the formula on contiguous float32 boxes"""
@@ -202,6 +203,12 @@ def test_native_dtypes(submission, pair):
 
 def boxes_of(batch, boxes, seed=0):
     return Input("float32", (batch, boxes, 4), (4 * boxes, 4, 1), 0, "boxes", seed)
+
+
+@points(5, kind="structure")
+def test_in_a_model(submission):
+    """A model with this loss compiles to one graph, backward too"""
+    assert_compiles(submission.giou_loss.inspected(boxes_of(3, 70), boxes_of(3, 70, seed=1)))
 
 
 @points(10, kind="speed")
