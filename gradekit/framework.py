@@ -25,7 +25,8 @@ class Inspection:
     `schema` is that of the first operator in it that is not torch's own ("": there is none). `graphs` are what
     torch.compile recorded: the names of what is called. `forward` and `backward` are what is left when operators have been
     taken apart as far as torch can. `error` says why it did not come to that ("": it did). `checks` are torch's own
-    checks of the operator, each with what it said ("": nothing).
+    checks of the operator, each with what it said ("": nothing). `unavailable` says why nothing can be compiled on this
+    machine, where that is so, whatever the submission.
     """
 
     schema: str
@@ -35,6 +36,7 @@ class Inspection:
     error: str
     checks: dict[str, str]
     asks_for_device: bool = False
+    unavailable: str = ""
 
     @property
     def doubtful(self) -> bool:
@@ -61,6 +63,7 @@ def parse(data: Any, text: str) -> Inspection:
             backward=_texts(data["backward"]),
             error=_text(data["error"]),
             checks={_text(name): _text(said) for name, said in dict(data["checks"]).items()},
+            unavailable=_text(data["unavailable"]),
             asks_for_device=any(word in text for word in OF_A_GPU),
         )
     except (KeyError, TypeError) as error:

@@ -122,7 +122,8 @@ class Subject:
 
         Raises:
             TraceError: there is no such entry, or its process was lost.
-            Unsupported: it asks where its tensors are, and that cannot be answered while a model is compiled here.
+            Unsupported: torch.compile does not work here; or the entry asks where its tensors are, which cannot be answered
+                while a model is compiled.
         """
         self.calls.append(Call(entry, tuple(args)))
         views = to_views(args)
@@ -131,9 +132,7 @@ class Subject:
             self.load()
             assert self._tracer is not None
             self._inspections[signature] = self._tracer.inspect(entry, views)
-        if self._inspections[signature].doubtful:
-            raise Unsupported("torch.compile of code that asks whether a tensor is on a GPU")
-        return self._inspections[signature]
+        return _certain(self._inspections[signature])
 
     def _timed(self, race: Race) -> Timed:
         """Two checks about the same call share its figures, but not each other's verdicts."""
@@ -230,6 +229,14 @@ def _traced(tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted:
     *inputs, upstream = arguments
     assert isinstance(upstream, View)
     return tracer.trace_gradient(entry, inputs, wanted, upstream)
+
+
+def _certain(seen: Inspection) -> Inspection:
+    if seen.unavailable:
+        raise Unsupported(f"torch.compile on this machine ({seen.unavailable})")
+    if seen.doubtful:
+        raise Unsupported("torch.compile of code that asks whether a tensor is on a GPU")
+    return seen
 
 
 def to_arguments(args: Sequence[Any]) -> tuple[tuple[Argument, ...], list[torch.Tensor]]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gradekit.assignment import Assignment
+from gradekit.engine.run import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection, parse
 from gradekit.judge.failure import Failure
 from gradekit.judge.framework import assert_compiles, assert_opcheck, assert_operator
+from gradekit.strategies import normal
+from gradekit.subject import Subject
+from gradekit.submission import Submission
 
 GOOD = Inspection(
     schema="course::f(Tensor x) -> Tensor",
@@ -22,7 +28,7 @@ GOOD = Inspection(
 )
 DATA = {
     "schema": GOOD.schema, "graphs": [list(GOOD.graphs[0])], "forward": list(GOOD.forward),
-    "backward": list(GOOD.backward), "error": "", "checks": {"test_schema": ""},
+    "backward": list(GOOD.backward), "error": "", "checks": {"test_schema": ""}, "unavailable": "",
 }  # fmt: skip
 
 
@@ -75,3 +81,23 @@ def test_a_kernel_that_cannot_be_seen_is_a_failure_where_one_is_asked_for() -> N
 def test_what_opcheck_says_is_a_failure() -> None:
     with pytest.raises(Failure, match="finds a fault, by test_schema: it aliases"):
         assert_opcheck(replace(GOOD, checks={"test_schema": "it aliases"}), "test_schema")
+
+
+class Stub:
+    """A tracer that has seen `what`."""
+
+    def __init__(self, what: Inspection) -> None:
+        self.what = what
+
+    def load(self) -> None:
+        pass
+
+    def inspect(self, entry: str, args: Any) -> Inspection:
+        return self.what
+
+
+@pytest.mark.parametrize("seen", [replace(GOOD, unavailable="no"), replace(GOOD, error="?", asks_for_device=True)])
+def test_what_cannot_be_known_is_nobodys_fault(seen: Inspection) -> None:
+    subject = Subject(Submission("", "", ""), Assignment("f", "F", "f", "", Path()), lambda: Stub(seen))  # type: ignore[arg-type,return-value]
+    with pytest.raises(Unsupported):
+        subject.f.inspected(normal((2, 3)))

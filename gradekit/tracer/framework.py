@@ -53,11 +53,42 @@ def inspect(loaded: Loaded, entry: str, args: Sequence[Argument]) -> dict[str, A
     function = find_entry(loaded, entry, len(args))
     values = [_differentiable(value) for value in make_arguments(args)]
     seen = _Seen()
-    with cuda.as_it_is(), _compiling(), warnings.catch_warnings():
+    with cuda.as_it_is(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        error = seen.compile(Model(function, values[0]), values)
-        checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
-    return seen.as_data() | {"error": error, "checks": checks}
+        unavailable = _missing(loaded, values[0])
+        if unavailable:
+            return seen.as_data() | {"error": "", "checks": {}, "unavailable": unavailable}
+        with _compiling():
+            error = seen.compile(Model(function, values[0]), values)
+            checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
+    return seen.as_data() | {"error": error, "checks": checks, "unavailable": ""}
+
+
+def _missing(loaded: Loaded, first: torch.Tensor) -> str:
+    """Why this machine cannot compile a model of nothing but torch; "" where it can.
+
+    What fails then is no fault of the submission's.
+    """
+    os.environ.pop("TORCHDYNAMO_DISABLE", None)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.dirname(loaded.path)
+    os.environ.setdefault("LOGNAME", "student")  # a process of no known user has no name otherwise, and torch asks
+    torch.utils._triton.has_triton = _yes  # type: ignore[assignment]  # before it is imported from there: it wants a GPU
+    try:
+        from torch._dynamo import config
+        from torch.testing._internal import optests  # noqa: F401  (what opcheck will import)
+    except Exception as error:  # noqa: BLE001  (whatever importing needs that is not here)
+        return _told(error)
+    config.disable = config.suppress_errors = False
+    with _compiling():
+        return _Seen().compile(Model(_relu, first), [first])
+
+
+def _yes() -> bool:
+    return True
+
+
+def _relu(first: torch.Tensor) -> torch.Tensor:
+    return first.relu()
 
 
 class _Seen:
@@ -147,11 +178,9 @@ def _told(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
-    """While open, this process may compile, and `wrap_triton` wraps, as it does on any machine."""
-    os.environ.pop("TORCHDYNAMO_DISABLE", None)
-    torch.utils._triton.has_triton = lambda: True  # type: ignore[assignment]  # before it is imported from there; it asks for a GPU
-    from torch._dynamo import config
+    """While open, `wrap_triton` wraps, as it does on any machine, and nothing is remembered of what was compiled before."""
+    from torch._dynamo import reset
 
-    config.disable = config.suppress_errors = False
+    reset()
     with torch._library.triton.set_wrap_triton_enabled(True):
         yield
