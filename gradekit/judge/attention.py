@@ -1,11 +1,15 @@
 """How far rounding may carry attention and its gradients: first-order bounds, step by step, for every element.
 
     S = sm_scale * Q K^T        P = softmax(S)        O = P V
-    dP = dO V^T                 dS = P * (dP - sum(dO * O))
-    dV = P^T dO                 dQ = sm_scale * dS K          dK = sm_scale * dS^T Q
+    dP = dO V^T                 dS = P * (dP - delta)             delta = the sum of dO * O over each row
+    dV = P^T dO                 dQ = sm_scale * dS K              dK = sm_scale * dS^T Q
 
 A right kernel keeps S, P, dP and dS in float32, and rounds P and dS to the inputs' dtype (float32: to TF32) where they
 become factors of a product; it may round Q times sm_scale too. What eager torch rounds beyond that is no part of this.
+
+Roundings of many terms mostly cancel: a sum of them is taken for SPREAD times the root of the sum of their squares, or
+for the sum of their sizes where that is less. What does not cancel is counted apart: TF32 drops bits, always towards 0,
+so that whole products come out smaller; and an error of one row's sum is common to the row.
 
 All tensors are float64, [..., M, D] for q and [..., N, D] for k and v; `hidden` is True where a query must not look.
 """
@@ -19,6 +23,15 @@ import torch
 from torch import Tensor
 
 from gradekit.judge.rounding import Rounding
+
+SPREAD = 3.0
+"""Each error is at most its size, and evenly spread below it: this is five standard deviations of their sum."""
+
+
+def added(errors: Tensor, factors: Tensor) -> Tensor:
+    """The error of the product errors @ factors, where each of the errors may have either sign."""
+    straight = errors.abs() @ factors.abs()
+    return torch.minimum(straight, SPREAD * (errors.square() @ factors.square()).sqrt())
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,54 +63,58 @@ class AttentionErrors:
 
     @cached_property
     def score_error(self) -> Tensor:
-        """Of S, and so the relative error of P: 0 where hidden."""
-        unit, q, k, scale = self.rounding, self.q.abs(), self.k.abs(), abs(self.sm_scale)
-        size = scale * q @ k.mT
-        finite = self.scores.masked_fill(self.weights == 0, 0.0).abs()
-        on_the_way = unit.sum(size + finite.amax(-1, keepdim=True), q.shape[-1])
-        rounded_query = 2 * unit.operand * scale * (self.q.square() @ self.k.square().mT).sqrt()
-        dropped = scale * (unit.lost(self.q) @ k.mT + q @ unit.lost(self.k).mT)
-        towards_zero = unit.operand * finite if unit.is_tf32 else 0.0
-        return (on_the_way + rounded_query + dropped + towards_zero).masked_fill(self.weights == 0, 0.0)
+        """Of S, and so the relative error of P: 0 where P is."""
+        scale, k = abs(self.sm_scale), self.k.mT
+        highest = self.scores.masked_fill(self.weights == 0, 0.0).abs().amax(-1, keepdim=True)
+        error = scale * self._product(self.q, k, self.rounding.operand * self.q)
+        return (error + self.rounding.sum(highest, self.q.shape[-1])).masked_fill(self.weights == 0, 0.0)
 
     @cached_property
     def output(self) -> Tensor:
-        """Of O. By Cauchy and Schwarz, errors of the weights count as far as the values of v differ."""
-        unit, p, v = self.rounding, self.weights, self.v.abs()
-        variance = (p @ self.v.square() - self.result.square()).clamp(min=0.0)
-        by_weights = (p * self.score_error.square()).sum(-1, keepdim=True).sqrt() * variance.sqrt()
-        visible = p if self.hidden is None else p.masked_fill(self.hidden, 0.0)
-        return by_weights + self._factor(visible) @ v + p @ unit.lost(self.v) + unit.sum(p @ v, p.shape[-1])
+        """Of O. By Cauchy and Schwarz, errors of the scores count as far as the values of v differ."""
+        variance = (self.weights @ self.v.square() - self.result.square()).clamp(min=0.0)
+        return self._score_spread * variance.sqrt() + self._product(self.weights, self.v, self._factor(self.weights))
 
     def gradients(self, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of dQ, dK and dV."""
-        unit, scale, error = self.rounding, abs(self.sm_scale), self._score_gradient_error(grad)
-        size = self._score_gradient(grad).abs()
-        dq = error @ self.k.abs() + size @ unit.lost(self.k) + unit.sum(size @ self.k.abs(), self.k.shape[-2])
-        dk = error.mT @ self.q.abs() + size.mT @ unit.lost(self.q) + unit.sum(size.mT @ self.q.abs(), len(size.mT))
-        return scale * dq, scale * dk, self._value_error(grad)
+        scale, p, relative = abs(self.sm_scale), self.weights, self._weight_error
+        dp = grad @ self.v.mT
+        ds = p * (dp - (grad * self.result).sum(-1, keepdim=True))
+        own = p * self._product(grad, self.v.mT, self.rounding.lost(grad)) + self._factor(ds)
+        of_delta = self._delta_error(grad, dp)
+        dq = (ds * relative).abs() @ self.k.abs() + self._product(ds, self.k, own) + of_delta * (p @ self.k).abs()
+        dk = (ds * relative).mT.abs() @ self.q.abs() + self._product(ds.mT, self.q, (own + p * of_delta).mT)
+        dv = (p * relative).mT @ grad.abs() + self._product(p.mT, grad, self._factor(p).mT)
+        return scale * dq, scale * dk, dv
 
-    def _value_error(self, grad: Tensor) -> Tensor:
-        unit, p = self.rounding, self.weights
-        error = self._factor(p) + p * self._weight_error
-        sums = unit.sum(p.mT @ grad.abs(), p.shape[-2])
-        return error.mT @ grad.abs() + p.mT @ unit.lost(grad) + sums
-
-    @cached_property
+    @property
     def _weight_error(self) -> Tensor:
-        """The relative error of P where it is made again from S and the logarithm of the row's sum."""
+        """The relative error of P where it is made from S and the logarithm of the row's sum."""
         return self.score_error + (self.weights * self.score_error).sum(-1, keepdim=True)
 
-    def _score_gradient(self, grad: Tensor) -> Tensor:
-        return self.weights * (grad @ self.v.mT - (grad * self.result).sum(-1, keepdim=True))
+    def _delta_error(self, grad: Tensor, dp: Tensor) -> Tensor:
+        """Of delta [..., M, 1], made from the output as it was stored."""
+        stored = torch.finfo(self.rounding.dtype).eps * self.result.abs() + self.rounding.lost(self.v).amax(
+            -2, keepdim=True
+        )
+        by_rounding = SPREAD * (grad * stored).square().sum(-1, keepdim=True).sqrt()
+        delta = (grad * self.result).sum(-1, keepdim=True)
+        variance = ((self.weights * dp.square()).sum(-1, keepdim=True) - delta.square()).clamp(min=0.0)
+        by_scores = self._score_spread * variance.sqrt()
+        by_weights = added(self._factor(self.weights).unsqueeze(-2), dp.unsqueeze(-1)).squeeze(-1)
+        sums = self.rounding.sum((grad * self.result).abs().sum(-1, keepdim=True), grad.shape[-1])
+        return by_rounding + by_scores + by_weights + sums + self.rounding.operand * delta.abs()
 
-    def _score_gradient_error(self, grad: Tensor) -> Tensor:
-        unit, p, v = self.rounding, self.weights, self.v.abs()
-        ds = self._score_gradient(grad)
-        of_dp = unit.sum(grad.abs() @ v.mT, v.shape[-1]) + unit.lost(grad) @ v.mT + grad.abs() @ unit.lost(self.v).mT
-        stored = self.output + torch.finfo(unit.dtype).eps * self.result.abs()
-        of_sum = (grad.abs() * stored).sum(-1, keepdim=True)
-        return ds.abs() * self._weight_error + p * (of_dp + of_sum) + self._factor(ds)
+    @property
+    def _score_spread(self) -> Tensor:
+        return (self.weights * self.score_error.square()).sum(-1, keepdim=True).sqrt()
+
+    def _product(self, a: Tensor, b: Tensor, of_a: Tensor) -> Tensor:
+        """Of a @ b, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole smaller."""
+        unit = self.rounding
+        own = added(of_a, b) + (added(a, unit.lost(b)) if unit.is_tf32 else 0.0)
+        smaller = unit.operand * (a @ b).abs() if unit.is_tf32 else torch.zeros_like(own)
+        return torch.maximum(own, smaller) + unit.sum(a.abs() @ b.abs(), a.shape[-1])
 
     def _factor(self, value: Tensor) -> Tensor:
         """As `Rounding.factor`, but what is exactly 0 stays so."""
