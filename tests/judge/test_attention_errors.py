@@ -1,0 +1,105 @@
+"""The bounds for attention: right algorithms stay well inside, in every dtype and in TF32; lower precision does not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gradekit.judge import MUTANTS, Reference, reference
+from gradekit.judge.attention import AttentionErrors
+from gradekit.judge.comparison import Comparison
+from gradekit.judge.rounding import Rounding
+from gradekit.strategies import FLOATS, Input, row_major
+
+Tensor = torch.Tensor
+SIZES = [(1, 16), (2, 32), (9, 64), (33, 16), (130, 64)]
+
+
+def inputs(dtype: str, size: int, width: int, profile: str) -> list[Input]:
+    """q, k, v and the gradient of the result."""
+    return [Input(dtype, (size, width), row_major((size, width)), 0, profile, seed) for seed in range(4)]
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return torch.softmax(q @ k.mT * scale, -1) @ v
+
+
+def gradients(q: Tensor, k: Tensor, v: Tensor, grad: Tensor, scale: float) -> tuple[Tensor, ...]:
+    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+    return torch.autograd.grad(attend(*leaves, scale), leaves, grad)
+
+
+def of_output(rounding: Rounding, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    return AttentionErrors(rounding, q, k, v, scale).output
+
+
+def of_gradients(rounding: Rounding, q: Tensor, k: Tensor, v: Tensor, grad: Tensor, scale: float) -> tuple[Tensor, ...]:
+    return AttentionErrors(rounding, q, k, v, scale).gradients(grad)
+
+
+def factor(value: Tensor, dtype: torch.dtype) -> Tensor:
+    """What a tensor core reads of a float32 value: `dtype`, or TF32 with its bits dropped."""
+    if dtype is not torch.float32:
+        return value.to(dtype).float()
+    return (value.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+
+def kernel(q: Tensor, k: Tensor, v: Tensor, grad: Tensor, scale: float) -> list[Tensor]:
+    """The result and its gradients as a kernel on tensor cores computes them, rounding what it may."""
+    dtype = q.dtype
+    a, b, c, g = (factor(x.float(), dtype) for x in (q * scale, k, v, grad))
+    weights = torch.softmax(a.to(dtype).float() @ b.mT, -1)
+    out = (factor(weights, dtype) @ c).to(dtype)
+    d_scores = weights * (g @ c.mT - (out.float() * grad.float()).sum(-1, keepdim=True))
+    rounded = factor(d_scores, dtype)
+    dq, dk = rounded @ b * scale, rounded.mT @ factor(q.float(), dtype) * scale
+    return [out, *(x.to(dtype) for x in (dq, dk, factor(weights, dtype).mT @ g))]
+
+
+def references(specs: list[Input], scale: float) -> list[Reference]:
+    out = reference(attend, *specs[:3], scale, bound=of_output, input_precision="tf32")
+    return [out, *reference(gradients, *specs, scale, bound=of_gradients, input_precision="tf32")]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("profile", ["ones", "normal", "integers", "grid", "positive", "mixed"])
+def test_a_right_kernel_stays_inside(dtype: str, profile: str) -> None:
+    for size, width in SIZES:
+        specs, scale = inputs(dtype, size, width, profile), width**-0.5
+        found = kernel(*(x.tensor() for x in specs), scale)
+        worst = [Comparison(f, r).error.max().item() for f, r in zip(found, references(specs, scale), strict=True)]
+        assert max(worst) < 0.8, (size, width, worst)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1), ("float16", 9), ("bfloat16", 1)])
+def test_an_output_of_lower_precision_falls_outside(dtype: str, size: int) -> None:
+    expected = references(inputs(dtype, size, 32, "grid"), 32**-0.5)[0]
+    assert Comparison(MUTANTS["lower_precision"]([expected.rounded], [])[0], expected).wrong_count > 0
+
+
+@pytest.mark.parametrize("which", [1, 2, 3], ids=["dq", "dk", "dv"])
+def test_a_gradient_of_lower_precision_falls_outside(which: int) -> None:
+    expected = references(inputs("float16", 9, 32, "grid"), 32**-0.5)[which]
+    assert Comparison(MUTANTS["lower_precision"]([expected.rounded], [])[0], expected).wrong_count > 0
+
+
+def test_with_one_key_there_is_nothing_to_weigh() -> None:
+    q, k, v, _ = (x.tensor().double() for x in inputs("float32", 1, 16, "integers"))
+    bound = AttentionErrors(Rounding(torch.float32, "ieee"), q, k, v, 1.0).output
+    assert (bound <= 40 * 2**-23 * v.abs()).all()
+
+
+def test_what_is_hidden_adds_nothing() -> None:
+    q, k, v, _ = (x.tensor().double() for x in inputs("float16", 4, 16, "normal"))
+    hidden = torch.ones(4, 4, dtype=torch.bool).triu(1)
+    huge = torch.cat([v[:1], v[1:] * 1e6])
+    first = AttentionErrors(Rounding(torch.float16), q, k, huge, 0.25, hidden).output[0]
+    assert first.max() < 4 * 2**-10 * float(v[0].abs().max())
+
+
+def test_tf32_is_wider_than_ieee() -> None:
+    q, k, v, _ = (x.tensor().double() for x in inputs("float32", 9, 16, "normal"))
+    tf32, ieee = (AttentionErrors(Rounding(torch.float32, p), q, k, v, 0.25).output for p in ("tf32", "ieee"))
+    assert (tf32 > 10 * ieee).all() and math.isfinite(float(tf32.sum()))
