@@ -178,6 +178,28 @@ def decode_attention() -> Iterator[Case]:
             yield Case("decode_attention", "decode_attention", label, inputs, _decode, least)
 
 
+def _fused(q: Tensor, k: Tensor, v: Tensor, causal: bool, sm_scale: float) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=sm_scale)
+
+
+def flash_attention() -> Iterator[Case]:
+    """Beside torch's fused attention, not beside the four steps that it replaces."""
+    for width in (64, 128):
+        for causal in (False, True):
+            shape, label = (4, 16, 4096, width), f"f16 [4, 16, 4096, {width}]{' causal' if causal else ''}"
+            flops = 4 * 64 * 4096**2 * width // (2 if causal else 1)
+
+            def inputs(s: tuple[int, ...] = shape, c: bool = causal) -> tuple[Any, ...]:
+                return *(normal(s, torch.float16) for _ in range(3)), c, s[-1] ** -0.5
+
+            def more(make: Callable[[], tuple[Any, ...]] = inputs, s: tuple[int, ...] = shape) -> tuple[Any, ...]:
+                return *make(), normal(s, torch.float16)
+
+            yield Case("flash_attention", "attention", label, inputs, _fused, flops=flops)
+            both = f"{label} forward and backward"
+            yield Case("flash_attention", "attention", both, more, _fused, flops=7 * flops // 2, wanted=(0, 1, 2))
+
+
 def _sparse_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
     return torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, dense.shape[0])) @ dense
 
@@ -206,7 +228,7 @@ def spmm() -> Iterator[Case]:
 TABLE: dict[str, Callable[[], Iterator[Case]]] = {
     make.__name__: make
     for make in (
-        vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op, decode_attention, spmm,
+        vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op, decode_attention, spmm, flash_attention,
     )
 }
 """Every assignment that is timed: add a function that yields its cases."""
