@@ -143,6 +143,47 @@ def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
     return text + (f"; without a result: {names}" if without else "")
 
 
+@click.command()
+@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@out
+@database
+@click.option(
+    "--least", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The score to be listed from."
+)
+def similar(id: str, out: Path, store: str | None, least: float) -> None:
+    """List the submissions whose programs resemble each other. For a person to look at: it is no verdict.
+
+    Names, constants, order and layout do not count, and what many have in common counts little. Nothing is run: what it
+    compares was kept when the class was graded.
+    """
+    from gradekit.batch.desk import Session
+    from gradekit.batch.similar import render
+
+    click.echo(render(Session(_desk(out, store), id).similar(least)), nl=False)
+
+
+@click.command()
+@click.argument("address")
+@click.option(
+    "--graders", type=click.IntRange(min=0), metavar="N", help="How many grade at a time; by default one a core."
+)
+@click.option("--no-cards", is_flag=True, help="Leave the GPUs of this machine alone.")
+@click.option("--stand-in", is_flag=True, hidden=True)
+def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) -> None:
+    """Lend this machine to the Dask scheduler at ADDRESS, such as tls://host:8786, until it is interrupted.
+
+    Its cores grade, and each of its GPUs times what `gradekit grade --cluster ADDRESS` sends, one program at a time. It
+    needs the same release of the assignments.
+    """
+    from gradekit.batch import cards
+    from gradekit.batch.worker import STANDIN, lanes, serve
+
+    found = [STANDIN] if stand_in else [] if no_cards else cards.found()
+    count = os.cpu_count() or 1 if graders is None else graders
+    click.echo(f"{count} graders, {len(found)} cards for {address}")
+    serve(lanes(address, count, found))
+
+
 COMMANDS: dict[str, click.Command] = {
-    "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook,
+    "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook, "similar": similar, "worker": worker,
 }  # fmt: skip

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, get
-from gradekit.batch import book, exports, feedback, gradebook, intake, policy, roster, run, summary
+from gradekit.batch import book, cards, exports, feedback, gradebook, intake, policy, pool, roster, run, summary
+from gradekit.batch import similar as similarity
+from gradekit.batch.fingerprint import of_source
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
@@ -134,23 +135,30 @@ class Session:
 
     def run(self, say: Say) -> None:
         """Grade what is to be graded, with a line for each submission and how long the rest will take."""
-        began, total, count = time.monotonic(), len(self._todo), 0
+        began, total, seen = time.monotonic(), len(self._todo), set[str]()
+        names = {digest: hand_in.student for hand_in, digest in self.desk.store.hand_ins(self.order.assignment.id)}
 
         def done(digest: str, result: Mapping[str, Any]) -> None:
-            nonlocal count
-            count += 1
-            left = (time.monotonic() - began) / count * (total - count)
-            rest = f", {seconds(left)} left" if count < total else ""
-            say(shortened(f"[{count}/{total}{rest}] {summary.line_for(self._todo[digest].student, result)}", 160))
+            if digest in seen or digest not in self._todo:
+                say(
+                    shortened(f"[on {result['environment'].get('gpu')}] {summary.line_for(names[digest], result)}", 160)
+                )
+                return
+            seen.add(digest)
+            left = (time.monotonic() - began) / len(seen) * (total - len(seen))
+            rest = f", {seconds(left)} left" if len(seen) < total else ""
+            say(shortened(f"[{len(seen)}/{total}{rest}] {summary.line_for(names[digest], result)}", 160))
 
-        if self._todo:
-            with self._executor() as executor:
-                run.grade(self.desk.store, self.order, self._todo, executor, done)
+        waiting = run.wanting_cards(self.desk.store, self.order)
+        local = [] if self._cluster else cards.found()
+        if self._todo or (waiting and (self._cluster or local)):
+            with self._pool(local) as workers:
+                run.grade(self.desk.store, self.order, self._todo, workers, done)
 
-    def _executor(self) -> AbstractContextManager[Executor]:
+    def _pool(self, local: Sequence[str]) -> AbstractContextManager[pool.Pool]:
         if self._cluster:
-            return run.cluster_workers(self._cluster)
-        return run.local_workers(min(self._workers, len(self._todo)))
+            return pool.cluster(self._cluster)
+        return pool.local(max(min(self._workers, len(self._todo)), 1), local)
 
     # --- what comes out -----------------------------------------------------------------------------------------------
 
@@ -181,6 +189,15 @@ class Session:
             return exports.canvas(text, lines, column, possible)
         return exports.moodle(text, lines, possible, grade=grade_column)
 
+    def similar(self, least: float) -> similarity.Resemblance:
+        """Which of the newest hand-ins resemble each other, by what was kept when they were graded."""
+        assignment = self.order.assignment
+        prints = self.desk.store.fingerprints(assignment.id)
+        given = {h.student: digest for h, digest in self.desk.store.hand_ins(assignment.id)}
+        starter = of_source(assignment.starter.read_text(encoding="utf-8")) if assignment.starter.is_file() else None
+        known = {student: prints[digest] for student, digest in given.items() if digest in prints}
+        return similarity.resemblance(known, starter, least)
+
     def _feedback(self, records: book.Records) -> None:
         id, store = self.order.assignment.id, self.desk.store
         seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
@@ -190,8 +207,7 @@ class Session:
                 feedback.write(self.desk.folder / "feedback", hand_in.student, feedback.visible(own, seen))
 
     def _records(self) -> book.Records:
-        newest = self.desk.store.newest(self.order.assignment.id, self.order.release, self.order.seed)
-        return {digest: result.record for (digest, _), result in newest.items()}
+        return run.records(self.desk.store, self.order)
 
 
 def _manner(store: Store, assignment: Assignment, seed: int | None, profile: str | None, no_hidden: bool) -> Manner:

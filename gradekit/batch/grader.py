@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -18,17 +19,26 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradekit.tracer import wire
 
+if TYPE_CHECKING:
+    from gradekit.assignment import Assignment
+    from gradekit.subject import Subject
+
 LARGEST_JOB = 64 << 20
-LARGEST_RECORD = 8 << 20
-"""Bytes of a submission with its job, and of a report record, on the wire."""
+LARGEST_ANSWER = 16 << 20
+"""Bytes of a submission with its job, and of a report record with what is kept, on the wire."""
 
 GRADINGS = 200
 """After so many gradings a process makes room for a new one, so that nothing adds up for a whole night."""
 
+
+CARD = "GRADEKIT_CARD"
+"""The variable that tells a grader's process, and a cluster's worker, the UUID of its card."""
+
+STANDIN = "standin"
 
 PARTING = 2.0
 """Seconds that a process has to end by itself."""
@@ -60,16 +70,43 @@ class Job:
         return base64.b64decode(self.content)
 
 
-class Grader:
-    """The warm process, from outside: started at the first job, and again after it has died."""
+@dataclass(frozen=True)
+class SpeedJob:
+    """What waits for a card, as data: the `programs` (see gradekit.recorded) of calls that are to be timed, and nothing
+    of the submission itself; `name` is what reports call it."""
 
-    def __init__(self) -> None:
+    assignment: str
+    name: str
+    programs: str
+    release: str
+    seed: int
+    profile: str = "default"
+    hidden: bool = True
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A report record, and what is kept beside it: the `programs` that wait for a card, and the `fingerprint` as JSON."""
+
+    record: dict[str, Any]
+    programs: str = ""
+    fingerprint: str = ""
+
+
+class Grader:
+    """The warm process, from outside: started at the first job, and again after it has died.
+
+    It sees the `card` of this UUID and no other; none at all where there is no name, and a stand-in for "standin".
+    """
+
+    def __init__(self, card: str = "") -> None:
+        self.card = card
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._done = 0
 
-    def grade(self, job: Job, seconds: float) -> dict[str, Any]:
-        """The report record of `job`.
+    def grade(self, job: Job | SpeedJob, seconds: float) -> Graded:
+        """The report record of `job`, with what is to be kept.
 
         Raises:
             GraderFailed: no record within `seconds`, or a process that died.
@@ -79,15 +116,15 @@ class Grader:
         assert self._socket is not None
         deadline = time.monotonic() + seconds
         try:
-            wire.send(self._socket, asdict(job), deadline)
-            answer = wire.receive(self._socket, LARGEST_RECORD, deadline)
+            wire.send(self._socket, {"is": type(job).__name__, "job": asdict(job)}, deadline)
+            answer = wire.receive(self._socket, LARGEST_ANSWER, deadline)
         except wire.WireError as error:
             self.close()
             raise GraderFailed(f"the grader's process {_became(error, seconds)}") from None
         self._done += 1
         if not isinstance(answer, dict) or "record" not in answer:
             raise GraderFailed(str(answer.get("failed", answer)) if isinstance(answer, dict) else "no record")
-        return dict(answer["record"])
+        return Graded(**answer)
 
     def close(self) -> None:
         """End the process, and all that it started. It is asked first, that it may leave nothing behind."""
@@ -108,9 +145,13 @@ class Grader:
             command = [sys.executable, "-m", "gradekit.batch.grader", str(theirs.fileno())]
             self._process = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                start_new_session=True,
+                start_new_session=True, env=os.environ | {CARD: self.card, "CUDA_VISIBLE_DEVICES": _visible(self.card)},
             )  # fmt: skip
         self._socket, self._done = ours, 0
+
+
+def _visible(card: str) -> str:
+    return "" if card == STANDIN else card
 
 
 def _became(error: wire.WireError, seconds: float) -> str:
@@ -128,8 +169,7 @@ def serve(connection: socket.socket) -> None:
     threading.Thread(target=_end_with, args=(connection, scratch), daemon=True).start()
     while True:
         try:
-            job = Job(**wire.receive(connection, LARGEST_JOB))
-            wire.send(connection, _answer(job))
+            wire.send(connection, _answer(wire.receive(connection, LARGEST_JOB)))
         except (wire.Closed, OSError):  # the thread below ends the process, and tidies up
             threading.Event().wait()
 
@@ -146,28 +186,68 @@ def _end_with(connection: socket.socket, scratch: str) -> None:
     os._exit(1)
 
 
-def _answer(job: Job) -> dict[str, Any]:
-    from gradekit.report import record
-
+def _answer(asked: Any) -> dict[str, Any]:
     try:
-        return {"record": record.to_dict(_graded(job))}
+        graded = _timed(SpeedJob(**asked["job"])) if asked["is"] == "SpeedJob" else _graded(Job(**asked["job"]))
+        return asdict(graded)
     except Exception as error:  # noqa: BLE001  # the other side decides what to do about it
         return {"failed": f"{type(error).__name__}: {error}"}
 
 
-def _graded(job: Job) -> Any:
+def _assignment(job: Job | SpeedJob) -> Assignment:
     from gradekit.assignment import get
     from gradekit.batch.keys import release
-    from gradekit.checking import check
 
     assignment = get(job.assignment)
     if release(assignment) != job.release:
         raise GraderFailed(f"this machine has another release of {job.assignment}")
     os.environ["GRADEKIT_ASSIGNMENTS"] = str(assignment.folder.parent.resolve())
+    return assignment
+
+
+def _graded(job: Job) -> Graded:
+    from gradekit.checking import check
+    from gradekit.report import record
+
+    _assignment(job)
+    kept: dict[str, str] = {}
     with _file(job) as path:
-        return check(
-            path, job.assignment, require_isolation=job.isolation, seed=job.seed, profile=job.profile, hidden=job.hidden
-        )
+        report = check(
+            path, job.assignment, require_isolation=job.isolation, seed=job.seed, profile=job.profile, hidden=job.hidden,
+            on_subject=lambda subject: kept.update(_kept(subject)),
+        )  # fmt: skip
+    return Graded(record.to_dict(report), **kept)
+
+
+def _kept(subject: Subject) -> dict[str, str]:
+    """What is kept of a submission beside its record; a program that is too large is not."""
+    from gradekit import recorded
+    from gradekit.batch.fingerprint import fingerprint
+    from gradekit.program import ProgramError
+
+    told = json.dumps(fingerprint(subject.programs, subject.submission.text), separators=(",", ":"))
+    waiting = subject.programs_to_time
+    try:
+        return {"fingerprint": told, "programs": recorded.dumps(waiting) if waiting else ""}
+    except ProgramError:
+        return {"fingerprint": told}
+
+
+def _timed(job: SpeedJob) -> Graded:
+    """The speed checks alone, from programs; nobody else uses the card meanwhile."""
+    from gradekit.batch.cards import alone_on
+    from gradekit.plugin import grade
+    from gradekit.report import record
+
+    assignment, card = _assignment(job), os.environ.get(CARD, "")
+    with tempfile.TemporaryDirectory(prefix="gradekit-job-") as folder, alone_on(card):
+        programs = Path(folder, "programs")
+        programs.write_text(job.programs, encoding="ascii")
+        report = grade(
+            assignment, job.name, seed=job.seed, profile=job.profile, hidden=job.hidden, kind="speed",
+            programs=programs, device=STANDIN if card == STANDIN else "cuda" if card else "auto",
+        )  # fmt: skip
+    return Graded(record.to_dict(report))
 
 
 @contextlib.contextmanager

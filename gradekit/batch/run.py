@@ -1,26 +1,24 @@
-"""Grades what has no result yet: each distinct submission once, on workers of this machine or of a cluster.
+"""Grades what has no result yet: each distinct submission once, by the graders of a pool, and what waits for a card there.
 
-The workers are those of an executor (the standard library's threads, each with a warm grader's process of its own, or a
-Dask client's): this module only says what to run, and commits each result when it is known. It may be killed at any
-moment; what the store has is never run again.
+This module only says what to run, and commits each result when it is known. It may be killed at any moment; what the
+store has is never run again. What fails for a reason of a machine's is handed out again; a student's failure is not.
 """
 
 from __future__ import annotations
 
-import atexit
 import base64
 import platform
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gradekit.assignment import Assignment
 from gradekit.batch import keys
-from gradekit.batch.grader import Grader, GraderFailed, Job
+from gradekit.batch.grader import Graded, GraderFailed, Job, SpeedJob
 from gradekit.batch.intake import HandIn
+from gradekit.batch.lanes import merged, wants_card
+from gradekit.batch.pool import Pool, graded
 from gradekit.batch.store import Key, Store
 from gradekit.findings import Cause, Report, Status
 from gradekit.report import record
@@ -29,11 +27,14 @@ from gradekit.versions import environment
 ENOUGH = 2
 """The level of isolation that a class is graded at unless staff say otherwise: nothing beside the grader can be read."""
 
-SECONDS = 600.0
-"""A grading that takes longer is the grader's fault: tracing and running a submission have tighter limits of their own."""
-
 TRIES = 2
 """How often a submission is tried where the grader, and not the submission, fails."""
+
+LOSSES = 6
+"""How often a submission is handed out again where the machine that had it was lost."""
+
+PULSE = 5.0
+"""Seconds after which it is looked whether somebody still works on what is awaited."""
 
 Done = Callable[[str, Mapping[str, Any]], None]
 """Called with a digest and its record, as soon as the result is in the store."""
@@ -91,56 +92,141 @@ def _is_result(found: Mapping[str, Any], machine: str, order: Order) -> bool:
 
 
 def grade(
-    store: Store, order: Order, submissions: Mapping[str, HandIn], executor: Executor, done: Done = lambda d, r: None
+    store: Store, order: Order, submissions: Mapping[str, HandIn], pool: Pool, done: Done = lambda d, r: None
 ) -> None:
-    """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest."""
-    release = order.release
-    futures: dict[Future[dict[str, Any]], tuple[str, int]] = {}
+    """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
+
+    Where the pool has cards, what of a result waits for one is measured there; so is what waits of earlier results (see
+    `wanting_cards`), whose submissions need not be graded again.
+    """
+    work = _Work(store, order, submissions, pool, done)
     for digest, hand_in in submissions.items():
+        work.begin(digest, hand_in)
+    if pool.has_cards():
+        for digest in wanting_cards(store, order):
+            if digest not in submissions:
+                work.time(digest)
+    work.end()
+
+
+def wanting_cards(store: Store, order: Order) -> list[str]:
+    """The submissions of whose newest result a part waits for a card."""
+    return [digest for digest, found in records(store, order).items() if wants_card(found)]
+
+
+def records(store: Store, order: Order) -> dict[str, dict[str, Any]]:
+    """The newest record of every submission; what was measured on a card is in its place."""
+    newest = store.newest(order.assignment.id, order.release, order.seed)
+    found = {digest: dict(r.record) for (digest, machine), r in newest.items() if machine == order.machine}
+    for (digest, machine), result in newest.items():
+        if machine != order.machine and digest in found:
+            found[digest] = merged(found[digest], result.record)
+    return found
+
+
+@dataclass
+class _Task:
+    """A job for a submission: how often a grader failed at it, and how often a machine was lost with it."""
+
+    digest: str
+    job: Job | SpeedJob
+    tries: int = 0
+    losses: int = 0
+
+
+class _Work:
+    """All that is under way."""
+
+    def __init__(self, store: Store, order: Order, submissions: Mapping[str, HandIn], pool: Pool, done: Done) -> None:
+        self.store, self.order, self.submissions, self.pool, self.done = store, order, submissions, pool, done
+        self.release = order.release
+        self.tasks: dict[Future[str], _Task] = {}
+
+    def begin(self, digest: str, hand_in: HandIn) -> None:
+        """Have a submission graded; one that cannot be read has its result at once."""
         if hand_in.problem:
-            _commit(store, order, digest, unreadable(order, hand_in), done)
+            self._commit(digest, Graded(unreadable(self.order, hand_in)))
+            return
+        try:
+            content = base64.b64encode(keys.content(hand_in.path)).decode()
+        except (OSError, keys.TooLarge) as error:
+            self._commit(digest, Graded(fault(self.order, hand_in, error)))
+            return
+        order, name = self.order, keys.plain_name(self.order.assignment, hand_in.path)
+        self._submit(_Task(digest, Job(
+            order.assignment.id, name, content, self.release, order.seed, order.profile, order.hidden, order.isolation
+        )))  # fmt: skip
+
+    def time(self, digest: str) -> None:
+        """Have the calls of a graded submission timed that wait for a card, if they were kept."""
+        order = self.order
+        programs = self.store.programs(order.assignment.id, digest, self.release, order.seed)
+        if programs:
+            name = "submission" + order.assignment.suffix
+            self._submit(_Task(digest, SpeedJob(
+                order.assignment.id, name, programs, self.release, order.seed, order.profile, order.hidden
+            )))  # fmt: skip
+
+    def end(self) -> None:
+        """Take results as they come, until there are none to come."""
+        while self.tasks:
+            ready, waiting = wait(list(self.tasks), PULSE, FIRST_COMPLETED)
+            for future in [*ready, *(future for future in waiting if self.pool.is_lost(future))]:
+                self._take(self.tasks.pop(future), future)
+
+    def _submit(self, task: _Task) -> None:
+        self.tasks[self.pool.submit(task.job)] = task
+
+    def _take(self, task: _Task, future: Future[str]) -> None:
+        try:
+            answer = graded(future.result(0))
+        except GraderFailed as error:
+            task.tries += 1
+            self._again(task, error, task.tries < TRIES)
+        except Exception as error:  # noqa: BLE001  # a lost worker, a lost scheduler: not the grader's, nor the student's
+            task.losses += 1
+            self._again(task, error, task.losses < LOSSES)
         else:
-            futures[_submit(executor, order, hand_in, release)] = (digest, 1)
-    for digest, result in _results(futures, executor, order, submissions, release):
-        _commit(store, order, digest, result, done)
+            task.tries += 1
+            if answer.record["status"] == Status.FAULT and task.tries < TRIES:
+                self._submit(task)
+            else:
+                self._keep(task, answer)
 
+    def _again(self, task: _Task, error: Exception, hopeful: bool) -> None:
+        if hopeful:
+            self._submit(task)
+        elif isinstance(task.job, Job):
+            self._commit(task.digest, Graded(fault(self.order, self.submissions[task.digest], error)))
 
-def _submit(executor: Executor, order: Order, hand_in: HandIn, release: str) -> Future[dict[str, Any]]:
-    content = base64.b64encode(keys.content(hand_in.path)).decode()
-    job = Job(
-        order.assignment.id, keys.plain_name(order.assignment, hand_in.path), content, release, order.seed, order.profile, order.hidden, order.isolation
-    )  # fmt: skip
-    return executor.submit(run_job, job)
+    def _keep(self, task: _Task, answer: Graded) -> None:
+        if isinstance(task.job, SpeedJob):
+            self._commit_speed(task.digest, answer)
+            return
+        self._commit(task.digest, answer)
+        if wants_card(answer.record) and self.pool.has_cards():
+            self.time(task.digest)
 
+    def _commit(self, digest: str, answer: Graded) -> None:
+        self._add(self.order.key(digest), answer)
+        self.done(digest, answer.record)
 
-def _results(
-    futures: dict[Future[dict[str, Any]], tuple[str, int]],
-    executor: Executor,
-    order: Order,
-    submissions: Mapping[str, HandIn],
-    release: str,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Records as they come; what failed for no reason of the submission's is tried again."""
-    while futures:
-        again: dict[Future[dict[str, Any]], tuple[str, int]] = {}
-        for future in as_completed(list(futures)):
-            digest, tries = futures.pop(future)
-            try:
-                result = future.result()
-                if result["status"] != Status.FAULT or tries >= TRIES:
-                    yield digest, result
-                    continue
-            except Exception as error:  # noqa: BLE001  # a lost worker, a full disk: whatever it is, it is not the student's
-                if tries >= TRIES:
-                    yield digest, fault(order, submissions[digest], error)
-                    continue
-            again[_submit(executor, order, submissions[digest], release)] = (digest, tries + 1)
-        futures = again
+    def _commit_speed(self, digest: str, answer: Graded) -> None:
+        if answer.record["status"] == Status.FAULT:  # nothing was measured: it stays pending
+            return
+        card = str(answer.record["environment"].get("gpu") or "no card")
+        self._add(replace(self.order.key(digest), machine=card), answer)
+        history = self.store.history(self.order.assignment.id, digest)
+        before = next(r.record for r in reversed(history) if r.key == self.order.key(digest))
+        self.done(digest, merged(before, answer.record))
 
-
-def _commit(store: Store, order: Order, digest: str, result: Mapping[str, Any], done: Done) -> None:
-    store.add_result(order.key(digest), result, str(result["environment"].get("host") or platform.node()))
-    done(digest, result)
+    def _add(self, key: Key, answer: Graded) -> None:
+        host = str(answer.record["environment"].get("host") or platform.node())
+        uuid = answer.record["environment"].get("gpu_uuid")
+        self.store.add_result(
+            key, answer.record, f"{host} {uuid}" if uuid else host, programs=answer.programs,
+            fingerprint=answer.fingerprint,
+        )  # fmt: skip
 
 
 def unreadable(order: Order, hand_in: HandIn) -> dict[str, Any]:
@@ -157,58 +243,3 @@ def _without_checks(order: Order, hand_in: HandIn, status: Status, message: str,
     facts = {"path": keys.plain_name(order.assignment, hand_in.path), "sha256": ""}
     report = Report(order.assignment.id, status, facts, (), environment(), 0.0, message, cause, seed=order.seed)
     return record.to_dict(report)
-
-
-# --- on a worker ------------------------------------------------------------------------------------------------------
-
-_LOCAL = threading.local()
-_GRADERS: list[Grader] = []
-
-
-def run_job(job: Job) -> dict[str, Any]:
-    """The record of `job`, from this thread's own warm grader. Runs on a worker.
-
-    Raises:
-        GraderFailed: there is none; the next try gets a new process.
-    """
-    grader = getattr(_LOCAL, "grader", None)
-    if grader is None:
-        grader = _LOCAL.grader = Grader()
-        _GRADERS.append(grader)
-    return _with_host(grader.grade(job, SECONDS))
-
-
-def _with_host(found: dict[str, Any]) -> dict[str, Any]:
-    try:
-        record.validate(found)
-    except record.RecordError as error:
-        raise GraderFailed(f"not a report record: {error}") from None
-    return found | {"environment": found["environment"] | {"host": platform.node()}}
-
-
-@atexit.register
-def _close_graders() -> None:
-    while _GRADERS:
-        _GRADERS.pop().close()
-
-
-@contextmanager
-def local_workers(count: int) -> Iterator[Executor]:
-    """`count` threads of this process, each with a grader's process of its own."""
-    with ThreadPoolExecutor(count, thread_name_prefix="gradekit") as executor:
-        try:
-            yield executor
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            _close_graders()
-            raise
-    _close_graders()
-
-
-@contextmanager
-def cluster_workers(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler ("tcp://host:8786", "tls://..."): a lost worker's jobs run again elsewhere."""
-    from distributed import Client
-
-    with Client(address) as client:
-        yield client.get_executor(retries=TRIES, pure=False)

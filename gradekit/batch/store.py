@@ -7,6 +7,7 @@ is known, so that a run can be killed at any moment and resumed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,18 @@ _RESULTS = sa.Table(
     sa.Column("graded", sa.String(40), nullable=False),
     sa.Column("grader", sa.Text, nullable=False),
     sa.Index("result_key", "assignment", "digest", "release", "seed", "machine"),
+)  # fmt: skip
+
+_KEPT = sa.Table(  # beside a result: not part of the record, and large
+    "kept", _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("assignment", sa.String(100), nullable=False),
+    sa.Column("release", sa.String(64), nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("programs", sa.Text, nullable=False),  # that wait for a card, as gradekit.recorded writes them, or empty
+    sa.Column("fingerprint", sa.Text, nullable=False),  # JSON, or empty
+    sa.Index("kept_key", "assignment", "digest", "release", "seed"),
 )  # fmt: skip
 
 _MARKS = sa.Table(
@@ -181,11 +194,32 @@ class Store:
 
     # --- results ------------------------------------------------------------------------------------------------------
 
-    def add_result(self, key: Key, record: Mapping[str, Any], grader: str) -> None:
-        """Commit a result; older ones of the same key stay as history."""
+    def add_result(
+        self, key: Key, record: Mapping[str, Any], grader: str, *, programs: str = "", fingerprint: str = ""
+    ) -> None:
+        """Commit a result with what is kept beside it; older ones of the same key stay as history."""
         row = {"record": dict(record), "status": record["status"], "graded": _now(), "grader": grader}
+        of = {name: value for name, value in vars(key).items() if name != "machine"}
         with self._transaction() as connection:
             connection.execute(sa.insert(_RESULTS), [vars(key) | row])
+            if programs or fingerprint:
+                connection.execute(sa.insert(_KEPT), [of | {"programs": programs, "fingerprint": fingerprint}])
+
+    def programs(self, assignment: str, digest: str, release: str, seed: int) -> str:
+        """The newest programs of the submission that wait for a card; empty where there are none."""
+        table = _KEPT.c
+        query = sa.select(table.programs).where(table.assignment == assignment, table.digest == digest)
+        query = query.where(table.release == release, table.seed == seed).order_by(table.id.desc()).limit(1)
+        with self._transaction() as connection:
+            return connection.execute(query).scalar() or ""
+
+    def fingerprints(self, assignment: str) -> dict[str, Any]:
+        """The newest fingerprint of every submission, by digest."""
+        table = _KEPT.c
+        query = sa.select(table.digest, table.fingerprint).where(table.assignment == assignment).order_by(table.id)
+        with self._transaction() as connection:
+            rows = list(connection.execute(query))
+        return {digest: json.loads(text) for digest, text in rows if text}
 
     def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], Result]:
         """The newest result of every submission, by (digest, machine); a fault counts only where there is nothing else."""

@@ -57,7 +57,7 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> dic
 def _in_a_process(job: Job, seconds: float) -> dict[str, Any]:
     grader = Grader()
     try:
-        return grader.grade(job, seconds)
+        return grader.grade(job, seconds).record
     except GraderFailed as error:
         return unfinished(job.assignment, _upper(str(error)))
     finally:

@@ -1,0 +1,61 @@
+"""The cards of this machine, by UUID, and the right to use one alone.
+
+Asks the driver's own tool, so that nothing heavy is imported and no context is made on a card.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+SECONDS = 30
+
+
+def found() -> list[str]:
+    """The UUIDs of the cards that this process may use; none where there is no driver."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    command = [tool, "--query-gpu=index,uuid", "--format=csv,noheader"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return chosen(told, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def chosen(told: str, visible: str | None) -> list[str]:
+    """The UUIDs in what the driver's tool `told` ("0, GPU-..."), as far as CUDA_VISIBLE_DEVICES names them."""
+    known = dict(re.findall(r"(?m)^(\d+), ((?:GPU|MIG)-[\w/-]+)\s*$", told))
+    if visible is None:
+        return list(known.values())
+    names = [name.strip() for name in visible.split(",") if name.strip()]
+    by_name = {**known, **{uuid: uuid for uuid in known.values()}}
+    return [by_name[name] for name in names if name in by_name]
+
+
+@contextlib.contextmanager
+def alone_on(card: str) -> Iterator[None]:
+    """Open while this process alone, of all graders on this machine, uses the card: others wait."""
+    if not card:
+        yield
+        return
+    name = re.sub(r"[^\w-]", "_", card)
+    with (_place() / f"gradekit-card-{name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield  # closing gives it back, and so does the end of the process
+
+
+def _place() -> Path:
+    """A folder that all graders of this user share, whatever their own TMPDIR is."""
+    for folder in (Path(f"/run/user/{os.getuid()}"), Path("/run/lock"), Path("/tmp")):
+        if folder.is_dir() and os.access(folder, os.W_OK):
+            return folder
+    return Path(tempfile.gettempdir())

@@ -1,0 +1,159 @@
+"""What a submission's programs look like once names, constants, sizes and places are gone: small, and kept with a result.
+
+A kernel's TTIR becomes a bag of shingles: each is one operation with the operations that its operands come from, and
+those that theirs come from. Reordering, renaming and reformatting leave the bag as it is. The source's tokens, names
+and comments, hashed too, are evidence beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import keyword
+import tokenize
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from gradekit.engine.run import parsed
+from gradekit.engine.ttir import Module, Op, Region, TTIRError
+from gradekit.program import Choice, Launch, Program, Step
+
+MOST = 1000
+"""Shingles that are kept: those with the smallest hashes, so that two large bags are still compared by the same sample."""
+
+MOST_WORDS = 300
+TOKENS = 6
+
+_SYMMETRIC = frozenset(
+    f"arith.{name}" for name in
+    ("addf", "addi", "mulf", "muli", "andi", "ori", "xori", "maxnumf", "minnumf", "maximumf", "minimumf", "maxsi", "minsi")
+)  # fmt: skip
+_TELLING = ("predicate", "axis", "kind")
+"""Attributes that say what an operation does; the others say how, or with what numbers."""
+
+Fingerprint = dict[str, Any]
+
+
+def fingerprint(programs: Iterable[Program], text: str) -> Fingerprint:
+    """Of a submission by the programs of its calls and its source text.
+
+    `whole` is the same for two submissions whose kernels are the same but for names, constants and order; `shingles`
+    count what they are made of; `constants` and `options` are what was left out; `tokens`, `names` and `comments` are of
+    the source.
+    """
+    programs = list(programs)
+    kernels = {kernel.ttir: kernel for program in programs for kernel in program.kernels.values()}
+    bags = [bag for ttir in kernels if (bag := _bag(ttir)) is not None]
+    shingles: Counter[str] = Counter()
+    for found, _, _ in bags:
+        shingles |= found
+    host = {_hash("host", *_steps(program.steps)) for program in programs}
+    options = {f"{name}={value}" for k in kernels.values() for name, value in k.options.items() if _is_told(value)}
+    return {
+        "whole": _hash(*sorted({whole for _, whole, _ in bags}), *sorted(host)),
+        "shingles": dict(sorted((shingles | Counter(host)).items())[:MOST]),
+        "constants": sorted({number for _, _, numbers in bags for number in numbers})[:MOST_WORDS],
+        "options": sorted(options)[:MOST_WORDS],
+    } | of_source(text)
+
+
+def _is_told(value: Any) -> bool:
+    return isinstance(value, (int, str, bool)) and len(str(value)) < 40
+
+
+def _steps(steps: Sequence[Step]) -> Iterator[str]:
+    """What the host does, in order: "Allocate", "Launch", "aten::sum"."""
+    for step in steps:
+        if isinstance(step, Choice):
+            yield from _steps(step.options[0] if step.options else ())
+        else:
+            yield step.op if hasattr(step, "op") else "Launch" if isinstance(step, Launch) else type(step).__name__
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+def _bag(ttir: str) -> tuple[Counter[str], str, set[int]] | None:
+    """The shingles of a kernel, the hash of its whole dataflow, and its numbers; None where the engine cannot read it."""
+    try:
+        module = parsed(ttir)
+    except TTIRError:
+        return None
+    ops = [op for function in module.functions.values() for op in _ops(function.body)]
+    near, nearer, deep = _labels(module, ops)
+    bag = Counter(near) + Counter(nearer)
+    return bag, _hash(*sorted(deep)), {number for op in ops for number in _numbers(op)}
+
+
+def _ops(region: Region) -> Iterator[Op]:
+    for block in region.blocks:
+        for op in block.ops:
+            yield op
+            for inner in op.regions:
+                yield from _ops(inner)
+
+
+def _labels(module: Module, ops: Sequence[Op]) -> tuple[list[str], list[str], list[str]]:
+    """For each operation: its hash with its operands' makers, with theirs too, and with all that leads to it."""
+    kind: dict[str, str] = {}
+    near: dict[str, str] = {}
+    deep: dict[str, str] = {}
+    found: tuple[list[str], list[str], list[str]] = ([], [], [])
+    for op in ops:
+        name = _name(op)
+        labels = [_hash(name, *_of(op, before)) for before in (kind, near, deep)]
+        for results, label in zip(found, labels, strict=True):
+            results.append(label)
+        for result in op.results:
+            kind[result], near[result], deep[result] = name, labels[0], labels[2]
+    return found
+
+
+def _of(op: Op, before: dict[str, str]) -> list[str]:
+    labels = [before.get(operand, "given") for operand in op.operands]
+    return sorted(labels) if op.name in _SYMMETRIC else labels
+
+
+def _name(op: Op) -> str:
+    return " ".join([op.name, *(f"{key}={op.attributes[key]}" for key in _TELLING if key in op.attributes)])
+
+
+def _numbers(op: Op) -> Iterator[int]:
+    """Whole numbers that a student chose: constants, and the ends of ranges."""
+    values = (op.attributes.get(name) for name in ("value", "end"))
+    yield from (value for value in values if type(value) is int and abs(value) < 1 << 31)
+
+
+# --- the source -------------------------------------------------------------------------------------------------------
+
+_SKIPPED = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING)
+
+
+def of_source(text: str) -> Fingerprint:
+    """Hashes of a source text: runs of tokens with names and numbers gone, names, and comments; nothing where Python
+    cannot read it."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        tokens = []
+    comments = {_hash(token.string.strip("# \t")) for token in tokens if token.type == tokenize.COMMENT}
+    told = [token for token in tokens if token.type not in (*_SKIPPED, tokenize.COMMENT)]
+    names = {_hash(t.string) for t in told if t.type == tokenize.NAME and not keyword.iskeyword(t.string)}
+    plain = [_plain(token) for token in told]
+    runs = {_hash(*plain[i : i + TOKENS]) for i in range(len(plain) - TOKENS + 1)}
+    return {
+        "tokens": sorted(runs)[:MOST_WORDS],
+        "names": sorted(names)[:MOST_WORDS],
+        "comments": sorted(comments)[:MOST_WORDS],
+    }
+
+
+def _plain(token: tokenize.TokenInfo) -> str:
+    if token.type == tokenize.NAME and not keyword.iskeyword(token.string):
+        return "name"
+    return {tokenize.NUMBER: "number", tokenize.STRING: "string"}.get(token.type, token.string)
+
+
+def _hash(*words: str) -> str:
+    return hashlib.blake2b("\0".join(words).encode("utf-8", "replace"), digest_size=5).hexdigest()

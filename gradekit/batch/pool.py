@@ -1,0 +1,257 @@
+"""Where jobs run: warm graders of this machine, or the workers of a Dask cluster. Both give futures of Graded, as text.
+
+Results come back as JSON of a limited size. A worker that dies loses its jobs, and nothing else: `run` hands them out again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import platform
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Protocol
+
+from gradekit.batch.grader import CARD, LARGEST_ANSWER, Graded, Grader, GraderFailed, Job, SpeedJob
+from gradekit.report import record
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SECONDS = 600.0
+"""A grading that takes longer is the grader's fault: tracing and running a submission have tighter limits of their own."""
+
+PATIENCE = 600.0
+"""Seconds that a cluster's scheduler may be away."""
+
+LANES = {Job: "grader", SpeedJob: "card"}
+"""The Dask resource that a job takes one of, where workers have such."""
+
+AnyJob = Job | SpeedJob
+
+
+class ClusterLost(ConnectionError):
+    """The cluster's scheduler cannot be reached."""
+
+
+class Pool(Protocol):
+    """Runs jobs somewhere."""
+
+    def submit(self, job: AnyJob) -> Future[str]:
+        """The future of what `run_job` answers."""
+
+    def has_cards(self) -> bool:
+        """Whether there is somebody for a SpeedJob."""
+
+    def is_lost(self, future: Future[str]) -> bool:
+        """Whether nobody works on this future any more, although it is not done."""
+
+
+def graded(text: str) -> Graded:
+    """What `run_job` answered.
+
+    Raises:
+        GraderFailed: anything else.
+    """
+    try:
+        answer = Graded(**json.loads(text))
+        record.validate(answer.record)
+    except (ValueError, TypeError, record.RecordError) as error:
+        raise GraderFailed(f"not a report record: {error}") from None
+    return answer
+
+
+# --- on a worker ------------------------------------------------------------------------------------------------------
+
+_LOCAL = threading.local()
+_GRADERS: list[Grader] = []
+
+
+def run_job(job: AnyJob) -> str:
+    """`job`, done by this thread's own warm grader; as JSON. Runs on a worker.
+
+    Raises:
+        GraderFailed: there is no result; the next try gets a new process.
+    """
+    grader = getattr(_LOCAL, "grader", None)
+    if grader is None:
+        grader = _LOCAL.grader = Grader(getattr(_LOCAL, "card", os.environ.get(CARD, "")))
+        _GRADERS.append(grader)
+    text = json.dumps(asdict(_with_host(grader.grade(job, SECONDS))), allow_nan=False)
+    if len(text) > LARGEST_ANSWER:
+        raise GraderFailed(f"the record has {len(text)} characters")
+    return text
+
+
+def _with_host(answer: Graded) -> Graded:
+    environment = answer.record["environment"] | {"host": platform.node()}
+    return Graded(answer.record | {"environment": environment}, answer.programs, answer.fingerprint)
+
+
+@atexit.register
+def _close_graders() -> None:
+    while _GRADERS:
+        _GRADERS.pop().close()
+
+
+# --- this machine -----------------------------------------------------------------------------------------------------
+
+
+class LocalPool:
+    """Threads of this process, each with a grader's process of its own: `workers` of them, and one for each of `cards`."""
+
+    def __init__(self, workers: int, cards: Sequence[str] = ()) -> None:
+        self._lanes: dict[type, ThreadPoolExecutor] = {Job: _threads(workers, [""] * workers)}
+        if cards:
+            self._lanes[SpeedJob] = _threads(len(cards), cards)
+
+    def submit(self, job: AnyJob) -> Future[str]:
+        """The future of what `run_job` answers."""
+        return self._lanes[type(job)].submit(run_job, job)
+
+    def has_cards(self) -> bool:
+        """Whether this machine has a card."""
+        return SpeedJob in self._lanes
+
+    def is_lost(self, future: Future[str]) -> bool:
+        """Never: its threads live as long as this process."""
+        return False
+
+    def stop(self, *, at_once: bool) -> None:
+        """End all graders; `at_once`, also in the middle of a job."""
+        if at_once:
+            for lane in self._lanes.values():
+                lane.shutdown(wait=False, cancel_futures=True)
+            _close_graders()
+        for lane in self._lanes.values():
+            lane.shutdown()
+        _close_graders()
+
+
+def _threads(count: int, cards: Sequence[str]) -> ThreadPoolExecutor:
+    names: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for card in cards:
+        names.put(card)
+
+    def begin() -> None:
+        _LOCAL.card = names.get_nowait()
+
+    return ThreadPoolExecutor(count, thread_name_prefix="gradekit", initializer=begin)
+
+
+@contextmanager
+def local(workers: int, cards: Sequence[str] = ()) -> Iterator[Pool]:
+    """A pool on this machine."""
+    pool = LocalPool(workers, cards)
+    try:
+        yield pool
+    except BaseException:
+        pool.stop(at_once=True)
+        raise
+    pool.stop(at_once=False)
+
+
+# --- a cluster --------------------------------------------------------------------------------------------------------
+
+
+class ClusterPool:
+    """The workers of a Dask scheduler ("tcp://host:8786", "tls://..."), which may die and return, as it may itself.
+
+    Certificates for tls:// are named where Dask looks for them: in its configuration, or in
+    DASK_DISTRIBUTED__COMM__TLS__CA_FILE and the like.
+    """
+
+    def __init__(self, address: str, patience: float = PATIENCE) -> None:
+        self.address = address
+        self.patience = patience
+        self._client: Client | None = None
+        self._executors: dict[str, Executor] = {}
+        self._asked: weakref.WeakKeyDictionary[Future[str], Client] = weakref.WeakKeyDictionary()
+
+    def submit(self, job: AnyJob) -> Future[str]:
+        """The future of what `run_job` answers on a worker.
+
+        Raises:
+            ClusterLost: the scheduler did not come back.
+        """
+        deadline = time.monotonic() + self.patience
+        while True:
+            try:
+                future = self._executor(LANES[type(job)]).submit(run_job, job)
+                assert self._client is not None
+                self._asked[future] = self._client
+                return future
+            except (OSError, RuntimeError) as error:  # it went away at this very moment
+                self._drop()
+                if time.monotonic() > deadline:
+                    raise ClusterLost(f"{self.address}: {error}") from None
+                time.sleep(0.5)
+
+    def has_cards(self) -> bool:
+        """Whether a worker has a card."""
+        return self._offers(self._connected(), "card")
+
+    def is_lost(self, future: Future[str]) -> bool:
+        """Whether the connection that it was asked for through is gone."""
+        asked = self._asked.get(future)
+        return asked is None or asked is not self._client or asked.status in ("closing", "closed")
+
+    def close(self) -> None:
+        """Leave the cluster; jobs that it still has are dropped there."""
+        self._drop()
+
+    def _executor(self, lane: str) -> Executor:
+        client = self._connected()
+        if lane not in self._executors:
+            restricted = {"resources": {lane: 1}} if self._offers(client, lane) else {}
+            self._executors[lane] = client.get_executor(pure=False, **restricted)
+        return self._executors[lane]
+
+    def _offers(self, client: Client, lane: str) -> bool:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        return any(lane in worker.get("resources", {}) for worker in workers)
+
+    def _connected(self) -> Client:
+        """A client of the scheduler that has workers; waited for, if need be.
+
+        Raises:
+            ClusterLost: not within the patience.
+        """
+        from distributed import Client
+
+        deadline = time.monotonic() + self.patience
+        while self._client is None or self._client.status != "running":
+            self._drop()
+            try:
+                self._client = Client(self.address, timeout=max(min(deadline - time.monotonic(), 10.0), 1.0))
+                self._client.wait_for_workers(1, timeout=max(deadline - time.monotonic(), 1.0))
+            except (OSError, TimeoutError) as error:
+                if time.monotonic() > deadline:
+                    raise ClusterLost(f"{self.address} cannot be reached: {error}") from None
+                time.sleep(0.5)
+        return self._client
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        self._executors.clear()
+        if client is not None:
+            with contextlib.suppress(Exception):  # it is gone already
+                client.close(timeout=2)
+
+
+@contextmanager
+def cluster(address: str, patience: float = PATIENCE) -> Iterator[Pool]:
+    """A pool of the workers that the scheduler at `address` has."""
+    pool = ClusterPool(address, patience)
+    try:
+        yield pool
+    finally:
+        pool.close()

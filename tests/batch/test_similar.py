@@ -1,0 +1,156 @@
+"""Twins are found through renaming, reordering and other numbers; independent solutions are not taken for twins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.batch.fingerprint import MOST, fingerprint, of_source
+from gradekit.batch.similar import render, resemblance
+from gradekit.plugin import grade
+
+ROOT = Path(__file__).parents[2]
+STARTER = (ROOT / "assignments/softmax/starter.py").read_text()
+
+ORIGINAL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, stride_row, stride_col, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * stride_row + cols * stride_col, mask=mask, other=-float("inf")).to(tl.float32)
+    top = tl.max(x, 0)
+    e = tl.exp(x - tl.where(top == -float("inf"), 0.0, top))  # rows of -inf alone
+    tl.store(out_ptr + row * n_cols + cols, e / tl.sum(e, 0), mask=mask)
+
+
+def softmax(x):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if x.numel():
+        kernel[(x.shape[0],)](x, out, x.stride(0), x.stride(1), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+"""
+
+DISGUISED = """
+import torch, triton
+import triton.language as tl
+
+# my own work
+@triton.jit
+def normalise_rows(source, target, width, jump, step, SIZE: tl.constexpr):
+    lanes = tl.arange(0, SIZE)
+    inside = lanes < width
+    line = tl.program_id(axis=0)
+    values = tl.load(source + line * jump + lanes * step, mask=inside,
+                     other=-float("inf")).to(tl.float32)
+    peak = tl.max(values, axis=0)
+    peak = tl.where(peak == -float("inf"), 0.0, peak)
+    powers = tl.exp(values - peak)
+    total = tl.sum(powers, axis=0)
+    tl.store(target + line * width + lanes, powers / total, mask=inside)
+
+def softmax(matrix):
+    result = torch.empty(matrix.shape, dtype=matrix.dtype, device=matrix.device)
+    height, width = matrix.shape
+    if not matrix.numel():
+        return result
+    normalise_rows[(height,)](matrix, result, width, matrix.stride(0), matrix.stride(1),
+                              SIZE=triton.next_power_of_2(width), num_warps=8)
+    return result
+"""
+
+
+def print_of(path: Path) -> dict[str, Any]:
+    """The fingerprint that a quick grading keeps."""
+    kept: dict[str, Any] = {}
+    grade(
+        get("softmax"), path, profile="quick",
+        on_subject=lambda subject: kept.update(fingerprint(subject.programs, subject.submission.text)),
+    )  # fmt: skip
+    return kept
+
+
+@pytest.fixture(scope="module")
+def prints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Independent right solutions, one that was handed in twice in disguise, and its original."""
+    folder = tmp_path_factory.mktemp("prints")
+    (folder / "original.py").write_text(ORIGINAL)
+    (folder / "disguised.py").write_text(DISGUISED)
+    right = sorted((ROOT / "tests/course/right/softmax").glob("*.py"))
+    independent = [path for path in right if path.stem not in ("tutorial_cached", "autograd_function")]
+    return {path.stem: print_of(path) for path in [*folder.glob("*.py"), *independent[:6]]}
+
+
+def test_a_twin_in_disguise_is_found_first(prints: dict[str, dict[str, Any]]) -> None:
+    found = resemblance(prints, of_source(STARTER))
+    assert (found.pairs[0].one, found.pairs[0].other, found.pairs[0].is_twin) == ("disguised", "original", True)
+    assert found.pairs[0].source < 0.5
+    assert "all constants and block sizes" in found.pairs[0].evidence
+    assert "all options" not in found.pairs[0].evidence
+
+
+def test_independent_solutions_are_no_twins(prints: dict[str, dict[str, Any]]) -> None:
+    alone = {name: found for name, found in prints.items() if name not in ("original", "disguised")}
+    assert resemblance(alone).pairs == ()
+    assert not any(pair.is_twin for pair in resemblance(alone, least=0).pairs)
+
+
+def test_the_order_of_names_changes_no_score(prints: dict[str, dict[str, Any]]) -> None:
+    turned = dict(reversed(prints.items()))
+    assert resemblance(turned, least=0.3).pairs == resemblance(prints, least=0.3).pairs
+
+
+def test_the_usual_program_of_a_class_is_no_evidence(prints: dict[str, dict[str, Any]]) -> None:
+    own = [prints["original"] | {"names": [f"{n}"], "tokens": [f"{n}"], "comments": []} for n in range(9)]
+    found = resemblance({f"s{n}": one for n, one in enumerate(own)} | {"other": prints["online"]})
+    assert found.pairs == () and found.usual == (9,)
+    assert "9 of them have the same, usual program: that alone says nothing." in render(found)
+
+
+def test_a_copy_of_the_usual_program_still_shows_in_its_source(prints: dict[str, dict[str, Any]]) -> None:
+    own = [prints["original"] | {"names": [f"{n}"], "tokens": [f"{n}"]} for n in range(9)]
+    copied = {f"s{n}": one for n, one in enumerate(own)} | {"a": prints["original"], "b": prints["original"]}
+    assert [(pair.one, pair.other) for pair in resemblance(copied).pairs] == [("a", "b")]
+
+
+def test_what_the_starter_has_is_no_evidence() -> None:
+    text = STARTER + "\ndone = 1\n"
+    both = {
+        name: of_source(text) | {"whole": name, "shingles": {"a": 1}, "constants": [], "options": []} for name in "xy"
+    }
+    with_it, without = (resemblance(both, starter, least=0).pairs[0] for starter in (None, of_source(STARTER)))
+    assert with_it.source == without.source == 1.0
+    other = both | {
+        "y": of_source(STARTER + "\nfor i in range(3): print(i)\n")
+        | {k: both["y"][k] for k in ("whole", "shingles", "constants", "options")}
+    }
+    assert (
+        resemblance(other, of_source(STARTER), least=0).pairs[0].source
+        < 0.2
+        < resemblance(other, least=0).pairs[0].source
+    )
+
+
+def test_a_fingerprint_is_small(prints: dict[str, dict[str, Any]]) -> None:
+    import json
+
+    assert max(len(json.dumps(found)) for found in prints.values()) < 20_000
+    assert max(len(found["shingles"]) for found in prints.values()) <= MOST
+
+
+def test_a_source_that_python_cannot_read_has_no_tokens() -> None:
+    assert of_source("def f(:\n  '''") == {"tokens": [], "names": [], "comments": []}
+
+
+def test_the_list_says_what_it_is() -> None:
+    assert render(resemblance({})) == (
+        "0 students compared. A list to look at, and no verdict: short tasks have few solutions.\nNo two stand out.\n"
+    )
