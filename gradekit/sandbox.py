@@ -191,6 +191,14 @@ class Tracer:
             self._sock = None
             _server().end(self._pid)
 
+    def abandon(self) -> None:
+        """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the process
+        ends by itself, and the server is told with the next question."""
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+            _abandoned.append(self._pid)
+
     def __enter__(self) -> Self:
         return self
 
@@ -303,6 +311,8 @@ class _Server:
 
     def fork(self, limits: Limits) -> tuple[int, socket.socket]:
         """A new child: its process id, and the socket to it."""
+        while _abandoned:
+            self.end(_abandoned.pop())
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as failed:
             failed.callback(ours.close)
@@ -409,6 +419,7 @@ def _insist(means: Means) -> None:
 
 
 _current: _Server | None = None
+_abandoned: list[int] = []
 
 
 def _server() -> _Server:

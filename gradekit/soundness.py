@@ -26,7 +26,7 @@ class Soundness:
     def __init__(self) -> None:
         self.signatures: dict[str, list[str] | None] = {}
         self._reader = Tracer(Nothing())  # its process begins with the first question
-        weakref.finalize(self, self._reader.close)
+        weakref.finalize(self, self._reader.abandon)
 
     @contextlib.contextmanager
     def held(self, program: Program, entry: str) -> Iterator[None]:
