@@ -228,7 +228,8 @@ def spmm() -> Iterator[Case]:
 TABLE: dict[str, Callable[[], Iterator[Case]]] = {
     make.__name__: make
     for make in (
-        vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op, decode_attention, spmm, flash_attention,
+        vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op, decode_attention, spmm,
+        flash_attention,
     )
 }
 """Every assignment that is timed: add a function that yields its cases."""
