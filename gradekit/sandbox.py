@@ -122,7 +122,7 @@ class Tracer:
         self._loaded: Loaded | None = None
         self._sock: socket.socket | None = None
         self._pid = 0
-        prepare()
+        self._home = _server()
 
     def load(self) -> Loaded:
         """Runs the submission's top-level statements (once).
@@ -189,7 +189,7 @@ class Tracer:
         if self._sock is not None:
             self._sock.close()
             self._sock = None
-            _server().end(self._pid)
+            self._home.end(self._pid)
 
     def abandon(self) -> None:
         """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the process
@@ -197,7 +197,7 @@ class Tracer:
         if self._sock is not None:
             self._sock.close()
             self._sock = None
-            _abandoned.append(self._pid)
+            self._home.abandoned.append(self._pid)
 
     def __enter__(self) -> Self:
         return self
@@ -207,8 +207,9 @@ class Tracer:
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         if self._sock is None:
-            self._pid, self._sock = _server().fork(self._limits)
-        seconds *= _server().pace
+            self._home = _server()
+            self._pid, self._sock = self._home.fork(self._limits)
+        seconds *= self._home.pace
         times = {"seconds": seconds, "wall_seconds": WAITING * seconds}
         deadline = time.monotonic() + times["wall_seconds"] + GRACE_SECONDS
         try:
@@ -232,7 +233,7 @@ class Tracer:
         """The child is gone, silent or senseless: it is ended, and the next request gets a new one."""
         sock, self._sock, self._loaded = self._sock, None, None
         self._kernels.clear()
-        status = _server().end(self._pid)
+        status = self._home.end(self._pid)
         if sock is not None:
             sock.close()
         where = f"in {request['entry']}" if "entry" in request else "while the file was loaded"
@@ -296,6 +297,7 @@ class _Server:
         self.means: Means | None = None
         self.pace = 1.0
         self.lock = threading.Lock()
+        self.abandoned: list[int] = []
 
     def isolation(self) -> Means:
         """By what means submissions are confined here.
@@ -311,8 +313,8 @@ class _Server:
 
     def fork(self, limits: Limits) -> tuple[int, socket.socket]:
         """A new child: its process id, and the socket to it."""
-        while _abandoned:
-            self.end(_abandoned.pop())
+        while self.abandoned:
+            self.end(self.abandoned.pop())
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as failed:
             failed.callback(ours.close)
@@ -322,8 +324,9 @@ class _Server:
 
     def end(self, pid: int) -> int:
         """Kills a child, by the number that `fork` gave, and all that it started; its wait status."""
-        with contextlib.suppress(TraceError, Unavailable):
-            return self._ask({"do": "end", "pid": pid}, [])["status"]
+        if self is _current:  # of a server before this one, nothing is left
+            with contextlib.suppress(TraceError, Unavailable):
+                return self._ask({"do": "end", "pid": pid}, [])["status"]
         return 0
 
     def stop(self) -> None:
@@ -419,7 +422,6 @@ def _insist(means: Means) -> None:
 
 
 _current: _Server | None = None
-_abandoned: list[int] = []
 
 
 def _server() -> _Server:
