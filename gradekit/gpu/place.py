@@ -68,12 +68,13 @@ def _pattern(number: int, device: torch.device) -> Tensor:
 
 
 class Place:
-    """The storages of one run by number. `told` are the addresses that the host of the program was told (see
+    """The storages of one run by number; `made` are those that the program allocates, where the run is not careful. `told` are the addresses that the host of the program was told (see
     Program.addresses), `address` gives the real ones."""
 
     def __init__(self, device: torch.device, told: Mapping[int, int], address: Address, *, careful: bool) -> None:
         self.device, self.careful = device, careful
         self.storages: dict[int, Tensor] = {}
+        self.made: list[Tensor] = []
         self._told = {value // ADDRESS_GAP: number for number, value in told.items()}
         self._address = address
         self._guarded: dict[int, Guarded] = {}
@@ -96,7 +97,12 @@ class Place:
             self._fence(number, nbytes)
             self.storages[number].fill_(POISON)
         else:
-            self.storages[number] = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
+            self.take(number, torch.empty(nbytes, dtype=torch.uint8, device=self.device))
+
+    def take(self, number: int, data: Tensor) -> None:
+        """Storage `number`, which the program allocates, is `data` (uint8 [nbytes]), whatever lies in it."""
+        self.storages[number] = data
+        self.made.append(data)
 
     def _fence(self, number: int, nbytes: int) -> None:
         whole = torch.empty(ZONE + nbytes + ZONE, dtype=torch.uint8, device=self.device)

@@ -14,6 +14,7 @@ from typing import Protocol
 from torch import Tensor
 
 from gradekit.gpu.faults import CardFault
+from gradekit.gpu.place import POISON
 from gradekit.gpu.replay import Bound, Replay, Watch, choices, peak_bytes, settled
 from gradekit.gpu.timing import Call, Turn
 from gradekit.program import Choice, Launch
@@ -38,7 +39,8 @@ class Clock(Protocol):
         """Gives memory back."""
 
 
-StartClock = Callable[[Sequence[Call]], Clock]
+StartClock = Callable[[Sequence[Call], Callable[[], None]], Clock]
+"""Starts a clock of these calls; the second argument makes memory fresh before each round of them."""
 
 
 @dataclass
@@ -133,8 +135,13 @@ class Preparation:
         self.bounds = [self.replay.bind(tensors, chosen) for tensors in self.sets]
         self.replay.awaited(self.bounds[0], watch)
         watch("time", "", None)
-        self.clock = self.start_clock(self.bounds)
+        self.clock = self.start_clock(self.bounds, self._refresh)
         return self.clock
+
+    def _refresh(self) -> None:
+        """What the last round wrote is gone before the next one, so that no kernel can find its work done already."""
+        for data in {data.data_ptr(): data for bound in self.bounds for data in bound.made}.values():
+            data.fill_(POISON)
 
 
 def configurations(choice: Choice) -> list[int]:

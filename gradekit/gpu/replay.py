@@ -99,6 +99,11 @@ class Bound:
         self.results = [place.view(result) if isinstance(result, View) else None for result in results]
         self._calls = tuple(action.call for action in actions)
 
+    @property
+    def made(self) -> list[Tensor]:
+        """The memory that the program allocates itself (uint8), that of its results and all other."""
+        return self.place.made
+
     def __call__(self) -> list[Tensor | None]:
         for call in self._calls:
             call()
@@ -185,7 +190,7 @@ class Replay:
             return
         key = (step.storage, step.nbytes)
         if key in self._spare and not place.careful:
-            place.storages[step.storage] = self._spare[key]
+            place.take(step.storage, self._spare[key])
             return
         _sound(lambda: place.allocate(step.storage, step.nbytes), "", _line(step))
         if step.storage not in kept and not place.careful:

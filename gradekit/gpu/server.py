@@ -96,7 +96,7 @@ def on_card(device: str, folder: Path) -> Where:
     found = card.find(device)
     assert found is not None
     machine = CardMachine(found.index, folder)
-    return Where(machine, lambda calls: timing.Clock(calls, found), lambda nbytes: timing.sets_for(found, nbytes))
+    return Where(machine, lambda calls, refresh: timing.Clock(calls, found, refresh), lambda nbytes: timing.sets_for(found, nbytes))
 
 
 def on_cpu() -> Where:

@@ -80,14 +80,15 @@ class StandinClock:
 
     how, why = "stream", NAME
 
-    def __init__(self, calls: Sequence[Call]) -> None:
-        self._calls = tuple(calls)
+    def __init__(self, calls: Sequence[Call], refresh: Callable[[], None] = lambda: None) -> None:
+        self._calls, self._refresh = tuple(calls), refresh
         self.outputs = [call() for call in calls]
 
     def turn(self, milliseconds: float) -> Turn:
         """About so many milliseconds of calls, in rotation; three rounds at least."""
         taken: list[float] = []
         while len(taken) < LEAST_CALLS or sum(taken) * len(self._calls) < milliseconds / 1e3:
+            self._refresh()
             began = time.perf_counter()
             self.outputs = [call() for call in self._calls]
             taken.append((time.perf_counter() - began) / len(self._calls))

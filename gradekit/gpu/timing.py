@@ -62,15 +62,16 @@ class Clock:
     """Keeps time of `calls`, one for each set of inputs. `outputs` are what the calls that are timed return, in order.
 
     `how` is "graph", or "stream" where the calls cannot be captured (`why` says what torch said): then the host's
-    launches count too, as they do for everybody who calls the function. Close it to give its memory back.
+    launches count too, as they do for everybody who calls the function. `refresh` is called before each round of calls,
+    outside of what is timed: what they left in memory is not there for the next. Close it to give its memory back.
 
     Raises:
         whatever a call raises when it is made outside of a graph.
     """
 
-    def __init__(self, calls: Sequence[Call], card: Card) -> None:
+    def __init__(self, calls: Sequence[Call], card: Card, refresh: Callable[[], None] = lambda: None) -> None:
         self.how, self.why = "graph", ""
-        self._card, self._calls = card, tuple(calls)
+        self._card, self._calls, self._refresh = card, tuple(calls), refresh
         with torch.cuda.device(card.device):
             self._start, self._end = (torch.cuda.Event(enable_timing=True, external=True) for _ in range(2))
             self._graph, self.outputs = self._prepare()
@@ -106,6 +107,7 @@ class Clock:
         return graph, outputs
 
     def _enqueue(self) -> list[Any]:
+        self._refresh()
         _sweep(self._card)
         self._start.record()
         outputs = [call() for call in self._calls]

@@ -20,7 +20,7 @@ from gradekit.gpu.server import arguments_from, arguments_to
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Launch, Literal, View
 
-from .programs import AUTOTUNED, COPY, ENDLESS, FAR_AWAY, entry, normal, program
+from .programs import AUTOTUNED, COPY, ENDLESS, FAR_AWAY, SECOND_TIME, entry, normal, program
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,15 @@ def test_what_the_timed_calls_wrote_can_be_had(standin: Worker) -> None:
     assert min(turn.seconds) > 0 and first[0].shape == (5, 40)
     assert not torch.equal(first[0], second[0])  # the sets differ
     assert (prepared.launches, prepared.peak_bytes) == (1, 5 * 40 * 4)
+    standin.forget(prepared.id)
+
+
+def test_a_timed_call_finds_nothing_of_an_earlier_one(standin: Worker) -> None:
+    made, _ = entry(SECOND_TIME, normal(5, 40))
+    prepared = standin.prepare(made, [normal(5, 40)])
+    standin.turn(prepared.id, milliseconds=5)
+    for (found,) in standin.results(prepared.id):
+        assert isinstance(found, torch.Tensor) and not (found == 7).any()
     standin.forget(prepared.id)
 
 
