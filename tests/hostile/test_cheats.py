@@ -1,0 +1,43 @@
+"""No trick earns a point for correctness, and each ends in a report that says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.findings import Kind, Outcome, Status
+from gradekit.plugin import grade
+from gradekit.report import record
+
+from .cheats import CHEATS, HEAD, Cheat
+
+
+TWO = "contiguous_float32 or boundary_sizes"
+"""Two checks of correctness are enough: who fools one fools the others."""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "submission.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
+def test_a_trick_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
+    """Wrong results stay wrong, and the report is whole"""
+    report = grade(get("vector_add"), write(tmp_path, cheat.text), quick=True, keyword=TWO)
+    record.validate(record.to_dict(report))
+    assert report.status is not Status.FAULT, report.message
+    correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
+    assert correct and [check.id for check in correct if check.earned or check.outcome is Outcome.FAULT] == []
+    assert all(check.message for check in correct)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["submission.py"]
+
+
+def test_what_the_tricks_begin_with_is_right(tmp_path: Path) -> None:
+    """It is the trick that costs the points"""
+    report = grade(get("vector_add"), write(tmp_path, HEAD + "\nadd = right\n"), quick=True)
+    correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
+    assert [check.id for check in correct if check.outcome is not Outcome.PASSED] == []
