@@ -85,8 +85,9 @@ def _kind(error: BaseException) -> Kind:
 
 
 def _words(error: BaseException) -> str:
-    """The first line of what was said, without the names of those who said it."""
-    first = str(error).strip().partition("\n")[0]
+    """The first line of what was said, without the names of those who said it; ptxas says why further down."""
+    lines = str(error).strip().splitlines() or [""]
+    first = next((line for line in lines if line.startswith(("ptxas fatal", "ptxas error"))), lines[0])
     for name in ("Triton Error [CUDA]: ", "CUDA error: "):
         first = first.removeprefix(name)
     plain = isinstance(error, RuntimeError) or not first

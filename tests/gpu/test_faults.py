@@ -39,6 +39,11 @@ def test_the_words_are_the_first_line_without_the_speaker() -> None:
     assert fault.message == "misaligned address"
 
 
+def test_what_the_assembler_says_is_found() -> None:
+    error = RuntimeError("PTXAS error: codegen error\n`ptxas` stderr:\nptxas fatal   : Insufficient registers (64)\nRepro")
+    assert fault_of(error).message == "ptxas fatal   : Insufficient registers (64)"
+
+
 def test_a_fault_travels_as_json() -> None:
     fault = CardFault("hang", "endless", "kernel", 7)
     again = CardFault.from_json(fault.to_json())

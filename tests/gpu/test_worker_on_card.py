@@ -19,14 +19,15 @@ pytestmark = pytest.mark.gpu
 
 TOO_LARGE = """
     @triton.jit
-    def too_large(x_ptr, out_ptr, B: tl.constexpr):
-        i = tl.arange(0, B)
-        a = tl.load(x_ptr + i[:, None] * B + i[None, :])
-        tl.store(out_ptr + i[:, None] * B + i[None, :], tl.dot(a, a, input_precision="ieee"))
+    def too_large(x_ptr, out_ptr, M: tl.constexpr, K: tl.constexpr):
+        i, k = tl.arange(0, M), tl.arange(0, K)
+        a = tl.load(x_ptr + i[:, None] * K + k[None, :])
+        b = tl.load(x_ptr + k[:, None] * M + i[None, :])
+        tl.store(out_ptr + i[:, None] * M + i[None, :], tl.dot(a, b))
 
     def entry(x):
-        out = torch.empty_like(x)
-        too_large[(1,)](x, out, B=256)
+        out = torch.empty((128, 128), device=x.device)
+        too_large[(1,)](x, out, M=128, K=512, num_warps=8)
         return out
 """
 
@@ -99,10 +100,10 @@ def test_a_store_next_to_a_tensor_is_seen(worker: Worker) -> None:
 
 
 def test_a_kernel_that_needs_too_much_is_refused(worker: Worker) -> None:
-    made, tensors = entry(TOO_LARGE, normal(256, 256))
-    with pytest.raises(CardFault) as caught:
-        worker.run(made, tensors, seconds=60)
-    assert (caught.value.kind, caught.value.kernel) in (("resources", "too_large"), ("compile", "too_large"))
+    made, tensors = entry(TOO_LARGE, normal(128, 512, dtype="float16"))
+    with pytest.raises(CardFault, match="shared memory") as caught:
+        worker.run(made, tensors)
+    assert (caught.value.kind, caught.value.kernel, caught.value.line) == ("resources", "too_large", line_of(made))
     assert usable(worker)
 
 
