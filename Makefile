@@ -11,7 +11,7 @@ WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
-.PHONY: demo test lint verify thorough kills bench test-gpu clean
+.PHONY: demo test lint verify thorough fuzz kills bench test-gpu clean
 
 demo: $(READY)
 	@echo 'A right submission:  gradekit check $(RIGHT)'
@@ -42,6 +42,10 @@ thorough: $(READY)
 # A class whose grading is killed at a hundred moments, and continued
 kills: $(READY)
 	GRADEKIT_KILLS=100 $(BIN)/python -m pytest -q tests/batch/test_class.py -k kills
+
+# A minute of nearly right inputs for each reader of what strangers send
+fuzz: $(READY)
+	GRADEKIT_FUZZ_SECONDS=60 $(BIN)/python -m pytest -q -s tests/fuzz
 
 bench: $(READY)
 	$(BIN)/python benchmarks/engine.py

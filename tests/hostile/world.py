@@ -162,6 +162,11 @@ def named(word: str) -> list[str]:
     ]
 
 
+def commanded(word: str) -> list[str]:
+    """The processes on whose command line `word` stands; this one apart."""
+    return [pid for pid in processes() if word in read(f"/proc/{pid}/cmdline") and int(pid) != os.getpid()]
+
+
 def processes() -> list[str]:
     """The ids of all processes that live."""
     return [name for name in os.listdir("/proc") if name.isdecimal() and ") Z " not in read(f"/proc/{name}/stat")]

@@ -1,0 +1,252 @@
+"""Readers of what strangers sent: any input is read or refused, with one kind of error, soon, and in little memory.
+
+For each reader, inputs are tried for GRADEKIT_FUZZ_SECONDS (3 by default; `make fuzz` takes a minute for each), and how
+many they were is printed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from gradekit import notebook, sandbox, wellformed
+from gradekit.engine.ttir import TTIRError, parse
+from gradekit.program import ProgramError, View, decode, encode
+from gradekit.sandbox import TraceError, Tracer
+from gradekit.submission import SubmissionError, read
+from gradekit.tracer import wire
+from tests.tracer.styles import Text
+
+from tests.fuzz import mutations
+
+SECONDS = float(os.environ.get("GRADEKIT_FUZZ_SECONDS", "3"))
+SLOWEST = 10.0
+MEMORY_KILOBYTES = 2 << 20
+
+KERNELS = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def pieces(x, y, out, n, m, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        value = tl.load(x + at + start, mask=at + start < n, other=-float("inf"))
+        total += tl.exp(value - tl.max(value, 0))
+    i = 0
+    while i < m:
+        if i % 2 == 0:
+            tl.atomic_add(y + i, 1.0)
+        i += 1
+    tl.device_assert(n > 0, "n")
+    tl.store(out + at, tl.where(at < m, total, tl.cumsum(total, 0)), mask=at < n)
+
+@triton.jit
+def product(a, b, c, K, BLOCK: tl.constexpr):
+    r, k = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for start in range(0, K, BLOCK):
+        total = tl.dot(tl.load(a + r[:, None] * K + k[None, :] + start), tl.load(b + (k[:, None] + start) * BLOCK + r), total)
+    tl.store(c + r[:, None] * BLOCK + r, total.to(tl.float16))
+
+def entry(x):
+    out = torch.empty_like(x)
+    pieces[(3,)](x, out, out, x.numel(), 3, BLOCK=16)
+    product[(1,)](x, x, out, 64, BLOCK=16)
+    return out
+"""
+
+X = View(0, "float16", (64, 64), (64, 1))
+
+
+@pytest.fixture(scope="session")
+def answer() -> dict[str, Any]:
+    """What an honest tracer sends."""
+    with Tracer(Text(KERNELS)) as tracer:
+        return {"program": encode(tracer.trace("entry", [X])), "known": []}
+
+
+def fuzzed(name: str, inputs: st.SearchStrategy[Any], tried: Callable[[Any], object]) -> None:
+    """Tries inputs until the time is over."""
+    deadline, count, number = time.monotonic() + SECONDS, 0, 0
+
+    def once(value: Any) -> None:
+        nonlocal count
+        began = time.monotonic()
+        tried(value)
+        count += 1
+        assert time.monotonic() - began < SLOWEST
+
+    quick = settings(max_examples=50, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    while time.monotonic() < deadline:
+        seed(number)(quick(given(inputs)(once)))()
+        number += 1
+    print(f"\nfuzz: {name}: {count} inputs in {SECONDS:g} seconds")
+    assert count > 0 and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < MEMORY_KILOBYTES
+
+
+def refused_with(error: type[Exception], read_it: Callable[[Any], object]) -> Callable[[Any], None]:
+    """`read_it`, which raises nothing but `error`."""
+
+    def tried(value: Any) -> None:
+        try:
+            read_it(value)
+        except error as refusal:
+            str(refusal).encode("utf-8", "backslashreplace")
+
+    return tried
+
+
+# --- the wire ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_wires_messages(answer: dict[str, Any]) -> None:
+    """Bytes are JSON, or a WireError"""
+    bases = [json.dumps({"ok": answer}).encode()[:3000], b'{"error": {"line": 1}}', b"[1, 2.5e3, null, {}]"]
+    fuzzed("messages", mutations.data(bases), refused_with(wire.WireError, wire.parse))
+
+
+def test_the_programs_that_come_over_it(answer: dict[str, Any]) -> None:
+    """JSON is a program that can be run, or a ProgramError"""
+
+    def checked(data: Any) -> None:
+        program = decode(data)
+        wellformed.check(program, [X])
+        encode(program)
+
+    fuzzed("programs", _near(answer["program"]), refused_with(ProgramError, checked))
+
+
+def test_the_answers_around_them() -> None:
+    """Any JSON is an answer that is taken, or a TraceError"""
+    atoms = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("\ud800")
+    names = st.sampled_from(["cause", "message", "line", "detail", "functions", "notes"]) | st.text(max_size=5)
+    values = st.recursive(atoms, lambda inner: st.lists(inner) | st.dictionaries(names, inner), max_leaves=20)
+
+    def taken(data: Any) -> None:
+        if isinstance(data, dict):
+            sandbox._trace_error(data)
+            sandbox._loaded(data)
+
+    fuzzed("answers", st.dictionaries(names, values), refused_with(TraceError, taken))
+
+
+def _near(data: Any) -> st.SearchStrategy[Any]:
+    """The data with some of its parts replaced by others, of its own or strange ones."""
+    parts = [part for part in _parts(data) if not isinstance(part, (dict, list)) or len(json.dumps(part)) < 500]
+    strange = [None, -1, 1 << 70, 1.5, "\ud800", [], {}, [[]], {"is": "View"}, {"is": "dict", "items": [[[], 1]]}, True]
+    choices = st.lists(st.tuples(st.integers(0, 10_000), st.sampled_from(parts + strange)), min_size=1, max_size=4)
+    return choices.map(lambda chosen: _replaced(data, chosen))
+
+
+def _parts(data: Any) -> list[Any]:
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return [data, *(part for value in inner for part in _parts(value))]
+
+
+def _replaced(data: Any, chosen: list[tuple[int, Any]]) -> Any:
+    copy = json.loads(json.dumps(data))
+    holders = [part for part in _parts(copy) if isinstance(part, (dict, list)) and part]
+    for number, value in chosen:
+        holder = holders[number % len(holders)]
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        holder[keys[number // len(holders) % len(keys)]] = value
+    return copy
+
+
+# --- the engine's reader ----------------------------------------------------------------------------------------------
+
+
+def test_ttir(answer: dict[str, Any]) -> None:
+    """Text is TTIR, or a TTIRError"""
+    bases = [kernel["ttir"] for _, kernel in answer["program"]["kernels"]["items"]]
+    bases += ["\n".join(line for line in base.split("\n") if not line.startswith("#")) for base in bases]
+    pieces = [
+        "<",
+        ">",
+        "{",
+        "}",
+        "(",
+        ")",
+        '"',
+        "loc(",
+        "tensor<",
+        "!tt.ptr<",
+        "%",
+        "#loc",
+        "^bb0",
+        "\0",
+        "é",
+        "9" * 30,
+    ]
+    fuzzed("TTIR", mutations.texts(bases, pieces), refused_with(TTIRError, parse))
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+CODE = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n\nclass A:\n    x = [1, 2]\n\ndef add(x, y):\n    return x\n"
+BOOK = json.dumps(
+    {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"language": "python", "name": "p"}}, "cells": [
+        {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": 1, "outputs": [], "source": ["%time x = 1\n", "!ls\n"]},
+        {"cell_type": "markdown", "id": "b", "metadata": {}, "source": "# Title"},
+        {"cell_type": "code", "id": "c", "metadata": {}, "execution_count": None, "source": CODE, "outputs": [
+            {"output_type": "stream", "name": "stdout", "text": "hello"}]},
+    ]}
+)  # fmt: skip
+OLD = json.dumps(
+    {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": [{"metadata": {}, "cells": [
+        {"cell_type": "code", "collapsed": False, "input": CODE, "language": "python", "metadata": {}, "outputs": []}]}]}
+)  # fmt: skip
+
+
+def test_notebooks() -> None:
+    """Text is a notebook with a function, or a NotebookError"""
+    pieces = ["[", "{", "]", "}", '"', "null", "-1", "%%", "\\n", "\\ud800", "def ", "cells", "1e999", "(" * 50]
+    fuzzed("notebooks", mutations.texts([BOOK, OLD], pieces), refused_with(notebook.NotebookError, notebook.read))
+
+
+def test_python_files(tmp_path: Path) -> None:
+    """Bytes are Python source, or a SubmissionError"""
+    path = tmp_path / "a.py"
+
+    def read_it(data: bytes) -> None:
+        path.write_bytes(data)
+        found = read(path)
+        found.names()
+        found.text.encode()
+
+    bases = [CODE.encode(), b"# coding: latin-1\nx = '\xe9'\n", "\ufeffx = 1\n".encode(), CODE.encode("utf-16")]
+    fuzzed("Python files", mutations.data(bases), refused_with(SubmissionError, read_it))
+
+
+def test_archives(tmp_path: Path) -> None:
+    """Bytes are an archive with one submission, or a SubmissionError"""
+
+    def read_it(given_: tuple[str, bytes]) -> None:
+        path = tmp_path / given_[0]
+        path.write_bytes(given_[1])
+        read(path)
+
+    zipped, tarred = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("lab/submission.py", CODE)
+        archive.writestr("lab/readme.txt", "hello " * 50)
+    with tarfile.open(fileobj=tarred, mode="w") as archive:
+        entry = tarfile.TarInfo("submission.py")
+        entry.size = len(CODE)
+        archive.addfile(entry, io.BytesIO(CODE.encode()))
+    names = st.sampled_from(["a.zip", "a.tar.gz", "a.tar"])
+    near = mutations.data([zipped.getvalue(), tarred.getvalue()[:2048]])
+    fuzzed("archives", st.tuples(names, near), refused_with(SubmissionError, read_it))
