@@ -28,8 +28,10 @@ MAX_ENTRIES = 2000
 _DIRECTORY_BYTES = 1 << 20  # of a zip's table of contents: 46 and more for each entry
 _END = b"PK\x05\x06"
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
-_BROKEN += (RuntimeError, LookupError, OverflowError)  # what zipfile raises for passwords, and tarfile for headers
+_BROKEN: tuple[type[Exception], ...] = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError, NotImplementedError,
+    RuntimeError, LookupError, OverflowError,  # what zipfile raises for passwords, and tarfile for headers
+)  # fmt: skip
 
 
 class ArchiveError(ValueError):

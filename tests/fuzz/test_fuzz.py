@@ -27,9 +27,8 @@ from gradekit.program import ProgramError, View, decode, encode
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.submission import SubmissionError, read
 from gradekit.tracer import wire
-from tests.tracer.styles import Text
-
 from tests.fuzz import mutations
+from tests.tracer.styles import Text
 
 SECONDS = float(os.environ.get("GRADEKIT_FUZZ_SECONDS", "3"))
 SLOWEST = 10.0

@@ -13,7 +13,6 @@ from gradekit.report import record
 
 from .cheats import CHEATS, HEAD, Cheat
 
-
 TWO = "contiguous_float32 or boundary_sizes"
 """Two checks of correctness are enough: who fools one fools the others."""
 

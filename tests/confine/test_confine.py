@@ -1,0 +1,177 @@
+"""The pieces of confinement, each alone: numbers of system calls, the filter, Landlock, and what they amount to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradekit
+from gradekit import sandbox
+from gradekit.confine import LEVELS, Means, landlock, linux, seccomp
+from gradekit.confine.level import HIGHEST
+from gradekit.tracer import place
+
+HEADERS = {
+    0: Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    1: Path("/usr/include/asm-generic/unistd.h"),
+}
+KNOWN = platform.machine() in linux.MACHINES
+
+
+@pytest.mark.parametrize("column", HEADERS)
+def test_the_numbers_are_the_kernels(column: int) -> None:
+    """As its headers have them, as far as those that are installed go"""
+    if not HEADERS[column].exists():
+        pytest.skip("the kernel's headers are not installed")
+    numbers = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[column].read_text()))
+    other = {name: (ours[column], numbers[name]) for name, ours in linux.NUMBERS.items() if name in numbers}
+    assert len(other) > 60 and {name: pair for name, pair in other.items() if pair[0] != int(pair[1])} == {}
+
+
+def test_no_number_is_newer_than_the_table_says() -> None:
+    assert max(max(numbers) for numbers in linux.NUMBERS.values()) <= linux.NEWEST
+
+
+def test_everything_that_is_refused_has_a_number() -> None:
+    assert {*seccomp.REFUSED, *seccomp.ABSENT} <= linux.NUMBERS.keys()
+
+
+@pytest.mark.skipif(not KNOWN, reason="the filter is not written for this machine")
+def test_the_filter_is_one_that_the_kernel_would_take() -> None:
+    """Whole instructions, fewer than 4096, every jump within, and an end"""
+    code = seccomp.program(1234)
+    instructions = [code[at : at + 8] for at in range(0, len(code), 8)]
+    assert len(code) % 8 == 0 and len(instructions) < 4096 and instructions[-1][0] == 0x06
+    assert all(at + 1 + max(one[2:4]) < len(instructions) for at, one in enumerate(instructions) if one[0] & 7 == 5)
+
+
+def confined(action: str, means: str) -> str:
+    """What a fresh process prints that does `action` under `means`."""
+    code = (
+        "import os, socket\nfrom gradekit.confine import identity, landlock, seccomp\nfrom gradekit.confine.landlock import Rules\n"
+        f"identity.drop_capabilities()\n{means}\ntry:\n    print({action})\nexcept OSError as error:\n    print(type(error).__name__)\n"
+    )
+    root = str(Path(gradekit.__file__).parents[1])
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env={"PYTHONPATH": root}, capture_output=True, text=True, timeout=30, check=False)
+    return done.stdout.strip() or done.stderr
+
+
+FILTER = "seccomp.install(os.getpid())"
+
+
+@pytest.mark.skipif(not seccomp.available(), reason="no seccomp here")
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("socket.socket()", "PermissionError"),
+        ("os.setsid()", "PermissionError"),
+        ("os.kill(1, 0)", "PermissionError"),
+        ("os.kill(os.getpid(), 0)", "None"),
+        ("os.kill(0, 0)", "None"),
+        ("len(socket.socketpair())", "2"),
+        ("os.waitpid(os.fork() or os._exit(3), 0)[1] >> 8", "3"),
+        ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "None"),
+        ("os.sched_setaffinity(1, [0])", "PermissionError"),
+    ],
+)
+def test_the_filter_refuses_what_reaches_others(action: str, said: str) -> None:
+    assert confined(action, FILTER) == said
+
+
+@pytest.mark.skipif(not landlock.version(), reason="no Landlock here")
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("len(open({readable!r}).read())", "5"),
+        ("open({readable!r}, 'w')", "PermissionError"),
+        ("open({writable!r} + '/new', 'w').write('x')", "1"),
+        ("open({other!r}).read()", "PermissionError"),
+        ("os.listdir('/')", "PermissionError"),
+    ],
+)
+def test_landlock_leaves_what_is_named(tmp_path: Path, action: str, said: str) -> None:
+    paths = {"readable": tmp_path / "a.txt", "writable": tmp_path / "w", "other": tmp_path / "b.txt"}
+    paths["readable"].write_text("hello")
+    paths["other"].write_text("secret")
+    paths["writable"].mkdir()
+    rules = f"landlock.restrict(Rules(read=({str(paths['readable'])!r},), write=({str(paths['writable'])!r},)))"
+    assert confined(action.format(**{name: str(path) for name, path in paths.items()}), rules) == said
+
+
+# --- levels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("means", "level"),
+    [
+        (Means(), 0),
+        (Means(seccomp=True), 0),
+        (Means(seccomp=True, user=True), 1),
+        (Means(user=True, landlock=7, root=True, apart=True), 0),
+        (Means(seccomp=True, user=True, apart=True), 1),
+        (Means(seccomp=True, user=True, landlock=1), 2),
+        (Means(seccomp=True, user=True, root=True, apart=True), 3),
+    ],
+)
+def test_a_level_has_everything_below_it(means: Means, level: int) -> None:
+    assert means.level == level
+    assert bool(means.missing()) is (level < HIGHEST)
+    assert Means.of(means.as_data()) == means
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"seccomp": True}, {**Means().as_data(), "level": 3}, {**Means().as_data(), "root": 1}]
+)
+def test_means_that_are_none_are_refused(data: object) -> None:
+    with pytest.raises(ValueError, match="no description"):
+        Means.of(data)
+
+
+def test_there_are_words_for_every_level() -> None:
+    assert len(LEVELS) == HIGHEST + 1
+
+
+def test_a_level_that_is_not_reached_runs_nothing() -> None:
+    """Neither now nor later"""
+    sandbox.do_without("seccomp")
+    try:
+        with pytest.raises(sandbox.Unavailable, match=r"level 0 here, where level 2 is required \(system calls"):
+            sandbox.require(2)
+        with pytest.raises(sandbox.Unavailable), sandbox.Tracer(sandbox.Nothing()) as tracer:
+            tracer.load()
+    finally:
+        sandbox._required = 0
+        sandbox.do_without()
+
+
+# --- what submissions may see -----------------------------------------------------------------------------------------
+
+
+def test_of_gradekit_only_the_tracer_is_shown() -> None:
+    """Neither the judge, nor assignments, nor solutions beside a checkout"""
+    package = Path(gradekit.__file__).parent
+    shown = place.readable()
+    assert str(package / "tracer") in shown
+    hidden = [package / "judge" / "compare.py", package.parent / "solutions", package / "sandbox.py"]
+    covered = {path for path in hidden for one in shown if path.is_relative_to(one)}
+    assert covered == set()
+
+
+def test_nothing_is_shown_twice() -> None:
+    shown = place.readable()
+    assert not [one for one in shown for other in shown if one != other and Path(one).is_relative_to(other)]
+
+
+def test_packages_are_shown() -> None:
+    import torch
+
+    shown = place.readable()
+    assert any(Path(torch.__file__).is_relative_to(one) for one in shown)
+    assert any(Path(os.__file__).is_relative_to(one) for one in shown)
