@@ -34,7 +34,9 @@ class Door(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (AssignmentError, UsageError) as error:
-            raise click.UsageError(str(error)) from None
+            from gradekit.report.text import clean  # names of files are whatever somebody called them
+
+            raise click.UsageError(clean(str(error))) from None
         except BrokenPipeError:  # the reader has seen enough: gradekit check | head
             _leave_quietly()
         except Exception as error:  # noqa: BLE001  # whatever it is, it is ours
@@ -48,8 +50,10 @@ def _leave_quietly() -> NoReturn:
 
 def _fault(error: Exception) -> NoReturn:
     from gradekit.checking import FAULT, kept
+    from gradekit.report.text import clean
 
-    click.echo(f"gradekit itself failed: {type(error).__name__}: {error}\n{kept(error)}", err=True)
+    said = clean(f"{type(error).__name__}: {error}"[:2000])
+    click.echo(f"gradekit itself failed: {said}\n{kept(error)}", err=True)
     raise click.exceptions.Exit(FAULT)
 
 
