@@ -3,8 +3,8 @@
     python benchmarks/replay.py [--rounds 30] [--only NAME ...] [--record FILE]
 
 Needs a card. The direct side is the function of kernels.py as its author would call it, in this process; the replayed
-side is the program that the tracer made of it, in the worker's process. Both are captured in CUDA graphs, meet a cold L2
-cache and rotate the same sets of inputs; they take turns within one run. A ratio above 1 means that the replay is
+side is the program that the tracer made of it, in the worker's process. Both are captured in CUDA graphs, meet a cold
+L2 cache and rotate the same sets of inputs; they take turns within one run. A ratio above 1 means that the replay is
 slower. The results of all sets must be the same, bit for bit.
 """
 
@@ -66,7 +66,8 @@ def row(name: str, found: dict[str, Any]) -> str:
     value, low, high = found["ratio"]
     good = abs(value - 1) <= FLOOR and found["bit_for_bit"] and found["how"] == ["graph", "graph"]
     return (
-        f"| {name} | {found['direct'] * 1e6:.2f} | {found['replayed'] * 1e6:.2f} | {value:.4f} ({low:.4f} to {high:.4f}) "
+        f"| {name} | {found['direct'] * 1e6:.2f} | {found['replayed'] * 1e6:.2f} "
+        f"| {value:.4f} ({low:.4f} to {high:.4f}) | {found['rounds']} "
         f"| {'yes' if found['bit_for_bit'] else 'NO'} | {'ok' if good else 'MISSED'} |"
     )
 
@@ -82,7 +83,7 @@ def main() -> None:
     assert found is not None
     record: dict[str, Any] = {"versions": versions(found), "kernels": {}}
     print(json.dumps(record["versions"]))
-    print("| kernel | direct us | replayed us | replayed / direct | same bits | within 2 % |\n|---|---|---|---|---|---|")
+    print("| kernel | direct us | replayed us | replayed / direct | rounds | same bits | within 2 % |\n" + "|---" * 7 + "|")
     with Worker(found) as worker:
         for name, program in programs(asked.only).items():
             record["kernels"][name] = compare(CASES[name], program, worker, found, asked.rounds)

@@ -1,5 +1,8 @@
-"""`python -m gradekit.gpu FD FOLDER DEVICE PARENT`: the worker's process, which speaks over the socket that it inherits as
-FD with the process PARENT, and runs programs on DEVICE ("cuda:0", or "cpu" for the stand-in)."""
+"""`python -m gradekit.gpu FD FOLDER DEVICE PARENT`: the worker's process.
+
+It speaks over the socket that it inherits as FD with the process PARENT, and runs programs on DEVICE ("cuda:0", or "cpu"
+for the stand-in); FOLDER is for its files.
+"""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ class _Base:
 
 
 def _expanded(arg: Descriptor, meta: Any, place: Place) -> list[Any]:
-    """The arguments that stand for a descriptor: a TMA descriptor and sizes, or, where `meta` is None, pointer and sizes."""
+    """The arguments that stand for a descriptor: a TMA descriptor and sizes; pointer and sizes where `meta` is None."""
     base = _Base(place.address(arg.view), getattr(torch, arg.view.dtype))
     made = TensorDescriptor(base, list(arg.view.shape), list(arg.view.stride), list(arg.block), padding=arg.padding)
     more = len(inspect.signature(nvidia.make_tensordesc_arg).parameters) - 2  # later releases pass the launch's too

@@ -68,8 +68,9 @@ def _pattern(number: int, device: torch.device) -> Tensor:
 
 
 class Place:
-    """The storages of one run by number; `made` are those that the program allocates, where the run is not careful. `told` are the addresses that the host of the program was told (see
-    Program.addresses), `address` gives the real ones."""
+    """The storages of one run by number; `made` are those that the program allocates, where the run is not careful.
+    `told` are the addresses that the host of the program was told (see Program.addresses), `address` gives the real
+    ones."""
 
     def __init__(self, device: torch.device, told: Mapping[int, int], address: Address, *, careful: bool) -> None:
         self.device, self.careful = device, careful

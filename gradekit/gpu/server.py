@@ -1,15 +1,16 @@
 """The worker's process: it replays programs on one card, for whoever holds the other end of its socket.
 
 It is given programs, specs of inputs and inputs, never an expected value, and imports nothing that judges. Requests
-and answers are JSON of limited size; tensors lie in files of its folder, made by the other side. A fault of the card ends
-it, after it has said so: the next request gets a new process.
+and answers are JSON of limited size; tensors lie in files of its folder, made by the other side. A fault of the card
+ends it, after it has said so: the next request gets a new process.
 
-    {"do": "run", "program", "inputs": [[file, nbytes], ...], "option", "allow", "results": [[file, nbytes] | null, ...]}
+    {"do": "run", "program", "inputs": [[file, nbytes], ...], "option", "allow", "results": [...]}
     {"do": "prepare", "id", "program", "arguments": [...], "allow"}
     {"do": "turn", "id", "milliseconds"}
     {"do": "fetch", "id", "set", "results": [...]}
     {"do": "close", "id"}
 
+"results" has [file, nbytes] for each tensor that is to be written, and null for other results.
 An answer is {"ok": {...}} or {"fault": {...}}.
 """
 
@@ -81,7 +82,7 @@ def _limit() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Where:
-    """A machine, how time is kept on it, and how many sets of inputs to rotate for a call that touches so many bytes."""
+    """A machine, how time is kept on it, and how many sets of inputs a call that touches so many bytes needs."""
 
     machine: Machine
     start_clock: StartClock
@@ -96,7 +97,11 @@ def on_card(device: str, folder: Path) -> Where:
     found = card.find(device)
     assert found is not None
     machine = CardMachine(found.index, folder)
-    return Where(machine, lambda calls, refresh: timing.Clock(calls, found, refresh), lambda nbytes: timing.sets_for(found, nbytes))
+    return Where(
+        machine,
+        lambda calls, refresh: timing.Clock(calls, found, refresh),
+        lambda nbytes: timing.sets_for(found, nbytes),
+    )
 
 
 def on_cpu() -> Where:

@@ -6,8 +6,8 @@
         turn = worker.turn(prepared.id, milliseconds=5)          # one turn of the clock
         outputs = worker.results(prepared.id)                    # what the timed calls wrote
 
-Whatever a program does to the process or to the card, the grader gets a result or a CardFault within the time limit, and
-the next request meets a new process.
+Whatever a program does to the process or to the card, the grader gets a result or a CardFault within the time limit,
+and the next request meets a new process.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def test_the_words_are_the_first_line_without_the_speaker() -> None:
 
 
 def test_what_the_assembler_says_is_found() -> None:
-    error = RuntimeError("PTXAS error: codegen error\n`ptxas` stderr:\nptxas fatal   : Insufficient registers (64)\nRepro")
+    said = ("PTXAS error: codegen error", "`ptxas` stderr:", "ptxas fatal   : Insufficient registers (64)", "Repro")
+    error = RuntimeError("\n".join(said))
     assert fault_of(error).message == "ptxas fatal   : Insufficient registers (64)"
 
 

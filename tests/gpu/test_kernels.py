@@ -63,8 +63,10 @@ def test_the_options_that_were_recorded_reach_the_compiler() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"ir_override": "/etc/passwd"}, {"extern_libs": {"a": "b"}}, {"num_warps": "8"}, {"num_warps": True}, {"maxnreg": None}]
-)
+    "options",
+    [{"ir_override": "/etc/passwd"}, {"extern_libs": {"a": "b"}}, {"num_warps": "8"}, {"num_warps": True},
+     {"maxnreg": None}],
+)  # fmt: skip
 def test_other_options_do_not(options: dict[str, object]) -> None:
     assert kernels.options_of(Kernel("k", "", options)) == {}
 

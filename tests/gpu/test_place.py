@@ -107,7 +107,9 @@ def test_stores_within_a_storage_are_nobodys_concern() -> None:
     assert known.trespasses() == []
 
 
-@pytest.mark.parametrize(("at", "side", "distance"), [(25, "after", 0), (40, "after", 15), (-1, "before", 0), (-9, "before", 8)])
+@pytest.mark.parametrize(
+    ("at", "side", "distance"), [(25, "after", 0), (40, "after", 15), (-1, "before", 0), (-9, "before", 8)]
+)
 def test_a_store_beside_a_storage_is_seen(at: int, side: str, distance: int) -> None:
     known = place()
     known.allocate(0, 25)

@@ -82,9 +82,8 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def same(mine: Sequence[Any], its: Sequence[torch.Tensor]) -> bool:
-    return all(
-        (a.dtype, a.shape) == (b.dtype, b.shape) and torch.equal(bits(a), bits(b)) for a, b in zip(mine, its, strict=True)
-    )
+    pairs = list(zip(mine, its, strict=True))
+    return all((a.dtype, a.shape) == (b.dtype, b.shape) and torch.equal(bits(a), bits(b)) for a, b in pairs)
 
 
 @pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -126,7 +125,10 @@ def test_the_whole_corpus_is_replayed_bit_for_bit(name: str, machine: Any) -> No
     ran = Replay(made, machine).run([v for v in case.arguments().values() if isinstance(v, torch.Tensor)])
     assert ran.caught == []
     for mine, its in zip(ran.results, expected, strict=True):
-        assert mine is not None and torch.equal(bits(mine), bits(its)), (mine.cpu(), its.cpu())
+        if "tt.atomic" in kernel.ttir and its.dtype.is_floating_point:  # the order of additions is nobody's to choose
+            torch.testing.assert_close(mine, its, equal_nan=True)
+        else:
+            assert mine is not None and torch.equal(bits(mine), bits(its)), (mine.cpu(), its.cpu())
 
 
 def test_a_table_of_pointers_leads_to_the_cards_memory(machine: Any) -> None:

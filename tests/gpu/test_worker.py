@@ -223,7 +223,8 @@ time.sleep(60)
 
 def test_it_never_outlives_the_grader() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONWARNINGS": "ignore"}
-    with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, env=environment, text=True) as grader:
+    command = [sys.executable, "-c", STARTER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as grader:
         pid, folder = grader.stdout.readline().split()
         grader.kill()
     deadline = time.monotonic() + 20
