@@ -19,5 +19,8 @@ fi
 # shellcheck disable=SC2086  # several options
 /opt/gradekit/bin/pip install --no-cache-dir ${GRADEKIT_PIP_OPTIONS:-} -r "$here/requirements.txt"
 
-# Nothing but root reads the hidden tests; a submission runs as somebody else.
-chmod -R go-rwx "$here/grader"
+# Nothing but root reads the tests; a submission runs as somebody else, who must be able to read gradekit itself.
+chmod -R go+rX "$here/grader/gradekit"
+for private in assignments solutions certificates; do
+    if [ -d "$here/grader/$private" ]; then chmod -R go-rwx "$here/grader/$private"; fi
+done

@@ -18,7 +18,6 @@ from typing import Any
 from gradekit.assignment import Assignment, get
 from gradekit.batch import book, cards, exports, feedback, gradebook, intake, policy, pool, roster, run, summary
 from gradekit.batch import similar as similarity
-from gradekit.batch.fingerprint import of_source
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
@@ -191,6 +190,8 @@ class Session:
 
     def similar(self, least: float) -> similarity.Resemblance:
         """Which of the newest hand-ins resemble each other, by what was kept when they were graded."""
+        from gradekit.batch.fingerprint import of_source  # imports torch
+
         assignment = self.order.assignment
         prints = self.desk.store.fingerprints(assignment.id)
         given = {h.student: digest for h, digest in self.desk.store.hand_ins(assignment.id)}

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gradekit.batch.grader import CARD, LARGEST_ANSWER, Graded, Grader, GraderFailed, Job, SpeedJob
 from gradekit.report import record
@@ -36,6 +36,9 @@ LANES = {Job: "grader", SpeedJob: "card"}
 """The Dask resource that a job takes one of, where workers have such."""
 
 AnyJob = Job | SpeedJob
+
+CERTIFICATES = "GRADEKIT_CERTIFICATES"
+"""The variable that names a folder with ca.pem, cert.pem and key.pem, for addresses that begin with tls://."""
 
 
 class ClusterLost(ConnectionError):
@@ -165,8 +168,7 @@ def local(workers: int, cards: Sequence[str] = ()) -> Iterator[Pool]:
 class ClusterPool:
     """The workers of a Dask scheduler ("tcp://host:8786", "tls://..."), which may die and return, as it may itself.
 
-    Certificates for tls:// are named where Dask looks for them: in its configuration, or in
-    DASK_DISTRIBUTED__COMM__TLS__CA_FILE and the like.
+    Certificates for tls:// lie in the folder that GRADEKIT_CERTIFICATES names, or where Dask's own configuration says.
     """
 
     def __init__(self, address: str, patience: float = PATIENCE) -> None:
@@ -231,7 +233,8 @@ class ClusterPool:
         while self._client is None or self._client.status != "running":
             self._drop()
             try:
-                self._client = Client(self.address, timeout=max(min(deadline - time.monotonic(), 10.0), 1.0))
+                wait = max(min(deadline - time.monotonic(), 10.0), 1.0)
+                self._client = Client(self.address, timeout=wait, security=_security())
                 self._client.wait_for_workers(1, timeout=max(deadline - time.monotonic(), 1.0))
             except (OSError, TimeoutError) as error:
                 if time.monotonic() > deadline:
@@ -245,6 +248,24 @@ class ClusterPool:
         if client is not None:
             with contextlib.suppress(Exception):  # it is gone already
                 client.close(timeout=2)
+
+
+def certificates() -> dict[str, str]:
+    """The files with which this machine shows who it is and knows the others: ca, cert and key; or none."""
+    folder = os.environ.get(CERTIFICATES)
+    return {name: os.path.join(folder, f"{name}.pem") for name in ("ca", "cert", "key")} if folder else {}
+
+
+def _security() -> Any:
+    """As Dask takes it; None lets Dask look into its own configuration."""
+    from distributed import Security
+
+    files = certificates()
+    if not files:
+        return None
+    return Security(
+        tls_ca_file=files["ca"], tls_client_cert=files["cert"], tls_client_key=files["key"], require_encryption=True
+    )  # fmt: skip
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from gradekit.batch.grader import CARD, STANDIN
+from gradekit.batch.pool import certificates
 from gradekit.confine import linux
 
 PAUSE = 2.0
@@ -70,8 +71,13 @@ def lanes(address: str, graders: int, cards: Sequence[str]) -> list[Lane]:
 def _command(address: str, threads: int, lane: str) -> list[str]:
     return [
         sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "1", "--nthreads", str(threads),
-        "--resources", f"{lane}={threads}", "--no-nanny", "--no-dashboard", "--memory-limit", "0",
+        "--resources", f"{lane}={threads}", "--no-nanny", "--no-dashboard", "--memory-limit", "0", *_certificates(),
     ]  # fmt: skip
+
+
+def _certificates() -> list[str]:
+    options = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
+    return [word for name, file in certificates().items() for word in (options[name], file)]
 
 
 def _end_with_parent() -> None:

@@ -9,6 +9,7 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import gradekit
@@ -27,28 +28,48 @@ class PackageError(ValueError):
     """It cannot be packaged: what is missing."""
 
 
-def build(lms: str, assignment: Assignment, target: Path) -> list[str]:
+@dataclass(frozen=True)
+class Cluster:
+    """Where a container sends programs to be timed: a scheduler's `address`, and the folder of its `certificates`."""
+
+    address: str
+    certificates: Path | None = None
+
+
+def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
 
     Raises:
         PackageError: there are no scripts for this LMS.
         OSError: it cannot be written.
     """
-    files = contents(lms, assignment)
+    files = contents(lms, assignment, cluster)
     data = _tar(files) if target.suffix == ".tar" else _zip(files)
     target.write_bytes(data)
     return sorted(files)
 
 
-def contents(lms: str, assignment: Assignment) -> dict[str, bytes]:
+def contents(lms: str, assignment: Assignment, cluster: Cluster | None = None) -> dict[str, bytes]:
     """Everything in the package, by name."""
-    files = {name: _filled(text, assignment) for name, text in _scripts(lms).items()}
-    files["requirements.txt"] = "".join(f"{name}=={version(name)}\n" for name in _PINNED if version(name)).encode()
+    files = {name: _filled(text, assignment, cluster) for name, text in _scripts(lms).items()}
+    needed = [*_PINNED, "distributed"] if cluster else _PINNED
+    files["requirements.txt"] = "".join(f"{name}=={version(name)}\n" for name in needed if version(name)).encode()
+    if cluster is not None and cluster.certificates is not None:
+        for name in ("ca.pem", "cert.pem", "key.pem"):
+            files[f"grader/certificates/{name}"] = (cluster.certificates / name).read_bytes()
     for name, file in _grader_files():
         files[f"grader/gradekit/{name}"] = file.read_bytes()
+    files |= _metadata()
     for name, file in _assignment_files(assignment):
         files[f"grader/{name}"] = file.read_bytes()
     return files
+
+
+def _metadata() -> dict[str, bytes]:
+    """By which the version is known where gradekit lies there uninstalled: reports name it, and clusters compare it."""
+    number = version("gradekit")
+    text = f"Metadata-Version: 2.1\nName: gradekit\nVersion: {number}\n".encode()
+    return {f"grader/gradekit-{number}.dist-info/METADATA": text} if number else {}
 
 
 def _scripts(lms: str) -> dict[str, bytes]:
@@ -66,8 +87,15 @@ def scripts() -> Path:
     return checkout if checkout.is_dir() else package / "_autograder"
 
 
-def _filled(text: bytes, assignment: Assignment) -> bytes:
-    return text.replace(b"@ASSIGNMENT@", assignment.id.encode())
+def _filled(text: bytes, assignment: Assignment, cluster: Cluster | None) -> bytes:
+    words = {
+        "@ASSIGNMENT@": assignment.id,
+        "@CLUSTER@": cluster.address if cluster else "",
+        "@NETWORK@": "true" if cluster else "false",
+    }
+    for name, value in words.items():
+        text = text.replace(name.encode(), value.encode())
+    return text
 
 
 def _grader_files() -> Iterator[tuple[str, Path]]:

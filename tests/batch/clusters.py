@@ -1,0 +1,203 @@
+"""A cluster of real processes on this machine, and a small assignment with a speed check, for tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+TESTS = '''
+from hypothesis import given
+
+from gradekit import assert_close, assert_speed, at_least, points, reference, tensors
+from gradekit.strategies import normal
+
+
+def twice(x):
+    return x * 2
+
+
+def expected(x):
+    return reference(twice, x)
+
+
+@points(60)
+@given(x=tensors(1, dtypes=["float32"], layouts=["contiguous"]))
+def test_right(submission, x):
+    """Doubles"""
+    assert_close(submission.double(x), expected(x))
+
+
+@points(40, kind="speed")
+def test_speed(submission):
+    """Is not endlessly slow"""
+    timed = submission.double.timed(normal((1000,)), against=twice, expected=expected)
+    assert_speed(timed, at_least(1e-9, "eager"))
+'''
+
+RIGHT = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
+
+
+def double(x):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+WRONG = RIGHT.replace("2 * tl", "3 * tl")
+BROKEN = "def double(x:\n"
+RAISES = RIGHT.replace("out = torch", "raise ValueError('no'); out = torch")
+KINDS = (RIGHT, WRONG, BROKEN, RAISES)
+
+
+def assignments(folder: Path) -> Path:
+    """A folder of assignments with "double" in it."""
+    made = folder / "assignments/double"
+    made.mkdir(parents=True)
+    (made / "assignment.toml").write_text('title = "Double"\nentry = "double"\nsummary = "twice"\nseed = 5\n')
+    (made / "test_double.py").write_text(TESTS)
+    return made.parent
+
+
+def hand_in(folder: Path, count: int) -> Path:
+    """So many submissions of every kind, each another one."""
+    for number in range(count):
+        (folder / f"s{number:04d}").mkdir(parents=True, exist_ok=True)
+        text = f"{KINDS[number % len(KINDS)]}\n# student {number}\n"
+        (folder / f"s{number:04d}/submission.py").write_text(text)
+    return folder
+
+
+def environment(root: Path, mark: str) -> dict[str, str]:
+    """Of every process here; `mark` tells them from others."""
+    (root / "scratch").mkdir(exist_ok=True)
+    (root / "scratch").chmod(0o711)
+    return os.environ | {
+        "PYTHONPATH": str(ROOT), "GRADEKIT_ASSIGNMENTS": str(root / "assignments"), "PYTHONWARNINGS": "ignore",
+        "TMPDIR": str(root / "scratch"), "GRADEKIT_TEST_MARK": mark, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error",
+    }  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class Cluster:
+    """A scheduler, and machines that lend themselves to it."""
+
+    def __init__(self, root: Path, mark: str, *options: str, protocol: str = "tcp") -> None:
+        self.root, self.mark, self.options = root, mark, options
+        self.port = free_port()
+        self.address = f"{protocol}://127.0.0.1:{self.port}"
+        self.scheduler: subprocess.Popen[bytes] | None = None
+        self.machines: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start the scheduler, at its address."""
+        self.scheduler = self._started(
+            "-m", "distributed.cli.dask_scheduler", "--host", self.address.rpartition(":")[0], "--port", str(self.port),
+            "--no-dashboard", *self.options,
+        )  # fmt: skip
+
+    def lend(self, *options: str) -> None:
+        """Have one more machine lend itself."""
+        self.machines.append(self._started("-m", "gradekit", "worker", self.address, *options))
+
+    def kill_worker(self, number: int) -> bool:
+        """Kill a machine's Dask worker, as a machine that loses power would; whether there was one."""
+        children = [pid for pid in _children(self.machines[number].pid)]
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        return bool(children)
+
+    def stop(self) -> None:
+        """End all."""
+        for process in [*self.machines, self.scheduler]:
+            if process is not None:
+                process.terminate()
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+    def _started(self, *words: str) -> subprocess.Popen[bytes]:
+        log = (self.root / "cluster.log").open("ab")
+        with log:
+            return subprocess.Popen(
+                [sys.executable, *words], cwd=self.root, env=environment(self.root, self.mark), stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log,
+            )  # fmt: skip
+
+
+def _children(parent: int) -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                yield int(entry.name)
+        except (OSError, ValueError):
+            continue
+
+
+@contextmanager
+def running(root: Path, mark: str, *machines: tuple[str, ...]) -> Iterator[Cluster]:
+    """A cluster with these machines, each with its options."""
+    cluster = Cluster(root, mark)
+    cluster.start()
+    for options in machines:
+        cluster.lend(*options)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def grading(root: Path, mark: str, *options: str) -> subprocess.Popen[str]:
+    """`gradekit grade` of what lies in root/in."""
+    words = [
+        "grade",
+        str(root / "in"),
+        "-a",
+        "double",
+        "-o",
+        str(root / "out"),
+        "--resume",
+        "--profile",
+        "quick",
+        *options,
+    ]
+    return subprocess.Popen(
+        [sys.executable, "-m", "gradekit", *words], cwd=root, env=environment(root, mark), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def wait_for(told: str, process: subprocess.Popen[str], seconds: float = 120) -> list[str]:
+    """The lines that the process says, until one holds `told`."""
+    lines: list[str] = []
+    deadline = time.monotonic() + seconds
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.append(line)
+        if told in line:
+            return lines
+        assert time.monotonic() < deadline, "".join(lines)
+    raise AssertionError("".join(lines))

@@ -1,0 +1,128 @@
+"""An LMS's container, as far as a mount namespace and a control group make one: its paths, its root user, its limits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HIDDEN = ("work", "tmp", "proc", "old_root", "lost+found")
+"""Of the top folders, those that are not as they are here: the repository is none of the container's business."""
+
+
+def possible() -> bool:
+    """Whether this user may make mount namespaces and turn one's root."""
+    tools = all(shutil.which(tool) for tool in ("unshare", "pivot_root", "mount"))
+    if os.getuid() != 0 or not tools:
+        return False
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a container's run came to; `peak` in bytes, 0 where nothing could measure it."""
+
+    code: int
+    said: str
+    seconds: float
+    peak: int
+
+
+def packed(package: Path, folder: Path) -> Path:
+    """The package's files under `folder`, with the modes that they have in it."""
+    with zipfile.ZipFile(package) as archive:
+        for info in archive.infolist():
+            file = Path(archive.extract(info, folder))
+            file.chmod(info.external_attr >> 16)
+    return folder
+
+
+def run(folder: Path, mounts: dict[str, Path], command: str, *, memory: int = 0, cores: float = 0.0) -> Run:
+    """`command` as root, in a root folder with `mounts` (its top folders) beside the system's own."""
+    root = folder / "root"
+    root.mkdir()
+    script = folder / "container.sh"
+    script.write_text(_script(root, mounts, command))
+    with _limited(memory, cores) as (enter, peak):
+        began = time.monotonic()
+        done = subprocess.run(
+            ["sh", "-c", f"{enter} exec unshare -m --propagation private sh -e {shlex.quote(str(script))}"],
+            env={"PATH": os.environ["PATH"], "HOME": "/root"}, capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
+        return Run(done.returncode, done.stdout + done.stderr, time.monotonic() - began, peak())
+
+
+def _script(root: Path, mounts: dict[str, Path], command: str) -> str:
+    lines = [f"R={shlex.quote(str(root))}", 'mount -t tmpfs tmpfs "$R"']
+    for top in sorted(Path("/").iterdir()):
+        if top.is_symlink():
+            lines.append(f'ln -s {os.readlink(top)} "$R/{top.name}"')
+        elif top.is_dir() and top.name not in (*HIDDEN, *mounts, "opt"):
+            lines += [f'mkdir "$R/{top.name}"', f'mount --rbind /{top.name} "$R/{top.name}"']
+    lines += ['mkdir -p -m 1777 "$R/tmp"', 'mkdir "$R/proc" "$R/old" && mount --rbind /proc "$R/proc"']
+    python = '#!/bin/sh\\nexec %s "$@"\\n'
+    lines += [
+        'mkdir -p "$R/opt/gradekit/bin"',
+        f"printf '{python}' {shlex.quote(sys.executable)} > \"$R/opt/gradekit/bin/python\"",
+    ]
+    lines += ['chmod 755 "$R/opt/gradekit/bin/python"']
+    for needed in {Path(sys.prefix), Path(sys.base_prefix)}:
+        lines.append(f'[ -d "$R{needed}" ] || {{ mkdir -p "$R{needed}"; mount --bind {needed} "$R{needed}"; }}')
+    for name, place in mounts.items():
+        lines += [f'mkdir -p "$R/{name}"', f'mount --bind {shlex.quote(str(place))} "$R/{name}"']
+    lines += ['cd "$R"', "pivot_root . old", "cd /", "umount -l /old && rmdir /old"]
+    return "\n".join([*lines, f"exec {command}"]) + "\n"
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+@contextlib.contextmanager
+def _limited(memory: int, cores: float) -> Iterator[tuple[str, Callable[[], int]]]:
+    """The words by which a shell enters the limits, and what tells the most memory that was used; as far as they can be
+    set here."""
+    name = f"gradekit-{uuid.uuid4().hex[:8]}"
+    made: list[Path] = []
+    try:
+        for kind, settings in _settings(memory, cores):
+            group = _GROUPS / kind / name
+            with contextlib.suppress(OSError):
+                group.mkdir()
+                made.append(group)
+                for file, value in settings.items():
+                    (group / file).write_text(value)
+        enter = "".join(f"echo $$ > {group}/cgroup.procs; " for group in made)
+        yield enter, lambda: max((_peak(group) for group in made), default=0)
+    finally:
+        for group in made:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
+def _settings(memory: int, cores: float) -> list[tuple[str, dict[str, str]]]:
+    if not memory:
+        return []
+    if (_GROUPS / "cgroup.controllers").is_file():
+        return [("", {"memory.max": str(memory), "memory.swap.max": "0", "cpu.max": f"{int(cores * 1e5)} 100000"})]
+    return [
+        ("memory", {"memory.limit_in_bytes": str(memory)}),
+        ("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 1e5))}),
+    ]
+
+
+def _peak(group: Path) -> int:
+    for name in ("memory.peak", "memory.max_usage_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            return int((group / name).read_text())
+    return 0

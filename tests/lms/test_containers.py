@@ -1,0 +1,118 @@
+"""What is uploaded, run where the LMS puts it: at its paths, as root, within its limits, without the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.lms.package import build
+from tests.lms import container
+
+ROOT = Path(__file__).parents[2]
+RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
+WRONG = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text()
+
+SNOOPS = """
+import glob
+
+
+def add(x, y):
+    found = []
+    for pattern in ("/autograder/source/grader/**/*.py", "/autograder/submission_metadata.json", "/autograder/results/*"):
+        for name in glob.glob(pattern, recursive=True):
+            try:
+                found.append(name + open(name).read()[:100])
+            except OSError:
+                pass
+    raise RuntimeError("SEEN " + repr([name for name in found if "gradekit/" not in name]))
+"""
+
+METADATA = {
+    "id": 1, "created_at": "2026-07-01T14:22:32.365935-07:00", "assignment": {"total_points": "100.0"},
+    "submission_method": "upload", "users": [{"email": "ada@x.y", "id": 1, "name": "Ada"}], "previous_submissions": [],
+}  # fmt: skip
+
+in_a_container = pytest.mark.skipif(not container.possible(), reason="needs root, unshare and pivot_root")
+
+
+def closed(grader: Path) -> None:
+    """Nobody but root reads the tests."""
+    private = [place for name in ("assignments", "solutions") if (place := grader / name).is_dir()]
+    subprocess.run(["chmod", "-R", "go-rwx", *map(str, private)], check=True)
+
+
+def gradescope(folder: Path, id: str, text: str, **limits: float) -> tuple[container.Run, dict[str, object]]:
+    """The run of Gradescope's container on a submission, and results.json."""
+    place = folder / "autograder"
+    build("gradescope", get(id), folder / "upload.zip")
+    container.packed(folder / "upload.zip", place / "source")
+    shutil.copy(place / "source/run_autograder", place)
+    (place / "submission").mkdir()
+    (place / "submission/submission.py").write_text(text)
+    (place / "submission_metadata.json").write_text(json.dumps(METADATA))
+    (place / "submission_metadata.json").chmod(0o600)
+    closed(place / "source/grader")  # as setup.sh does
+    (place / "results").mkdir()
+    done = container.run(folder, {"autograder": place}, "/autograder/run_autograder", **limits)  # type: ignore[arg-type]
+    return done, json.loads((place / "results/results.json").read_text())
+
+
+@in_a_container
+def test_gradescope_grades_softmax_within_768_mib_and_60_seconds_at_half_a_core(tmp_path: Path) -> None:
+    text = (ROOT / "solutions/softmax/solution.py").read_text()
+    done, results = gradescope(tmp_path, "softmax", text, memory=768 << 20, cores=0.5)
+    assert done.code == 0, done.said
+    assert results["score"] == 80 and {"output", "tests", "execution_time"} <= results.keys(), results["output"]
+    print(f"peak {done.peak / 2**20:.0f} MiB, {done.seconds:.1f} s")
+    assert done.peak <= 768 << 20
+    if done.peak and os.getloadavg()[0] < (os.cpu_count() or 1):  # a busy machine gives less than half a core
+        assert done.seconds < 60
+
+
+@in_a_container
+def test_gradescope_keeps_its_tests_and_metadata_from_the_submission(tmp_path: Path) -> None:
+    done, results = gradescope(tmp_path, "vector_add", SNOOPS)
+    assert done.code == 0, done.said
+    assert results["score"] == 0 and "SEEN []" in json.dumps(results)
+
+
+@in_a_container
+def test_prairielearn_reads_a_share_and_exit_code_0(tmp_path: Path) -> None:
+    build("prairielearn", get("vector_add"), tmp_path / "image.zip")
+    image = container.packed(tmp_path / "image.zip", tmp_path / "grader")
+    closed(image / "grader")  # as the Containerfile does
+    (tmp_path / "grade/student").mkdir(parents=True)
+    (tmp_path / "grade/student/add.py").write_text(WRONG)
+    (tmp_path / "grade/data").mkdir()
+    (tmp_path / "grade/data/data.json").write_text('{"correct_answers": {}}')
+    places = {"grade": tmp_path / "grade", "grader": image}
+    done = container.run(tmp_path, places, f"env PATH={Path(sys.executable).parent}:$PATH /grader/run.sh")
+    assert done.code == 0, done.said
+    written = (tmp_path / "grade/results/results.json").read_bytes()
+    results = json.loads(written)
+    assert results["gradable"] is True and 0 < results["score"] < 1 and len(written) < 1024 * 1024
+    assert all({"points", "max_points"} <= test.keys() for test in results["tests"])
+
+
+@in_a_container
+def test_autolab_runs_make_beside_the_tar_and_reads_the_last_line(tmp_path: Path) -> None:
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    build("autolab", get("vector_add"), lab / "autograde.tar")
+    with tarfile.open(lab / "autograde.tar") as archive:
+        archive.extract("Makefile", lab, filter="data")
+    (lab / "submission.py").write_text('print(\'{"scores": {"Correctness": 1000}}\')\n' + RIGHT)
+    done = container.run(tmp_path, {"lab": lab}, f"env PATH={Path(sys.executable).parent}:$PATH make -s -C /lab")
+    assert done.code == 0, done.said
+    last = done.said.rstrip().splitlines()[-1]
+    rewritten = re.sub(r"([a-zA-Z0-9]+):", r'"\1":', last)  # as Autolab's server does
+    assert json.loads(rewritten)["scores"] == {"Correctness": 64.0, "Memory": 8.0, "Structure": 8.0, "Speed": 0.0}

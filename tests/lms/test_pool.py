@@ -1,0 +1,61 @@
+"""A container without a card sends programs to a pool of machines that have some, and waits no longer than it may."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.batch.grader import Graded, Job
+from gradekit.lms.autograde import timed
+from tests.batch.clusters import RIGHT, assignments, environment, running
+from tests.report.samples import FAILED, PENDING, record
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    assignments(tmp_path)
+    (tmp_path / "autograder/submission").mkdir(parents=True)
+    (tmp_path / "autograder/submission/submission.py").write_text(RIGHT)
+    return tmp_path
+
+
+def results(root: Path, address: str, seconds: int = 120) -> dict[str, Any]:
+    """What Gradescope reads once the container has ended."""
+    words = ["autograde", "gradescope", "double", "--root", str(root), "--seconds", str(seconds)]
+    variables = environment(root, uuid.uuid4().hex) | {"GRADEKIT_CLUSTER": address}
+    done = subprocess.run(
+        [sys.executable, "-m", "gradekit", *words], cwd=root, env=variables, capture_output=True, text=True, timeout=240,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads((root / "autograder/results/results.json").read_text()))
+
+
+def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path) -> None:
+    with running(root, uuid.uuid4().hex, ("--graders", "0", "--stand-in")) as cluster:
+        found = results(root, cluster.address)
+    assert found["score"] == 100
+    assert [test["status"] for test in found["tests"]] == ["passed", "passed"]
+    assert found["leaderboard"][0]["name"] == "Speed over torch.compile"
+
+
+def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path) -> None:
+    found = results(root, "tcp://127.0.0.1:1", seconds=30)
+    assert found["score"] == 60
+    assert "status" not in found["tests"][1] and found["tests"][1]["name"].startswith("pending")
+    assert "the machines with a GPU did not measure it" in found["output"]
+
+
+def test_waiting_ends_in_time() -> None:
+    waiting = Graded(record(FAILED, PENDING), programs="x")
+    found = timed(waiting, Job("softmax", "s.py", "", "", 0), "tcp://127.0.0.1:1", 0.5)
+    assert found["score"] == waiting.record["score"]
+    assert "cannot be reached" in found["notes"][-1]
