@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 _OFFERED = {
+    "gradekit.assignment": ("public_tests",),
     "gradekit.plugin.marks": ("points", "award"),
     "gradekit.plugin.door": ("grade", "NoSuchCheck"),
     "gradekit.judge.compare": ("assert_close",),

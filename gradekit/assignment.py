@@ -14,12 +14,14 @@ Any other key is kept in `extras`, for the assignment's own tests.
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from gradekit.submission import MAX_SOURCE_BYTES, Submission, SubmissionError, locate, read
@@ -137,6 +139,19 @@ def _check(path: Path, values: Mapping[str, Any]) -> None:
         raise AssignmentError(f"{path}: kind is {values['kind']!r}, but must be kernel or quiz")
     if not _IDENTIFIER.fullmatch(values["entry"]):
         raise AssignmentError(f"{path}: entry is {values['entry']!r}, which no Python function can be called")
+
+
+def public_tests(hidden: str | Path) -> ModuleType:
+    """The public tests of an assignment as a module, for its hidden ones to build upon: `public_tests(__file__)`.
+
+    `hidden` is the file solutions/<id>/test_<id>_hidden.py; its own folder's name tells the assignment.
+    """
+    id, root = Path(hidden).parent.name, Path(hidden).parents[2]
+    spec = importlib.util.spec_from_file_location(f"{id}_public", root / "assignments" / id / f"test_{id}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- finding them -----------------------------------------------------------------------------------------------------

@@ -1,18 +1,12 @@
 """What staff check of custom_op beyond the public tests: shapes of models, large values, other models around it."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit import FLOATS, LAYOUTS, assert_close, assert_compiles, assert_opcheck, normal, points
+from gradekit import FLOATS, LAYOUTS, assert_close, assert_compiles, assert_opcheck, normal, points, public_tests
 
-_PUBLIC = Path(__file__).parents[2] / "assignments" / "custom_op" / "test_custom_op.py"
-_spec = importlib.util.spec_from_file_location("custom_op_public", _PUBLIC)
-public = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(public)
+public = public_tests(__file__)
 
 WIDTHS = st.sampled_from([768, 1280, 3072, 4096])
 BOTH = (public.X, public.BIAS)

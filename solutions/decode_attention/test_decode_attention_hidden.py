@@ -1,17 +1,11 @@
 """What staff check of decode_attention beyond the public tests: shapes of real models, all at once, other scales."""
 
-import importlib.util
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit import FLOATS, assert_close, assert_memory_clean, points
+from gradekit import FLOATS, assert_close, assert_memory_clean, points, public_tests
 
-_PUBLIC = Path(__file__).parents[2] / "assignments" / "decode_attention" / "test_decode_attention.py"
-_spec = importlib.util.spec_from_file_location("decode_attention_public", _PUBLIC)
-public = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(public)
+public = public_tests(__file__)
 
 
 def model(heads, group, width, size):

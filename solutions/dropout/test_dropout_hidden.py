@@ -1,20 +1,15 @@
 """What staff check of dropout beyond the public tests: large tensors, edges of p and of seeds, and values that spread."""
 
-import importlib.util
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, like, points
+from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, like, points, public_tests
 
-_PUBLIC = Path(__file__).parents[2] / "assignments" / "dropout" / "test_dropout.py"
-_spec = importlib.util.spec_from_file_location("dropout_public", _PUBLIC)
-public = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(public)
+public = public_tests(__file__)
 
 EDGES = st.sampled_from([0.001, 0.999, 0.5])
 EDGE_SEEDS = st.sampled_from([0, 1, 2, 16, 2**16, 2**31 - 1])

@@ -1,18 +1,12 @@
 """What staff check of attention beyond the public tests: wider heads, longer rows, any scale, all at once."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit import LAYOUTS, assert_allocates, assert_close, assert_memory_clean, points
+from gradekit import LAYOUTS, assert_allocates, assert_close, assert_memory_clean, points, public_tests
 
-_PUBLIC = Path(__file__).parents[2] / "assignments" / "flash_attention" / "test_flash_attention.py"
-_spec = importlib.util.spec_from_file_location("flash_attention_public", _PUBLIC)
-public = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(public)
+public = public_tests(__file__)
 
 
 @points(8)

@@ -1,16 +1,10 @@
 """What staff check of giou_loss beyond the public tests: batches of a detector, all at once, many programs."""
 
-import importlib.util
-from pathlib import Path
-
 from hypothesis import given, settings
 
-from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, points
+from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, points, public_tests
 
-_PUBLIC = Path(__file__).parents[2] / "assignments" / "giou_loss" / "test_giou_loss.py"
-_spec = importlib.util.spec_from_file_location("giou_loss_public", _PUBLIC)
-public = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(public)
+public = public_tests(__file__)
 
 ALL_KINDS = (public.REAL, public.PADDED, public.JUNK, public.NO_BOX)
 

@@ -1,19 +1,14 @@
 """What staff check of layer_norm beyond the public tests: rows of models, all at once, gradients of long columns."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, points
+from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, points, public_tests
 
-_PUBLIC = Path(__file__).parents[2] / "assignments" / "layer_norm" / "test_layer_norm.py"
-_spec = importlib.util.spec_from_file_location("layer_norm_public", _PUBLIC)
-public = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(public)
+public = public_tests(__file__)
 
 WIDTHS = st.sampled_from([768, 1280, 4096, 5120, 12_288])
 EVERY = (public.X, public.WEIGHT, public.BIAS)

@@ -1,16 +1,10 @@
 """What staff check of spmm beyond the public tests: wider matrices, all at once, other work per element."""
 
-import importlib.util
-from pathlib import Path
-
 from hypothesis import given, settings
 
-from gradekit import LAYOUTS, assert_close, assert_memory_clean, points
+from gradekit import LAYOUTS, assert_close, assert_memory_clean, points, public_tests
 
-_PUBLIC = Path(__file__).parents[2] / "assignments" / "spmm" / "test_spmm.py"
-_spec = importlib.util.spec_from_file_location("spmm_public", _PUBLIC)
-public = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(public)
+public = public_tests(__file__)
 
 
 @points(10)
