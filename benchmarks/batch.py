@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -43,8 +44,12 @@ def sources(id: str, count: int) -> list[str]:
     return [f"{kinds[n % 2][n // 2 % len(kinds[n % 2])].read_text()}\n# student {n}\n" for n in range(count)]
 
 
-def with_gradekit(id: str, texts: list[str], folder: Path) -> float:
-    """Seconds of `gradekit grade` over all of them."""
+Spent = tuple[float, float]
+"""Seconds by the clock, and of computing by all processes together."""
+
+
+def with_gradekit(id: str, texts: list[str], folder: Path) -> Spent:
+    """What `gradekit grade` takes for all of them."""
     for number, text in enumerate(texts):
         (folder / f"in/s{number:03d}").mkdir(parents=True)
         (folder / f"in/s{number:03d}/submission.py").write_text(text)
@@ -52,8 +57,8 @@ def with_gradekit(id: str, texts: list[str], folder: Path) -> float:
     return _timed(command, folder, os.environ | {"GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments")})
 
 
-def with_nbgrader(id: str, texts: list[str], folder: Path, python: str) -> float:
-    """Seconds of `nbgrader autograde` over all of them."""
+def with_nbgrader(id: str, texts: list[str], folder: Path, python: str) -> Spent:
+    """What `nbgrader autograde` takes for all of them."""
     _write(folder / f"source/{id}/{id}.ipynb", _notebook(id, "raise NotImplementedError()"))
     for number, text in enumerate(texts):
         _write(folder / f"submitted/s{number:03d}/{id}/{id}.ipynb", _notebook(id, text))
@@ -81,11 +86,16 @@ def _write(path: Path, notebook: nbformat.NotebookNode) -> None:
     nbformat.write(notebook, path)
 
 
-def _timed(command: list[str], folder: Path, environment: dict[str, str]) -> float:
-    began = time.perf_counter()
+def _timed(command: list[str], folder: Path, environment: dict[str, str]) -> Spent:
+    began, before = time.perf_counter(), _computed()
     with (folder / "log.txt").open("a") as log:
         subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, check=False)
-    return time.perf_counter() - began
+    return time.perf_counter() - began, _computed() - before
+
+
+def _computed() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -95,16 +105,16 @@ def main() -> None:
     parser.add_argument("--nbgrader", metavar="PYTHON", help="a Python that has nbgrader; without, gradekit alone")
     parser.add_argument("--nbgrader-count", type=int, default=10, help="submissions for nbgrader")
     given = parser.parse_args()
-    rates: dict[str, dict[str, float]] = {"gradekit": {}, "nbgrader": {}}
+    rates: dict[str, dict[str, dict[str, float]]] = {"gradekit": {}, "nbgrader": {}}
     with tempfile.TemporaryDirectory() as scratch:
         for id in IDS:
             half = given.count // 2
             spent = with_gradekit(id, sources(id, half), _made(Path(scratch, "g", id)))
-            rates["gradekit"][id] = 60 * half / spent
+            rates["gradekit"][id] = _rate(half, spent)
             if given.nbgrader:
                 few = given.nbgrader_count // 2
                 spent = with_nbgrader(id, sources(id, few), _made(Path(scratch, "n", id)), given.nbgrader)
-                rates["nbgrader"][id] = 60 * few / spent
+                rates["nbgrader"][id] = _rate(few, spent)
             _show(id, rates)
     print(json.dumps({"rates": rates, "cores": os.cpu_count(), "machine": platform.machine()} | environment()))
 
@@ -114,10 +124,19 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _show(id: str, rates: dict[str, dict[str, float]]) -> None:
+def _rate(count: int, spent: Spent) -> dict[str, float]:
+    """Submissions a minute by the clock, and the seconds of computing that each took: the second holds on a busy machine."""
+    return {"a_minute": round(60 * count / spent[0], 2), "cpu_seconds": round(spent[1] / count, 3)}
+
+
+def _show(id: str, rates: dict[str, dict[str, dict[str, float]]]) -> None:
     ours, theirs = rates["gradekit"][id], rates["nbgrader"].get(id)
-    text = f"{id}: gradekit {ours:.0f} a minute"
-    print(text + (f", nbgrader {theirs:.1f}: {ours / theirs:.1f} times" if theirs else ""), flush=True)
+    text = f"{id}: gradekit {ours['a_minute']:.0f} a minute, {ours['cpu_seconds']:.2f} CPU s each"
+    if theirs:
+        text += f"; nbgrader {theirs['a_minute']:.1f} a minute, {theirs['cpu_seconds']:.1f} CPU s each"
+        text += f": {ours['a_minute'] / theirs['a_minute']:.1f} times as many, "
+        text += f"{theirs['cpu_seconds'] / ours['cpu_seconds']:.1f} times less computing"
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

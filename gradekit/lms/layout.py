@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gradekit.batch.feedback import visible
 from gradekit.report import autolab, classroom, gradescope, prairielearn
 from gradekit.report import record as records
 
@@ -24,7 +25,8 @@ class Layout:
     """One LMS. Its paths are under a root folder: "/", but in tests.
 
     `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
-    grading unless it is told otherwise. A grading exits with 0 whatever its result: to these LMSes, any other code says
+    grading unless it is told otherwise. What hidden tests found is Gradescope's to show when it is time; the others never
+    get to see it. A grading exits with 0 whatever its result: to these LMSes, any other code says
     that there is none.
     """
 
@@ -43,7 +45,7 @@ def _gradescope(root: Path, record: Record, last: bool) -> None:
 
 
 def _prairielearn(root: Path, record: Record, last: bool) -> None:
-    _json(root / "grade/results/results.json", prairielearn.render(record))
+    _json(root / "grade/results/results.json", prairielearn.render(visible(record, False)))
 
 
 def _json(path: Path, data: Any) -> None:
@@ -54,12 +56,13 @@ def _json(path: Path, data: Any) -> None:
 def _autolab(root: Path, record: Record, last: bool) -> None:
     """Standard output is the result and its last line the scores, so nothing is said before the end."""
     if last:
-        sys.stdout.write(autolab.render(record))
+        sys.stdout.write(autolab.render(visible(record, False)))
         sys.stdout.flush()
 
 
 def _classroom(root: Path, record: Record, last: bool) -> None:
     """An output of the workflow's step: of two lines in its file, the later counts."""
+    record = visible(record, False)
     output = os.environ.get("GITHUB_OUTPUT")
     if output:
         with open(output, "a", encoding="utf-8") as stream:

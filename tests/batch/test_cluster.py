@@ -24,7 +24,6 @@ from tests.batch.clusters import (
     WRONG,
     Cluster,
     assignments,
-    environment,
     grading,
     hand_in,
     running,
