@@ -1,0 +1,50 @@
+"""docs/threat-model.md names tests that exist, and figures that are true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gradekit import archive, notebook, sandbox, submission, wellformed
+from gradekit.confine import LEVELS
+from gradekit.engine.frame import Budget
+from tests.hostile.escapes import ESCAPES
+
+ROOT = Path(__file__).parents[2]
+TEXT = " ".join((ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(tests/[\w/.]+)`", TEXT))))
+def test_every_test_that_it_names_is_there(name: str) -> None:
+    assert (ROOT / name).exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{len(ESCAPES)} ways",
+        f"for {sandbox.Limits().import_seconds:g} seconds while it is loaded",
+        f"for {sandbox.Limits().call_seconds:g} seconds in each call",
+        f"{Budget().seconds:g} such seconds of the engine's computing",
+        f"{Budget().bytes >> 30} GiB of tensors",
+        f"map {sandbox.Limits().memory_bytes >> 30} GiB",
+        f"files of {sandbox.Limits().file_bytes >> 20} MiB",
+        f"{sandbox.Limits().processes} processes and threads",
+        f"{sandbox.Limits().program_bytes >> 20} MiB of program",
+        f"{wellformed.MOST_TTIR >> 20} MiB of TTIR",
+        f"may have {archive.MAX_BYTES >> 20} MiB and {archive.MAX_ENTRIES:,} entries",
+        f"Python {submission.MAX_SOURCE_BYTES >> 20} MiB; notebooks {submission.MAX_NOTEBOOK_BYTES >> 20} MiB",
+    ],
+)
+def test_its_figures_are_those_of_the_code(words: str) -> None:
+    assert words in TEXT
+
+
+def test_it_describes_every_level() -> None:
+    assert all(f"| {number} |" in TEXT for number in range(len(LEVELS)))
+
+
+def test_what_the_notebooks_reader_takes_fits_in_a_submission() -> None:
+    assert notebook.MOST_CODE <= submission.MAX_SOURCE_BYTES
