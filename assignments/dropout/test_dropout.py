@@ -186,7 +186,7 @@ def test_speed(submission):
 
     def right(values, p, seed):
         """The mask of an earlier call, which the engine made; `values` are on the card."""
-        return expected(mask_of(submission.dropout(x, p, seed), values).to(values.device), values, p, seed)
+        return expected(mask_of(submission.dropout(x, p, seed), values).to(values.tensor().device), values, p, seed)
 
     timed = submission.dropout.timed(x, 0.3, 1234, against=eager, expected=right)
     assert_speed(timed, at_least(0.9, "eager", some_from=0.5))

@@ -9,6 +9,7 @@ from gradekit.report.text import one_line
 
 _SIDES = {"eager": "eager torch", "compiled": "torch.compile"}
 _MUCH_MORE = 1.5  # times the bytes that have to move: from here on it is worth a word
+_BINDS = 0.3  # the share of a ceiling from which it says something: below, launches and waiting take most of the time
 
 
 def sentences(speed: Mapping[str, Any]) -> list[str]:
@@ -31,9 +32,15 @@ def _roofline(roofline: Mapping[str, Any]) -> str:
     asked = f" The kernels ask for {times:.1f} times the bytes that have to move." if times > _MUCH_MORE else ""
     if roofline["binds"] == "memory":
         rate, part = f"{_si(roofline['bytes_per_second'])}B/s", roofline["of_bytes"]
-        return f"Memory binds: {rate} is {part:.0%} of the most that this card moves.{asked}"
+        return _binding("Memory", part, f"{rate} is {part:.0%} of the most that this card moves") + asked
     rate, part = f"{_si(roofline['flops_per_second'])}FLOP/s", roofline["of_flops"]
-    return f"Arithmetic binds: {rate} is {part:.0%} of the most that this card computes."
+    return _binding("Arithmetic", part, f"{rate} is {part:.0%} of the most that this card computes")
+
+
+def _binding(what: str, part: float, how: str) -> str:
+    if part < _BINDS:
+        return f"Neither memory nor arithmetic binds: {how}. The rest is waiting."
+    return f"{what} binds: {how}."
 
 
 def _more(speed: Mapping[str, Any]) -> Iterator[str]:

@@ -83,6 +83,13 @@ def test_arithmetic_that_binds_is_told_by_its_rate() -> None:
     )
 
 
+def test_a_call_far_from_every_ceiling_waits() -> None:
+    line = changed(roofline=SPEED["roofline"] | {"bytes_per_second": 8.53e10, "of_bytes": 0.02})[1]
+    assert line == (
+        "Neither memory nor arithmetic binds: 85.3 GB/s is 2% of the most that this card moves. The rest is waiting."
+    )
+
+
 def test_bytes_that_are_moved_more_than_once_are_worth_a_word() -> None:
     (_, line, *_) = changed(roofline=SPEED["roofline"] | {"bytes_moved": 3 * 268435456})
     assert line.endswith("The kernels ask for 3.0 times the bytes that have to move.")
