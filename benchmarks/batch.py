@@ -63,9 +63,13 @@ def with_nbgrader(id: str, texts: list[str], folder: Path, python: str) -> Spent
     for number, text in enumerate(texts):
         _write(folder / f"submitted/s{number:03d}/{id}/{id}.ipynb", _notebook(id, text))
     quiet = os.environ | {"TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore"}
+    quiet["PATH"] = f"{Path(python).parent}:{quiet['PATH']}"  # nbgrader calls alembic by its name
     nbgrader = [python, "-m", "nbgrader"]
     _timed([*nbgrader, "generate_assignment", id, f"--course-dir={folder}"], folder, quiet)
-    return _timed([*nbgrader, "autograde", id, f"--course-dir={folder}"], folder, quiet)
+    spent = _timed([*nbgrader, "autograde", id, f"--course-dir={folder}"], folder, quiet)
+    done = len(list(folder.glob(f"autograded/*/{id}/{id}.ipynb")))
+    assert done == len(texts), f"nbgrader graded {done} of {len(texts)}: {(folder / 'log.txt').read_text()[-2000:]}"
+    return spent
 
 
 def _notebook(id: str, text: str) -> nbformat.NotebookNode:
