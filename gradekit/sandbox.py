@@ -50,6 +50,9 @@ CLOSED = 2
 
 WAITING = 2.5
 
+CONFINE_SECONDS = 30.0
+"""How long a fork and its confinement may take on a machine that is busy beyond reason."""
+
 STOP_SECONDS = 10.0
 """How long the end of all submissions may take before the warden itself is killed."""
 
@@ -280,7 +283,7 @@ class _Server:
     """The process that imports torch and triton once, and forks."""
 
     def __init__(self) -> None:
-        self.scratch = tempfile.mkdtemp(prefix="gradekit-tracer-")
+        self.scratch = _scratch()
         self.control, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
@@ -319,8 +322,18 @@ class _Server:
         with theirs, contextlib.ExitStack() as failed:
             failed.callback(ours.close)
             answer = self._ask({"do": "fork", "limits": limits.of_process()}, [theirs.fileno()])
+            theirs.close()
+            self._await_confinement(answer["pid"], ours)
             failed.pop_all()
         return answer["pid"], ours
+
+    def _await_confinement(self, pid: int, sock: socket.socket) -> None:
+        """The child's first word, before it has met a submission: that it is confined as was promised."""
+        try:
+            wire.receive(sock, CONTROL_CAP, time.monotonic() + CONFINE_SECONDS)
+        except wire.WireError as error:
+            self.end(pid)
+            raise Unavailable(f"A submission's process could not be confined ({error}): see `gradekit doctor`.") from None
 
     def end(self, pid: int) -> int:
         """Kills a child, by the number that `fork` gave, and all that it started; its wait status."""
@@ -367,6 +380,18 @@ class _Server:
             if self.means is None:  # no submission has run in it yet
                 raise _not_started(error) from None
             raise TraceError(Cause.CRASH, f"The tracer's process has ended ({error}).") from None
+
+
+def _scratch() -> str:
+    """A new folder; as root, one that other users can get to, since submissions run as one of them."""
+    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")
+    fit = (folder for folder in folders if os.geteuid() or _is_open(Path(folder)))
+    return tempfile.mkdtemp(prefix="gradekit-tracer-", dir=next(fit, None))
+
+
+def _is_open(folder: Path) -> bool:
+    real = folder.resolve()
+    return real.is_dir() and all(part.stat().st_mode & 0o001 for part in (real, *real.parents))
 
 
 def _not_started(error: Exception) -> Unavailable:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gradekit.confine import identity, landlock, linux, seccomp
+from gradekit.tracer import wire
 from gradekit.tracer.place import Place
 
 USERS = 256
@@ -91,7 +92,9 @@ class Children:
             self._confine(home, user, server)
             from gradekit.tracer import child
 
-            child.serve(_alone_with(sock))
+            alone = _alone_with(sock)
+            wire.send(alone, {"ok": "confined"})
+            child.serve(alone)
             status = 0
         finally:
             os._exit(status)  # nothing of the server's may run in the child's end

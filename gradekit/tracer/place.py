@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,8 +108,11 @@ def _read_in_root_as(place: Place, user: int) -> None:
 
 def _read_as(place: Place, user: int) -> None:
     folders = [path for path in place.rules.read if os.path.isdir(path)]
+    home = tempfile.mkdtemp(dir=place.scratch)
+    os.chmod(place.scratch, 0o711)
+    os.chown(home, user, user)
     identity.become(user)
-    for folder in folders:
+    for folder in (*folders, home):
         os.listdir(folder)
 
 
