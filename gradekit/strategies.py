@@ -95,7 +95,7 @@ class Input:
 
         Elements of its storage that the view does not reach are poison: NaN, or the largest integer.
         """
-        return _tensor(self)
+        return _shelf.get(self)
 
     def view(self, storage: int) -> View:
         """The same tensor as a view of storage number `storage` of a program."""
@@ -152,6 +152,36 @@ def normal(shape: Sequence[int], dtype: str = "float32", *, seed: int = 0) -> In
 # --- values ----------------------------------------------------------------------------------------------------------
 # Everything comes from random integers, and exact arithmetic on them: torch.randn may differ in the last bit between
 # processors. A stride-0 dimension has one value for all its indices, so values are made for size 1 there.
+
+
+SMALL, REMEMBERED = 1 << 19, 32 << 20
+"""Bytes of a tensor that is kept for the next who asks, and of all that are: a class is graded on the same inputs."""
+
+class _Shelf:
+    """Tensors by their spec, until they are too many: then it begins anew."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[Input, torch.Tensor] = {}
+        self._bytes = 0
+
+    def get(self, spec: Input) -> torch.Tensor:
+        """The tensor of `spec`; a small one is the same for everybody who asks."""
+        found = self._tensors.get(spec)
+        return self._made(spec) if found is None else found
+
+    def _made(self, spec: Input) -> torch.Tensor:
+        made = _tensor(spec)
+        size = made.untyped_storage().nbytes()
+        if size <= SMALL:
+            if self._bytes + size > REMEMBERED:
+                self._tensors.clear()
+                self._bytes = 0
+            self._tensors[spec] = made
+            self._bytes += size
+        return made
+
+
+_shelf = _Shelf()
 
 
 @functools.lru_cache(maxsize=16)

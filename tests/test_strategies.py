@@ -11,6 +11,7 @@ import torch
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
+from gradekit import strategies
 from gradekit.strategies import (
     FLOATS,
     LAYOUTS,
@@ -313,3 +314,19 @@ def test_junk_lies_where_the_gaps_are(dtype: str) -> None:
 def test_kinds_for_boxes_make_tensors_of_any_shape(profile: str) -> None:
     for shape in [(), (4,), (3,), (0, 4), (2, 5, 1)]:
         assert Input("float32", shape, row_major(shape), 0, profile).tensor().shape == shape
+
+
+def test_a_small_tensor_is_made_once_and_a_large_one_is_not_kept() -> None:
+    shelf = strategies._Shelf()
+    small, large = normal((100,)), normal((strategies.SMALL // 4 + 1,))
+    assert shelf.get(small) is shelf.get(normal((100,)))
+    assert shelf.get(large).numel() == strategies.SMALL // 4 + 1
+    assert shelf._bytes == 400
+
+
+def test_tensors_that_are_too_many_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "REMEMBERED", 1000)
+    shelf = strategies._Shelf()
+    for seed in range(5):
+        shelf.get(normal((100,), seed=seed))
+    assert shelf._bytes == 400
