@@ -318,8 +318,8 @@ def test_kinds_for_boxes_make_tensors_of_any_shape(profile: str) -> None:
 
 def test_a_small_tensor_is_made_once_and_a_large_one_is_not_kept() -> None:
     shelf = strategies._Shelf()
-    small, large = normal((100,)), normal((strategies.SMALL // 4 + 1,))
-    assert shelf.get(small) is shelf.get(normal((100,)))
+    small, large = strategies.normal((100,)), strategies.normal((strategies.SMALL // 4 + 1,))
+    assert shelf.get(small) is shelf.get(strategies.normal((100,)))
     assert shelf.get(large).numel() == strategies.SMALL // 4 + 1
     assert shelf._bytes == 400
 
@@ -328,5 +328,5 @@ def test_tensors_that_are_too_many_are_forgotten(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(strategies, "REMEMBERED", 1000)
     shelf = strategies._Shelf()
     for seed in range(5):
-        shelf.get(normal((100,), seed=seed))
+        shelf.get(strategies.normal((100,), seed=seed))
     assert shelf._bytes == 400
