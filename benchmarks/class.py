@@ -56,17 +56,18 @@ def main() -> None:
         root = Path(scratch)
         assignments(root)
         hand_in(root / "in", given.count)
-        mark, began, killed = uuid.uuid4().hex, time.monotonic(), 0
+        mark, began, killed, stopped = uuid.uuid4().hex, time.monotonic(), 0, 0
         with running(root, mark, *[("--graders", "1", "--no-cards")] * given.machines) as cluster:
             for _ in range(given.coordinator):
                 first = grading(root, mark, "--cluster", cluster.address)
                 killed += disturbed(first, cluster, given.every, time.monotonic() + 2.5 * given.every)
+                stopped += first.poll() is None
                 first.send_signal(signal.SIGKILL)
                 first.communicate()
             last = grading(root, mark, "--cluster", cluster.address)
             killed += disturbed(last, cluster, given.every, time.monotonic() + 36_000)
         print(json.dumps(summary(root, given.count) | {
-            "workers_killed": killed, "coordinators_killed": given.coordinator, "machines": given.machines,
+            "workers_killed": killed, "coordinators_killed": stopped, "machines": given.machines,
             "seconds": round(time.monotonic() - began), "exit_code": last.returncode,
         } | versions()))  # fmt: skip
 
