@@ -11,7 +11,7 @@ WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
-.PHONY: demo test lint verify thorough fuzz kills bench test-gpu clean
+.PHONY: demo test test-slow lint verify thorough fuzz kills bench test-gpu clean
 
 demo: $(READY)
 	@echo 'A right submission:  gradekit check $(RIGHT)'
@@ -21,7 +21,11 @@ demo: $(READY)
 	@$(BIN)/gradekit check $(WRONG); test $$? -eq 1
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# More of the same: every right submission, every trivial result, clusters that lose their parts
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .

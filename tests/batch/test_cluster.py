@@ -110,6 +110,7 @@ def test_speed_is_measured_where_a_card_is_from_programs_alone(root: Path, mark:
     assert [result.key.machine for result in store.history("double", digest)] == ["cpu", "CPU stand-in"]
 
 
+@pytest.mark.slow
 def test_workers_the_scheduler_and_the_coordinator_may_die(root: Path, mark: str) -> None:
     machines = [("--graders", "1", "--no-cards"), ("--graders", "1", "--stand-in")]
     hand_in(root / "in", 2 * COUNT)

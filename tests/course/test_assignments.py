@@ -30,7 +30,13 @@ KERNELS = [assignment for assignment in ASSIGNMENTS.values() if not assignment.i
 every_assignment = pytest.mark.parametrize("assignment", KERNELS, ids=lambda assignment: assignment.id)
 
 
-@pytest.mark.parametrize(("_", "claim"), CLAIMS, ids=[f"{id}/{claim.subject}" for id, claim in CLAIMS])
+def _case(id: str, claim: Claim) -> object:
+    """What the judge does with a trivial result is shown by three assignments each time, and by all in the slow tests."""
+    often = claim.subject not in MUTANTS or id in ("vector_add", "softmax", "giou_loss")
+    return pytest.param(id, claim, id=f"{id}/{claim.subject}", marks=[] if often else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize(("_", "claim"), [_case(id, claim) for id, claim in CLAIMS])
 def test_a_claim_of_verify_holds(_: str, claim: Claim) -> None:
     assert claim.check() == ""
 

@@ -14,8 +14,17 @@ ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
 SUBMISSIONS = sorted(path for path in (Path(__file__).parent / "right").glob("*/*") if path.suffix in (".py", ".ipynb"))
 
+FIRST = ("vector_add", "fused_chain", "softmax", "matmul")
 
-@pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
+
+def _case(path: Path) -> object:
+    """The first assignments' submissions show what any may look like; of the others, every third is tried each time."""
+    number = [other for other in SUBMISSIONS if other.parent == path.parent].index(path)
+    often = path.parent.name in FIRST or number % 3 == 0
+    return pytest.param(path, id=f"{path.parent.name}/{path.name}", marks=[] if often else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize("path", map(_case, SUBMISSIONS))
 def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
     report = grade(ASSIGNMENTS[path.parent.name], path, quick=True, device="cpu")
     measured = [check for check in report.checks if check.kind is not Kind.SPEED]

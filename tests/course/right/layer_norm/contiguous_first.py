@@ -1,4 +1,4 @@
-"""Copies everything to contiguous float32 first, and needs no strides."""
+"""Copies what is not contiguous first."""
 
 import torch
 import triton
@@ -64,7 +64,7 @@ class LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias, eps):
         dtype = x.dtype
-        x, weight, bias = (t.contiguous().float() for t in (x, weight, bias))
+        x, weight, bias = (t.contiguous() for t in (x, weight, bias))
         M, N = x.shape
         out = torch.empty((M, N), dtype=dtype, device=x.device)
         mean = torch.empty(M, dtype=torch.float32, device=x.device)
