@@ -24,7 +24,7 @@ def _case(path: Path) -> object:
     return pytest.param(path, id=f"{path.parent.name}/{path.name}", marks=[] if often else [pytest.mark.slow])
 
 
-@pytest.mark.parametrize("path", map(_case, SUBMISSIONS))
+@pytest.mark.parametrize("path", [_case(path) for path in SUBMISSIONS])
 def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
     report = grade(ASSIGNMENTS[path.parent.name], path, quick=True, device="cpu")
     measured = [check for check in report.checks if check.kind is not Kind.SPEED]
