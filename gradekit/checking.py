@@ -88,30 +88,17 @@ def _graded(assignment: Assignment, path: Path, options: dict[str, Any]) -> Repo
 
 def rejected(path: Path, error: SubmissionError) -> Report:
     """The report on a submission that cannot be read, where not even its assignment can be told."""
-    return Report(
-        assignment="",
-        status=Status.REJECTED,
-        submission={"path": str(path), "sha256": ""},
-        checks=(),
-        environment=environment(),
-        seconds=0.0,
-        message=error.message,
-        cause=error.cause,
-        source=error.source,
-    )
+    return unchecked("", str(path), Status.REJECTED, error.message, cause=error.cause, source=error.source)
 
 
 def fault(assignment: str, path: Path, error: Exception) -> Report:
     """The report on a run in which gradekit itself failed with `error`; its message says where the details are."""
-    return Report(
-        assignment=assignment,
-        status=Status.FAULT,
-        submission={"path": str(path), "sha256": ""},
-        checks=(),
-        environment=environment(),
-        seconds=0.0,
-        message=f"{type(error).__name__}: {error}\n{kept(error)}",
-    )
+    return unchecked(assignment, str(path), Status.FAULT, f"{type(error).__name__}: {error}\n{kept(error)}")
+
+
+def unchecked(assignment: str, path: str, status: Status, message: str, **more: Any) -> Report:
+    """The report on a submission that no check was tried on; `more` are other fields of Report."""
+    return Report(assignment, status, {"path": path, "sha256": ""}, (), environment(), 0.0, message, **more)
 
 
 def kept(error: BaseException, write: Callable[[str], str] | None = None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gradekit.batch.gradebook import Line
@@ -177,8 +177,3 @@ def _canvas_column(header: Row, column: str) -> int:
 def _is_canvas_special(row: Row) -> bool:
     """The row of points, and the row that says which columns are muted."""
     return "Points Possible" in row[0] or not row[0].strip()
-
-
-def summary(filled: Filled) -> Mapping[str, int]:
-    """How many students have a result, and how many not."""
-    return {"filled": filled.filled, "without": len(filled.without)}

@@ -20,9 +20,9 @@ from gradekit.batch.intake import HandIn
 from gradekit.batch.lanes import merged, wants_card
 from gradekit.batch.pool import Pool, graded
 from gradekit.batch.store import Key, Store
-from gradekit.findings import Cause, Report, Status
+from gradekit.checking import unchecked
+from gradekit.findings import Cause, Status
 from gradekit.report import record
-from gradekit.versions import environment
 
 ENOUGH = 2
 """The level of isolation that a class is graded at unless staff say otherwise: nothing beside the grader can be read."""
@@ -231,15 +231,14 @@ class _Work:
 
 def unreadable(order: Order, hand_in: HandIn) -> dict[str, Any]:
     """The record of a hand-in in which no submission can be found."""
-    return _without_checks(order, hand_in, Status.REJECTED, hand_in.problem, Cause.UNREADABLE)
+    return _unchecked(order, hand_in, Status.REJECTED, hand_in.problem, cause=Cause.UNREADABLE)
 
 
 def fault(order: Order, hand_in: HandIn, error: BaseException) -> dict[str, Any]:
     """The record of a submission that gradekit failed to grade."""
-    return _without_checks(order, hand_in, Status.FAULT, f"{type(error).__name__}: {error}", None)
+    return _unchecked(order, hand_in, Status.FAULT, f"{type(error).__name__}: {error}")
 
 
-def _without_checks(order: Order, hand_in: HandIn, status: Status, message: str, cause: Cause | None) -> dict[str, Any]:
-    facts = {"path": keys.plain_name(order.assignment, hand_in.path), "sha256": ""}
-    report = Report(order.assignment.id, status, facts, (), environment(), 0.0, message, cause, seed=order.seed)
-    return record.to_dict(report)
+def _unchecked(order: Order, hand_in: HandIn, status: Status, message: str, **more: Any) -> dict[str, Any]:
+    name = keys.plain_name(order.assignment, hand_in.path)
+    return record.to_dict(unchecked(order.assignment.id, name, status, message, seed=order.seed, **more))

@@ -18,11 +18,11 @@ from gradekit.batch import keys
 from gradekit.batch.grader import Graded, Grader, GraderFailed, Job, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.batch.lanes import merged, wants_card
-from gradekit.findings import Cause, Report, Status
+from gradekit.checking import unchecked
+from gradekit.findings import Cause, Status
 from gradekit.lms.layout import Layout
 from gradekit.report import record
 from gradekit.report.text import one_line
-from gradekit.versions import environment
 
 CLUSTER = "GRADEKIT_CLUSTER"
 """The variable that names a Dask scheduler whose workers have cards."""
@@ -77,7 +77,8 @@ def timed(graded: Graded, asked: Job, address: str, seconds: float) -> dict[str,
 
 def unfinished(id: str, message: str) -> dict[str, Any]:
     """The record of a grading that gradekit could not bring to its end: a fault, and nobody's zero."""
-    return _without_checks(id, Status.FAULT, f"{message} This is no result: please tell your instructor.", None)
+    text = f"{message} This is no result: please tell your instructor."
+    return record.to_dict(unchecked(id, "", Status.FAULT, text))
 
 
 def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tuple[Graded, Job | None]:
@@ -86,8 +87,8 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
         assignment = get(id)
         hand_in = chosen(HandIn("", folder), [folder], Wanted.by(assignment))
         if hand_in.problem:
-            found = _without_checks(id, Status.REJECTED, _upper(hand_in.problem), Cause.UNREADABLE)
-            return Graded(found), None
+            found = unchecked(id, "", Status.REJECTED, _upper(hand_in.problem), cause=Cause.UNREADABLE)
+            return Graded(record.to_dict(found)), None
         job = _job(assignment, hand_in.path, isolation)
         return _in_a_process(job, seconds), job
     except Exception as error:  # noqa: BLE001  # whatever it is, the LMS gets a record, and nobody a zero
@@ -108,11 +109,6 @@ def _job(assignment: Assignment, path: Path, isolation: int | None) -> Job:
     content = base64.b64encode(keys.content(path)).decode()
     release = keys.release(assignment)
     return Job(assignment.id, path.name, content, release, assignment.seed, isolation=isolation)
-
-
-def _without_checks(id: str, status: Status, message: str, cause: Cause | None) -> dict[str, Any]:
-    facts = {"path": "", "sha256": ""}
-    return record.to_dict(Report(id, status, facts, (), environment(), 0.0, message, cause))
 
 
 def _upper(text: str) -> str:

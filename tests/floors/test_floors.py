@@ -53,7 +53,7 @@ SAME_FLOOR = {
     ("judge", "strategies"), ("runs", "rules"), ("soundness", "rules"), ("runs", "soundness"), ("entry", "runs"), ("subject", "rules"), ("subject", "runs"),
     ("runs", "device"), ("measuring", "device"), ("measuring", "rules"), ("measuring", "speed"), ("entry", "speed"), ("subject", "device"),
     ("subject", "measuring"), ("subject", "speed"),
-    ("subject", "entry"), ("checking", "verify"), ("batch", "checking"), ("lms", "batch"), ("__main__", "cli"), ("start", "worksheet"), ("strategies", "kinds"),
+    ("subject", "entry"), ("checking", "verify"), ("batch", "checking"), ("lms", "batch"), ("lms", "checking"), ("__main__", "cli"), ("start", "worksheet"), ("strategies", "kinds"),
     ("strategies", "boxes"), ("sandbox", "framework"), ("judge", "framework"), ("structured", "kinds"),
     ("structured", "strategies"), ("gpu", "kinds"), ("gpu", "strategies"), ("gpu", "judge"), ("gpu", "engine"),
     ("gpu", "sandbox"), ("timed", "plugin"),
