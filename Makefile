@@ -57,7 +57,7 @@ bench: $(READY)
 
 # What needs a card: the worker, the clock, speed as it is graded, and the engine against the card
 test-gpu: $(READY)
-	$(BIN)/python -m pytest tests/gpu tests/engine/test_against_gpu.py
+	$(BIN)/python -m pytest tests/gpu tests/inspector tests/engine/test_against_gpu.py
 
 # --system-site-packages only where the system's Python has a torch that knows CUDA: replacing it would break the GPU.
 $(READY): pyproject.toml

@@ -32,9 +32,9 @@ from gradekit.gpu.card import Card
 from gradekit.gpu.contest import TURN, Timings, contest
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.worker import Prepared, Worker
+from gradekit.inputs.strategies import Input, normal
 from gradekit.judge.speed import Round, Verdict, decide, ratio, seconds, settled
 from gradekit.program import Program
-from gradekit.strategies import Input, normal
 
 HERE = Path(__file__).parent
 MARGIN = 0.02

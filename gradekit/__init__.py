@@ -29,7 +29,7 @@ _OFFERED = {
     "gradekit.judge.rounding": ("Rounding",),
     "gradekit.judge.reference": ("Reference", "reference"),
     "gradekit.findings": ("Cause", "Finding", "Kind", "Outcome", "Report"),
-    "gradekit.strategies": (
+    "gradekit.inputs.strategies": (
         "FLOATS",
         "LAYOUTS",
         "Input",
@@ -41,9 +41,9 @@ _OFFERED = {
         "tensors",
         "vectors",
     ),
-    "gradekit.structured": ("Csr", "csr", "csr_matrices", "cut", "lengths"),
-    "gradekit.runs": ("Observation",),
-    "gradekit.speed": ("assert_peak_memory", "assert_speed", "at_least"),
+    "gradekit.inputs.structured": ("Csr", "csr", "csr_matrices", "cut", "lengths"),
+    "gradekit.subject.runs": ("Observation",),
+    "gradekit.subject.speed": ("assert_peak_memory", "assert_speed", "at_least"),
     "gradekit.session": ("check",),
 }
 

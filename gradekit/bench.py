@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, find
-from gradekit.device import Device, NeedsCard
+from gradekit.inputs.strategies import Input, row_major
 from gradekit.judge.failure import Failure
-from gradekit.measuring import Impossible
+from gradekit.plugin.timed import TimedCall, timed_calls
 from gradekit.sandbox import TraceError, Tracer
-from gradekit.speed import Timed, facts
-from gradekit.strategies import Input, row_major
-from gradekit.subject import Subject
+from gradekit.subject.device import Device, NeedsCard
+from gradekit.subject.measuring import Impossible
+from gradekit.subject.speed import Timed, facts
+from gradekit.subject.subject import Subject
 from gradekit.submission import read
-from gradekit.timed import TimedCall, timed_calls
 from gradekit.versions import environment
 
 SCHEMA = "gradekit/bench/1"

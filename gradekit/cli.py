@@ -90,8 +90,8 @@ def list_() -> None:
 @click.option("--notebook", is_flag=True, help="Lay out the handout and the starter as one Jupyter notebook.")
 def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
     """Start the assignment ID: copy its handout, starter and public tests into DIR (by default ./ID)."""
-    from gradekit import start as starting
     from gradekit.assignment import get
+    from gradekit.course import start as starting
 
     folder = folder or Path(id)
     try:
@@ -125,7 +125,11 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
 @click.option(
-    "--require-isolation", metavar="[LEVEL]", type=click.IntRange(0, 3), is_flag=False, flag_value=2,
+    "--require-isolation",
+    metavar="[LEVEL]",
+    type=click.IntRange(0, 3),
+    is_flag=False,
+    flag_value=2,
     help="Refuse to run where submissions are isolated below LEVEL (2): see doctor.",
 )
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
@@ -191,8 +195,8 @@ def verify(id: str | None, quick: bool) -> None:
     The solution earns everything, the starter nothing, each wrong_*.py fails for the reason that it declares, and
     trivially wrong results earn nothing for correctness.
     """
-    from gradekit import verify as verifying
     from gradekit.assignment import discover, get
+    from gradekit.course import verify as verifying
     from gradekit.plugin import grade
 
     results = []
@@ -213,8 +217,8 @@ def verify(id: str | None, quick: bool) -> None:
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where a starter is out of date.")
 def release(id: str | None, folder: Path | None, only_check: bool) -> None:
     """Make the starter of ID (by default of each) from its solution; with DIR, all that students get, in DIR/ID."""
-    from gradekit import release as releasing
     from gradekit.assignment import discover, get
+    from gradekit.course import release as releasing
 
     chosen = [get(id)] if id else list(discover().values())
     if only_check:
@@ -230,7 +234,9 @@ def release(id: str | None, folder: Path | None, only_check: bool) -> None:
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("-a", "--assignment", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--target", metavar="SM", default="sm_80", show_default=True, help="sm_75, sm_80, sm_90, sm_100, ...")
-@click.option("--stage", type=click.Choice(["ttir", "ttgir", "llir", "ptx", "sass"]), help="Show this stage of the code.")
+@click.option(
+    "--stage", type=click.Choice(["ttir", "ttgir", "llir", "ptx", "sass"]), help="Show this stage of the code."
+)
 @click.option("--kernel", metavar="NAME", help="Look at this kernel only.")
 @click.option("--entry", metavar="NAME", help="The function to call, where it is not the assignment's.")
 @click.option("-i", "--input", "inputs", metavar="SPEC", multiple=True, help="An argument: 'float16 4096x4096', 3.")
@@ -241,8 +247,8 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
 
     Registers, spills, occupancy, tensor cores, and how wide each line loads and stores.
     """
-    from gradekit import inspector
-    from gradekit.gpu import targets
+    from gradekit.inspector import submitted as inspector
+    from gradekit.inspector import targets
     from gradekit.sandbox import TraceError
     from gradekit.submission import NoSuchSubmission, SubmissionError
 
@@ -303,14 +309,16 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tupl
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--sizes", metavar="N,N,...", default="", callback=_numbers, help="The sizes, such as 1024,2048,4096.")
 @click.option("--vary", type=int, metavar="N", help="Which size of the timed inputs becomes these.")
-@click.option("-o", "--output", "picture", metavar="FILE", callback=_target, help="Draw the plot to FILE, such as plot.png.")
+@click.option(
+    "-o", "--output", "picture", metavar="FILE", callback=_target, help="Draw the plot to FILE, such as plot.png."
+)
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: the GPU that there is; cuda or cuda:1.")
 def bench(path: Path, id: str | None, picture: Path | None, json_file: Path | None, **options: Any) -> None:
     """Time the submission at PATH over a range of sizes, beside torch and the roofline. Needs a GPU."""
     from gradekit import bench as benching
-    from gradekit.device import NeedsCard
     from gradekit.report import figure
+    from gradekit.subject.device import NeedsCard
     from gradekit.submission import SubmissionError
 
     if picture is not None and not figure.can_draw():

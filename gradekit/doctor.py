@@ -25,7 +25,7 @@ from gradekit.submission import Submission
 from gradekit.versions import version
 
 if TYPE_CHECKING:
-    from gradekit.device import Device
+    from gradekit.subject.device import Device
 
 Version = tuple[int, ...]
 
@@ -207,7 +207,7 @@ def gpu() -> Item:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that numpy is missing, which nothing here needs
         import torch
-    from gradekit.device import Device
+    from gradekit.subject.device import Device
 
     if torch.cuda.is_available():
         return card(Device())
@@ -221,8 +221,8 @@ def card(device: Device) -> Item:
     """A card, tried with a small kernel: from the program through compilation to the result."""
     import torch
 
-    from gradekit.device import NeedsCard, driver
     from gradekit.judge.failure import Failure
+    from gradekit.subject.device import NeedsCard, driver
 
     name, x, began = f"{device.need().name}, driver {driver()}", torch.arange(33.0), time.monotonic()
     try:

@@ -333,7 +333,9 @@ class _Server:
             wire.receive(sock, CONTROL_CAP, time.monotonic() + CONFINE_SECONDS)
         except wire.WireError as error:
             self.end(pid)
-            raise Unavailable(f"A submission's process could not be confined ({error}): see `gradekit doctor`.") from None
+            raise Unavailable(
+                f"A submission's process could not be confined ({error}): see `gradekit doctor`."
+            ) from None
 
     def end(self, pid: int) -> int:
         """Kills a child, by the number that `fork` gave, and all that it started; its wait status."""

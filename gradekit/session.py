@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradekit.notebook import Cell, NotebookError, code_of
 from gradekit.report import cell as fragment
 from gradekit.report import terminal
+from gradekit.submission.notebook import Cell, NotebookError, code_of
 
 HERE = "this notebook"
 NOTE = "Checked are the definitions that ran in this session, the latest of each name; cell k is In [k]."

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from gradekit.device import Device
 from gradekit.engine import run as engine
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import make_set
@@ -16,6 +15,7 @@ from gradekit.gpu.timing import Turn
 from gradekit.judge.roofline import Ceilings
 from gradekit.judge.speed import Round
 from gradekit.program import Program
+from gradekit.subject.device import Device
 
 CEILINGS = Ceilings(4e12, {"float32": 5e13, "float16": 8e14})
 

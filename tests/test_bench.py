@@ -12,15 +12,15 @@ from click.testing import CliRunner
 from gradekit.assignment import get
 from gradekit.bench import NothingToBench, Sweep, _rows, roofline_microseconds, row_of, sweep
 from gradekit.cli import main
-from gradekit.device import NeedsCard
 from gradekit.findings import Cause
+from gradekit.inputs.strategies import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.roofline import Ceilings
 from gradekit.judge.speed import Round
+from gradekit.plugin.timed import TimedCall
 from gradekit.program import Program
-from gradekit.speed import Launched, Timed, Work
-from gradekit.strategies import normal
-from gradekit.timed import TimedCall
+from gradekit.subject.device import NeedsCard
+from gradekit.subject.speed import Launched, Timed, Work
 
 from .test_timed import TESTS, made
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gradekit import doctor, verify
+from gradekit import doctor
 from gradekit.checking import UsageError
 from gradekit.cli import main
+from gradekit.course import verify
 from gradekit.findings import Check, Kind, Outcome, Report, Status
 from gradekit.report.record import validate
 
@@ -218,7 +219,7 @@ def test_verify_shows_each_claim_and_fails_where_one_does_not_hold(
     course: Path, monkeypatch: pytest.MonkeyPatch, problem: str, code: int, mark: str
 ) -> None:
     claim = verify.Claim("starter.py", "earns nothing", lambda: problem)
-    monkeypatch.setattr("gradekit.verify.claims", lambda *_, **__: [claim])
+    monkeypatch.setattr("gradekit.course.verify.claims", lambda *_, **__: [claim])
     result = run("verify", "softmax")
     assert result.exit_code == code
     lines = result.output.split("\n")
@@ -255,5 +256,5 @@ def test_light_commands_import_nothing_heavy_and_answer_at_once(course: Path, ar
 
 
 def _environment(course: Path) -> dict[str, str]:
-    root = str(Path(verify.__file__).parent.parent)
+    root = str(Path(verify.__file__).parents[2])
     return os.environ | {"PYTHONPATH": root, "GRADEKIT_ASSIGNMENTS": str(course / "assignments")}

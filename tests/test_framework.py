@@ -12,10 +12,10 @@ from gradekit.assignment import Assignment
 from gradekit.engine.run import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection, parse
+from gradekit.inputs.strategies import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.framework import assert_compiles, assert_opcheck, assert_operator
-from gradekit.strategies import normal
-from gradekit.subject import Subject
+from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 
 GOOD = Inspection(

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import gradekit
-from gradekit import notebook, session
+from gradekit import session
 from gradekit.session import NOTE, Shown, check, current, load_ipython_extension
+from gradekit.submission import notebook
 
 from .report.samples import FAILED, PASSED, record
 

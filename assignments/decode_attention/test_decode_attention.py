@@ -24,7 +24,7 @@ from gradekit import (
     reference,
     tensors,
 )
-from gradekit.strategies import sizes
+from gradekit.inputs.strategies import sizes
 
 PLAIN = ("contiguous",)
 STRIDED = ("contiguous", "offset", "transposed", "sliced_columns", "sliced_rows", "every_second")

@@ -25,7 +25,7 @@ from gradekit.tracer import wire
 
 if TYPE_CHECKING:
     from gradekit.assignment import Assignment
-    from gradekit.subject import Subject
+    from gradekit.subject.subject import Subject
 
 LARGEST_JOB = 64 << 20
 LARGEST_ANSWER = 16 << 20

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from gradekit import archive
 from gradekit.assignment import Assignment
+from gradekit.submission import archive
 
 KERNELS = (".py", ".ipynb", *archive.SUFFIXES)
 ANSWERS = (".toml", ".ipynb")

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from gradekit import archive
 from gradekit.assignment import Assignment
+from gradekit.submission import archive
 from gradekit.versions import version
 
 LARGEST = 32 << 20

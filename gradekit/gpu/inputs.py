@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import torch
 
-from gradekit import kinds
-from gradekit.strategies import Input
+from gradekit.inputs import kinds
+from gradekit.inputs.strategies import Input
 
 CardInput = Input
 """A spec whose tensor is to be made on a card."""

@@ -379,4 +379,3 @@ def _fits(view: View, tensor: Tensor) -> None:
     given = (str(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()), int(tensor.storage_offset()))
     if given != (f"torch.{view.dtype}", view.shape, view.stride, view.offset):
         raise CardFault("crash", f"an input is laid out as {given} where the program was made for {view}")
-

@@ -37,8 +37,8 @@ from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.prepared import Preparation, StartClock
 from gradekit.gpu.replay import Machine, Replay, touched_bytes
+from gradekit.inputs.strategies import Input
 from gradekit.program import Program, View, decode
-from gradekit.strategies import Input
 from gradekit.tracer import wire
 
 CAP = 80 << 20

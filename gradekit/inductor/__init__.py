@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 from gradekit.assignment import Assignment
-from gradekit.gpu.targets import Target
 from gradekit.inductor.code import Written, written
-from gradekit.strategies import Input
+from gradekit.inputs.strategies import Input
+from gradekit.inspector.targets import Target
 
 SECONDS = 120
 

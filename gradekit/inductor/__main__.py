@@ -16,10 +16,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from gradekit.assignment import load
-from gradekit.gpu.targets import target
 from gradekit.inductor import standin
-from gradekit.strategies import Input
-from gradekit.timed import timed_calls
+from gradekit.inputs.strategies import Input
+from gradekit.inspector.targets import target
+from gradekit.plugin.timed import timed_calls
 
 
 class _Written(BaseException):

@@ -14,7 +14,7 @@ from torch._subclasses import fake_tensor
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
-from gradekit.gpu.targets import REGISTERS_PER_SM, WARP, Target
+from gradekit.inspector.targets import REGISTERS_PER_SM, WARP, Target
 
 
 class Driver:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import torch
 
 from gradekit.findings import Cause
+from gradekit.inputs.strategies import Input, row_major
 from gradekit.judge import ttir_text
 from gradekit.judge.by_history import strides_separate
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, errors_are_small, explained, is_power_of_two, same, varied
-from gradekit.strategies import Input, row_major
 
 # --- strides ---------------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import torch
 
+from gradekit.inputs.strategies import Input
 from gradekit.judge import tolerance
 from gradekit.judge.rounding import Precision, Rounding
-from gradekit.strategies import Input
 
 Function = Callable[..., Any]
 

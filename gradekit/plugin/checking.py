@@ -16,8 +16,8 @@ from gradekit.plugin.profiles import Profile
 from gradekit.plugin.record import Evidence
 
 if TYPE_CHECKING:
-    from gradekit.runs import Share
-    from gradekit.subject import Subject
+    from gradekit.subject.runs import Share
+    from gradekit.subject.subject import Subject
 
 EVIDENCE = pytest.StashKey[Evidence]()
 _EXAMPLES = pytest.StashKey[Examples]()
@@ -73,9 +73,9 @@ def _examples(
     item: pytest.Item, grading: Grading, subject: Subject, evidence: Evidence
 ) -> Callable[[Callable[..., Any]], Examples]:
     """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
-    from gradekit.device import NeedsCard
     from gradekit.engine.run import Unsupported
     from gradekit.judge.evidence import Example as Past
+    from gradekit.subject.device import NeedsCard
 
     def ended(passed: bool) -> None:
         if subject.calls:
@@ -96,14 +96,14 @@ def _examples(
 
 
 def _share(profile: Profile) -> Share:
-    from gradekit.runs import Share
+    from gradekit.subject.runs import Share
 
     return Share(profile.on_card, max(profile.examples // profile.on_card, 1))
 
 
 def _timed(subject: Subject) -> dict[str, Any]:
     """What was timed, for the report."""
-    from gradekit.speed import facts
+    from gradekit.subject.speed import facts
 
     return {"speed": facts(subject.timings[-1])} if subject.timings else {}
 

@@ -22,7 +22,7 @@ from gradekit.submission import locate
 from gradekit.versions import environment
 
 if TYPE_CHECKING:
-    from gradekit.subject import Subject
+    from gradekit.subject.subject import Subject
 
 Progress = Callable[[str, int, int], None]
 """Called with the title of the check that begins, how many are done, and how many there are."""

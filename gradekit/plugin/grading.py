@@ -26,9 +26,9 @@ from gradekit.plugin.profiles import Profile
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
 
 if TYPE_CHECKING:
-    from gradekit.device import Device
     from gradekit.sandbox import Loaded, TraceError, Tracer
-    from gradekit.subject import Subject
+    from gradekit.subject.device import Device
+    from gradekit.subject.subject import Subject
 
 
 class Rejection(Exception):
@@ -101,7 +101,7 @@ class Grading:
         if self.submission is None or self.rejection is not None:
             return
         from gradekit.sandbox import TraceError
-        from gradekit.subject import Subject
+        from gradekit.subject.subject import Subject
 
         programs = recorded.loads(Path(self.programs).read_text(encoding="ascii")) if self.programs else None
         self.subject = Subject(
@@ -157,7 +157,7 @@ class Grading:
 
 
 def _no_tracer() -> Tracer:
-    from gradekit.device import NeedsCard
+    from gradekit.subject.device import NeedsCard
 
     raise NeedsCard("this call was not recorded where the submission was graded")
 
@@ -172,7 +172,7 @@ def the_device(wanted: str) -> Device:
     Raises:
         NoSuchDevice: there is none; the message says what there is.
     """
-    from gradekit.device import Device
+    from gradekit.subject.device import Device
 
     device = Device(wanted)
     try:

@@ -17,7 +17,7 @@ from gradekit.plugin.run import GRADING, Run
 from gradekit.submission import NoSuchSubmission
 
 if TYPE_CHECKING:
-    from gradekit.subject import Subject
+    from gradekit.subject.subject import Subject
 
 _CLEANUP = pytest.StashKey[contextlib.ExitStack]()
 

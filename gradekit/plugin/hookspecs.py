@@ -9,7 +9,7 @@ import pytest
 from gradekit.findings import Check, Report
 
 if TYPE_CHECKING:
-    from gradekit.subject import Subject
+    from gradekit.subject.subject import Subject
 
 
 @pytest.hookspec

@@ -22,7 +22,7 @@ from gradekit.versions import environment
 
 if TYPE_CHECKING:
     from gradekit.judge.evidence import Example
-    from gradekit.subject import Call
+    from gradekit.subject.subject import Call
 
 
 @dataclass
@@ -122,10 +122,10 @@ def _facts(grading: Grading) -> dict[str, Any]:
 
 def verdict_of(error: BaseException) -> Verdict:
     """What `error`, raised by a check, says: by its type alone."""
-    from gradekit.device import NeedsCard
     from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
     from gradekit.judge.failure import Failure
     from gradekit.sandbox import TraceError
+    from gradekit.subject.device import NeedsCard
 
     if isinstance(error, Rejection):
         return Verdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=_detail(error))
@@ -219,7 +219,7 @@ def replay(item: pytest.Item, grading: Grading) -> str:
 
 
 def _inputs(grading: Grading, evidence: Evidence) -> Iterable[dict[str, Any]]:
-    from gradekit.rules import argument_names
+    from gradekit.subject.rules import argument_names
 
     if evidence.call is None:
         return [_input(value, name) for name, value in evidence.drawn.items()]

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.findings import Cause, SourceLine
-from gradekit.notebook import Cell, NotebookError, code_of
 from gradekit.quiz.questions import Question
 from gradekit.submission import NoSuchSubmission, SubmissionError
+from gradekit.submission.notebook import Cell, NotebookError, code_of
 
 FILE = "answers.toml"
 MAX_BYTES = 32 << 20
@@ -161,12 +161,12 @@ def unknown(given: Iterable[str], questions: Sequence[Question]) -> list[str]:
 
 # --- the file that a student fills in ---------------------------------------------------------------------------------
 
-_HEAD = '''\
+_HEAD = """\
 # The answers to {title!r}. README.md is the handout.
 # Write the letter of a choice, or your own sentences, between the quotes. Then run: gradekit check
 
 assignment = "{id}"
-'''
+"""
 
 
 def blank(id: str, title: str, questions: Sequence[Question]) -> str:

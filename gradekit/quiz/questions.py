@@ -1,20 +1,20 @@
 """What is asked, and what is right: questions.toml and key.toml as data.
 
-    [[question]]                              [grid_size]
-    id = "grid_size"                          right = "c"
-    title = "How many programs a grid has"    [grid_size.feedback]
-    points = 4                                a = "That is the sum. ..."
-    text = "..."                              ...
-    [question.choices]                        [bottleneck]
-    a = "9"                                   model = "an answer that earns everything"
-    ...                                       [[bottleneck.certain]]
-                                              answers = ["memory bandwidth"]    word for word, but for case and marks
-    A question without choices                points = 10
-    is a short answer.                        feedback = "..."
-                                              [[bottleneck.rubric]]             for the person who marks
-                                              points = 10
-                                              says = "names the memory wall"
-                                              words = ["memory", "bandwidth"]
+[[question]]                              [grid_size]
+id = "grid_size"                          right = "c"
+title = "How many programs a grid has"    [grid_size.feedback]
+points = 4                                a = "That is the sum. ..."
+text = "..."                              ...
+[question.choices]                        [bottleneck]
+a = "9"                                   model = "an answer that earns everything"
+...                                       [[bottleneck.certain]]
+                                          answers = ["memory bandwidth"]    word for word, but for case and marks
+A question without choices                points = 10
+is a short answer.                        feedback = "..."
+                                          [[bottleneck.rubric]]             for the person who marks
+                                          points = 10
+                                          says = "names the memory wall"
+                                          words = ["memory", "bandwidth"]
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ TESTS = '''
 from hypothesis import given
 
 from gradekit import assert_close, assert_speed, at_least, points, reference, tensors
-from gradekit.strategies import normal
+from gradekit.inputs.strategies import normal
 
 
 def twice(x):

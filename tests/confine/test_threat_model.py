@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import archive, notebook, sandbox, submission, wellformed
+from gradekit import sandbox, submission, wellformed
 from gradekit.confine import LEVELS
 from gradekit.engine.frame import Budget
+from gradekit.submission import archive, notebook
 from tests.hostile.escapes import ESCAPES
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 
 from gradekit import grade
 from gradekit.assignment import Assignment, discover
-from gradekit.verify import MUTANTS, Claim, claims, expectation
+from gradekit.course.verify import MUTANTS, Claim, claims, expectation
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import gradekit
 from gradekit.cli import main
-from gradekit.strategies import LAYOUTS, PROFILES
+from gradekit.inputs.strategies import LAYOUTS, PROFILES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

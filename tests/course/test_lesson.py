@@ -14,9 +14,9 @@ import triton
 
 from gradekit import grade
 from gradekit.assignment import Assignment, discover
+from gradekit.course.release import release
 from gradekit.findings import Outcome, Report
 from gradekit.quiz.questions import Question, load
-from gradekit.release import release
 
 ROOT = Path(__file__).parents[2]
 LESSON = discover(ROOT / "assignments")["lesson"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import Assignment, discover
-from gradekit.release import stale
+from gradekit.course.release import stale
 
 ASSIGNMENTS = discover(Path(__file__).parents[2] / "assignments")
 

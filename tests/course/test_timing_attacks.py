@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.device import NeedsCard
 from gradekit.engine.run import Unsupported
 from gradekit.findings import Cause
+from gradekit.inputs.strategies import Input, normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.program import Program
 from gradekit.sandbox import Tracer
-from gradekit.strategies import Input, normal
-from gradekit.subject import Subject
+from gradekit.subject.device import NeedsCard
+from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
 from tests.cards import FakeWorker, device
 

@@ -46,7 +46,12 @@ def program(
 
 
 def launched(
-    kernel: Any, grid: Sequence[int], inputs: Sequence[torch.Tensor], *args: Any, budget: Budget | None = None, **more: Any
+    kernel: Any,
+    grid: Sequence[int],
+    inputs: Sequence[torch.Tensor],
+    *args: Any,
+    budget: Budget | None = None,
+    **more: Any,
 ) -> Run:
     """What comes of `program` on these inputs."""
     return run(program(kernel, grid, inputs, *args, **more), inputs, budget=budget)

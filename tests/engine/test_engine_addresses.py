@@ -29,9 +29,7 @@ X, Y = torch.arange(16.0), torch.arange(16.0) + 100
 
 def test_a_table_of_pointers_leads_to_several_tensors():
     table = torch.tensor([SECOND, FIRST + 16])
-    result = launched(
-        gather_by_table, (2,), [X, Y, table], [torch.empty(16)], addresses={0: FIRST, 1: SECOND}, B=8
-    )
+    result = launched(gather_by_table, (2,), [X, Y, table], [torch.empty(16)], addresses={0: FIRST, 1: SECOND}, B=8)
     assert not result.findings
     assert torch.equal(result.results[0], torch.cat([Y[:8], X[4:12]]))
 

@@ -13,7 +13,9 @@ X = torch.arange(16.0)
 def test_a_complex_view_of_real_numbers_is_read_as_torch_reads_it():
     pairs = torch.arange(8.0).view(4, 2)
     given, made = View(0, "complex64", (4,), (1,)), View(1, "complex64", (4,), (1,))
-    program = Program((View(0, "float32", (4, 2), (2, 1)),), {}, (Allocate(1, 32), Copy(made, given)), (made,), "tensor", {})
+    program = Program(
+        (View(0, "float32", (4, 2), (2, 1)),), {}, (Allocate(1, 32), Copy(made, given)), (made,), "tensor", {}
+    )
     result = run(program, [pairs])
     assert not result.findings
     assert torch.equal(result.results[0], torch.view_as_complex(pairs))
@@ -45,4 +47,7 @@ def test_an_allowed_operation_that_changes_an_input_or_reads_what_nobody_wrote_i
     step = Aten("aten::add_", (given, own), {}, (given,), Source(3))
     made = Program((given,), {}, (Allocate(9, 64), step), (given,), "tensor", {})
     found = run(made, [X.clone()], allow=["aten::add_"]).findings
-    assert {(f.cause, f.count, f.line) for f in found} == {(Cause.UNINITIALIZED_READ, 16, 3), (Cause.INPUT_MODIFIED, 16, 3)}
+    assert {(f.cause, f.count, f.line) for f in found} == {
+        (Cause.UNINITIALIZED_READ, 16, 3),
+        (Cause.INPUT_MODIFIED, 16, 3),
+    }

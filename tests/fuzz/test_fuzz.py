@@ -21,11 +21,11 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from gradekit import notebook, sandbox, wellformed
+from gradekit import sandbox, wellformed
 from gradekit.engine.ttir import TTIRError, parse
 from gradekit.program import ProgramError, View, decode, encode
 from gradekit.sandbox import TraceError, Tracer
-from gradekit.submission import SubmissionError, read
+from gradekit.submission import SubmissionError, notebook, read
 from gradekit.tracer import wire
 from tests.fuzz import mutations
 from tests.tracer.styles import Text

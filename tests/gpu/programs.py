@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from gradekit.inputs.strategies import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
 from gradekit.sandbox import Tracer
-from gradekit.strategies import Input
-from gradekit.subject import to_arguments
+from gradekit.subject.subject import to_arguments
 from tests.tracer.helpers import submission
 from tests.tracer.styles import Text
 
@@ -132,9 +132,7 @@ def normal(*shape: int, dtype: str = "float32") -> Input:
     return Input(dtype, shape, tuple(strides[: len(shape)]))
 
 
-def program(
-    steps: Sequence[Step], results: Sequence[Argument], inputs: Sequence[View] = (), **more: Any
-) -> Program:
+def program(steps: Sequence[Step], results: Sequence[Argument], inputs: Sequence[View] = (), **more: Any) -> Program:
     """A program without kernels."""
     storages = {view.storage: view.numel * 4 for view in inputs}
     return Program(tuple(inputs), storages, tuple(steps), tuple(results), "tensor", {}, **more)

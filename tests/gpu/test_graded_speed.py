@@ -11,15 +11,15 @@ import torch
 
 from gradekit import grade
 from gradekit.assignment import Assignment, discover
-from gradekit.device import Device
 from gradekit.findings import Cause, Outcome
+from gradekit.inputs.strategies import Input, normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.report.record import to_dict, validate
 from gradekit.sandbox import Tracer
-from gradekit.speed import Timed, assert_speed, at_least
-from gradekit.strategies import Input, normal
-from gradekit.subject import Subject
+from gradekit.subject.device import Device
+from gradekit.subject.speed import Timed, assert_speed, at_least
+from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
 
 pytestmark = pytest.mark.gpu

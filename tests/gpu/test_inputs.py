@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gradekit.gpu.inputs import PROFILES, make, make_set
-from gradekit.strategies import COMMON, FLOATS, Input
-from gradekit.strategies import PROFILES as ALL
+from gradekit.inputs.strategies import COMMON, FLOATS, Input
+from gradekit.inputs.strategies import PROFILES as ALL
 
 X = Input("float32", (64, 33), (33, 1))
 

@@ -9,8 +9,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 
 from gradekit.gpu import kernels
+from gradekit.inputs.strategies import Input
 from gradekit.program import Descriptor, Kernel, Launch, ProgramError
-from gradekit.strategies import Input
 
 from ..tracer.styles import Text
 from .programs import traced

@@ -95,7 +95,18 @@ def test_a_files_name_is_only_a_name(tmp_path: Path, name: str) -> None:
     """On the terminal and in the command that shows the failure again"""
     path = tmp_path / name
     path.write_text(f"{HEAD}\nadd = wrong\n")
-    command = [sys.executable, "-m", "gradekit.cli", "check", str(path), "-a", "vector_add", "-k", "contiguous_float32", "--quick"]
+    command = [
+        sys.executable,
+        "-m",
+        "gradekit.cli",
+        "check",
+        str(path),
+        "-a",
+        "vector_add",
+        "-k",
+        "contiguous_float32",
+        "--quick",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
     assert CONTROL.search(done.stdout.decode() + done.stderr.decode()) is None
     assert done.returncode in (1, 2)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import get
-from gradekit.gpu.targets import target
 from gradekit.inductor import NotGenerated, generated
 from gradekit.inductor.code import written
+from gradekit.inspector.targets import target
 
 MODULE = """\
 import torch

@@ -7,11 +7,11 @@ import math
 import pytest
 import torch
 
+from gradekit.inputs.strategies import FLOATS, Input, row_major
 from gradekit.judge import MUTANTS, Reference, reference
 from gradekit.judge.attention import AttentionErrors
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.rounding import Rounding
-from gradekit.strategies import FLOATS, Input, row_major
 
 Tensor = torch.Tensor
 SIZES = [(1, 16), (2, 32), (9, 64), (33, 16), (130, 64)]

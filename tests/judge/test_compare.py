@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from gradekit.findings import Cause, Finding
+from gradekit.inputs.strategies import Input
 from gradekit.judge import Failure, Reference, assert_close, reference
-from gradekit.strategies import Input
 
 X = Input("float32", (3, 33), (33, 1))
 

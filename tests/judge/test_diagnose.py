@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from gradekit.findings import Cause, Finding
+from gradekit.inputs.strategies import Input, row_major
 from gradekit.judge import Diagnosis, Example, Failure, assert_close, diagnose, reference
 from gradekit.judge.ttir_text import accesses, uses
 from gradekit.program import Kernel, Launch, Program, Source
-from gradekit.strategies import Input, row_major
 
 TTIR = """#loc = loc("/s/submission.py":9:1)
 module {

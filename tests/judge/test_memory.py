@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gradekit.findings import Cause, Finding
+from gradekit.inputs.strategies import Input
 from gradekit.judge import (
     Failure,
     assert_allocates,
@@ -19,7 +20,6 @@ from gradekit.judge import (
     least_bytes,
 )
 from gradekit.program import Allocate, Choice, Kernel, Launch, Program, Source, View
-from gradekit.strategies import Input
 
 X = Input("float32", (8, 16), (16, 1))
 RESULT = View(1, "float32", (8, 16), (16, 1))

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 import pytest
 import torch
 
+from gradekit.inputs.strategies import FLOATS, Input, row_major
 from gradekit.judge import MUTANTS, Reference, reference, tolerance
 from gradekit.judge.comparison import Comparison
-from gradekit.strategies import FLOATS, Input, row_major
 
 MARGIN = 3.0
 F32 = torch.float32

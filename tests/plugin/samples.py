@@ -30,7 +30,7 @@ def test_memory(submission, x):
     assert_memory_clean(submission.double(x))
 '''
 
-KERNEL = '''
+KERNEL = """
 import torch
 import triton
 import triton.language as tl
@@ -47,7 +47,7 @@ def double(x):
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), x.stride(0), BLOCK=64)
     return out
-'''
+"""
 
 RIGHT = KERNEL.replace("FACTOR", "2").replace("MASK", "i < n")
 TRIPLES = KERNEL.replace("FACTOR", "3").replace("MASK", "i < n")

@@ -233,9 +233,7 @@ def test_progress_tells_each_check_as_it_begins(assignment: Make, submitted: Wri
     assert seen == [("The first", 0, 2), ("The second", 1, 2)]
 
 
-def test_progress_may_print(
-    assignment: Make, submitted: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_may_print(assignment: Make, submitted: Write, capsys: pytest.CaptureFixture[str]) -> None:
     grade(assignment(plain("print('hidden')")), submitted(RIGHT), on_progress=lambda title, *_: print(title))
     assert capsys.readouterr().out == "The first\nThe second\n"
 
@@ -247,9 +245,7 @@ def test_two_runs_in_one_process_see_their_own_tests(assignment: Make, submitted
     assert (first["test_first"].message, second["test_first"].message) == ("one", "two")
 
 
-def test_the_process_is_left_as_it_was(
-    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_process_is_left_as_it_was(assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
     before = set(sys.modules), sys.stdout
     report = grade(assignment(plain()), submitted(RIGHT))

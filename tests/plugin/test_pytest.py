@@ -14,9 +14,7 @@ Run = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def run(
-    pytester: pytest.Pytester, assignment: Callable[..., Assignment], submitted: Callable[[str], Path]
-) -> Run:
+def run(pytester: pytest.Pytester, assignment: Callable[..., Assignment], submitted: Callable[[str], Path]) -> Run:
     """Runs pytest on the sample assignment, with a submission's text or none."""
 
     def run(text: str | None, *arguments: str, watching: object = None) -> pytest.RunResult:

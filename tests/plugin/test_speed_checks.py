@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.test_measuring import FakeClock
 
 from gradekit import grade
 from gradekit.assignment import Assignment
 from gradekit.checking import exit_code
-from gradekit.device import Device
 from gradekit.findings import Cause, Check, Outcome, Report
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import Baseline
 from gradekit.plugin import NoSuchDevice, grading
 from gradekit.report.record import to_dict, validate
+from gradekit.subject.device import Device
 from tests.cards import CEILINGS, FakeWorker, device
 from tests.plugin.samples import RIGHT
-from tests.test_measuring import FakeClock
 
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]

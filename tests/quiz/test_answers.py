@@ -45,7 +45,7 @@ def test_the_starter_is_toml_and_python_at_once(tmp_path: Path) -> None:
     (tmp_path / "answers.ipynb").write_text(notebook(text))
     empty = {"assignment": "lesson", "grid": "", "why": ""}
     assert read(tmp_path / "answers.toml").given == read(tmp_path / "answers.ipynb").given == empty
-    assert "# 1. How many programs?\n#    a  Nine of them.\n#    b  24\ngrid = \"\"\n" in text
+    assert '# 1. How many programs?\n#    a  Nine of them.\n#    b  24\ngrid = ""\n' in text
 
 
 def test_a_line_that_is_not_toml_is_named(tmp_path: Path) -> None:

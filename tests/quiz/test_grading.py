@@ -159,9 +159,7 @@ def test_the_report_is_a_record_like_any_other(quiz: Assignment) -> None:
     assert "GPU" not in text
 
 
-def test_answers_name_their_assignment(
-    quiz: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_name_their_assignment(quiz: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(quiz.folder.parent))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "answers.toml").write_text('assignment = "quiz"\n')

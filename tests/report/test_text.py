@@ -74,9 +74,7 @@ def test_control_characters_are_shown_and_never_obeyed(raw: str, safe: str) -> N
     assert clean(raw) == safe
 
 
-@pytest.mark.parametrize(
-    "code", [0x061C, 0x200B, 0x200D, 0x2028, 0x2029, 0x2060, 0x2066, 0xFEFF, 0xFFF9, 0xE0041]
-)
+@pytest.mark.parametrize("code", [0x061C, 0x200B, 0x200D, 0x2028, 0x2029, 0x2060, 0x2066, 0xFEFF, 0xFFF9, 0xE0041])
 def test_what_cannot_be_seen_is_shown(code: int) -> None:
     assert clean(f"a{chr(code)}b") == f"a{chr(code).encode('unicode_escape').decode()}b"
 
@@ -86,7 +84,7 @@ def test_what_cannot_be_seen_is_shown(code: int) -> None:
     [
         ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
         ("\"'&", "&quot;&#x27;&amp;"),
-        ("x\" onload=\"y", "x&quot; onload=&quot;y"),
+        ('x" onload="y', "x&quot; onload=&quot;y"),
         ("\x1b[31m<b>", "\\x1b[31m&lt;b&gt;"),
     ],
 )
@@ -101,9 +99,7 @@ def test_no_spreadsheet_sees_a_formula(begin: str) -> None:
 
 
 def test_no_markdown_is_left() -> None:
-    assert for_markdown("[x](http://a) <b> @all\n# t") == (
-        "\\[x\\]\\(http\\:\\/\\/a\\) \\<b\\> \\@all \\# t"
-    )
+    assert for_markdown("[x](http://a) <b> @all\n# t") == ("\\[x\\]\\(http\\:\\/\\/a\\) \\<b\\> \\@all \\# t")
 
 
 def test_one_line_is_one_line() -> None:

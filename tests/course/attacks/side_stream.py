@@ -11,7 +11,6 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i, i < n) + tl.load(y_ptr + i, i < n), i < n)
 
 
-
 def add(x, y):
     out = torch.empty_like(x)
     with torch.cuda.stream(torch.cuda.Stream()):

@@ -1,0 +1,6 @@
+"""What a course hands out, made from what its authors keep, and the proof that it grades as it should.
+
+regions.py   a starter from a marked solution   release.py   an assignment as students get it
+worksheet.py its notebook                       start.py     its files in a student's folder
+verify.py    every claim that must hold of an assignment, tried on real submissions
+"""

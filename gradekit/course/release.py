@@ -1,0 +1,76 @@
+"""Releases an assignment: makes the starter from the solution, and lays out what students get.
+
+A starter is never written by hand. Where a committed one differs from what its solution holds, it is stale, and
+`gradekit release --check` and the course's tests say so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+from pathlib import Path
+
+from gradekit.assignment import Assignment, AssignmentError
+from gradekit.course.regions import RegionError, starter
+from gradekit.quiz.answers import blank
+from gradekit.quiz.questions import load
+
+
+def generated(assignment: Assignment) -> str:
+    """The text of the starter that the assignment's solution holds, or that its questions make.
+
+    Raises:
+        AssignmentError: there is no solution here, or its regions are marked wrongly.
+    """
+    path = _solution(assignment)
+    if assignment.is_quiz:
+        return blank(assignment.id, assignment.title, load(assignment))
+    try:
+        return starter(path.read_text(encoding="utf-8"), assignment.title)
+    except OSError as error:
+        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
+    except RegionError as error:
+        raise AssignmentError(f"{path}: {error}") from None
+
+
+def _solution(assignment: Assignment) -> Path:
+    if assignment.solution is None:
+        raise AssignmentError(f"the solution of {assignment.id} is not here: a starter is made from it, by the staff")
+    return assignment.solution
+
+
+def stale(assignment: Assignment) -> str:
+    """How the committed starter differs from what its solution holds, as a diff; "" where it does not.
+
+    Raises:
+        AssignmentError: as `generated`.
+    """
+    there = assignment.starter.read_text(encoding="utf-8") if assignment.starter.is_file() else ""
+    names = str(assignment.starter), f"{assignment.starter} as {_solution(assignment)} has it"
+    return "".join(difflib.unified_diff(there.splitlines(True), generated(assignment).splitlines(True), *names))
+
+
+def release(assignment: Assignment, folder: Path | None = None) -> list[Path]:
+    """Write the starter into the assignment's own folder, or everything that students get into `folder`/<id>.
+
+    Returns the files that were written.
+
+    Raises:
+        AssignmentError: as `generated`.
+        OSError: a file or folder cannot be written.
+    """
+    text = generated(assignment)
+    target = assignment.folder if folder is None else folder / assignment.id
+    target.mkdir(parents=True, exist_ok=True)
+    copies = [] if folder is None else [path for path in public(assignment) if path != assignment.starter]
+    for path in copies:
+        shutil.copyfile(path, target / path.name)
+    new = target / assignment.starter.name
+    new.write_text(text, encoding="utf-8")
+    return [new, *(target / path.name for path in copies)]
+
+
+def public(assignment: Assignment) -> list[Path]:
+    """The files of an assignment's folder that students get, the starter among them: all but what tools leave there."""
+    files = (path for path in assignment.folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    return sorted(path for path in files if path.suffix != ".pyc")

@@ -1,0 +1,53 @@
+"""Lays an assignment's public files into a student's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from gradekit.assignment import Assignment
+from gradekit.course.worksheet import worksheet
+
+
+class ExistingFiles(Exception):
+    """Files stand where new ones would go: `paths`."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        names = ", ".join(str(path) for path in paths)
+        super().__init__(f"{names} would be overwritten: name another folder, or use --force")
+        self.paths = paths
+
+
+def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook: bool = False) -> list[Path]:
+    """Copy the handout, its pictures, the starter (as submission.py), the tests and their description into `folder`.
+
+    With `notebook`, the handout and the starter are one file, submission.ipynb. Returns the new files. Nothing is
+    copied unless everything can be.
+
+    Raises:
+        ExistingFiles: there are files of these names, and `force` is not given.
+        OSError: the folder cannot be made or written.
+    """
+    files = {folder / name: content for name, content in _files(assignment, notebook).items()}
+    existing = [path for path in files if path.exists()]
+    if existing and not force:
+        raise ExistingFiles(existing)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, content in files.items():
+        path.write_bytes(content)
+    return list(files)
+
+
+def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:
+    """The new files' contents by their names."""
+    if notebook:
+        book = {"submission.ipynb": worksheet(assignment).encode("utf-8")}
+        return book | _contents([assignment.tests, assignment.folder / "assignment.toml"])
+    own = {("answers.toml" if assignment.is_quiz else "submission.py"): assignment.starter.read_bytes()}
+    reading = sorted(assignment.folder.glob("*.md"))
+    rest = [assignment.tests, assignment.folder / "assignment.toml", *assignment.pictures]
+    return _contents(reading) | own | _contents(rest)
+
+
+def _contents(files: Iterable[Path]) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in files if file.is_file()}

@@ -1,0 +1,182 @@
+"""Compiles kernels offline, for any architecture, in a process of its own: the grader's side of `compiler`.
+
+Needs no card. What comes back is text, read with a limit on its size: the compiler has met TTIR that may be hostile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradekit import sandbox
+from gradekit.inspector.compiler import STAGES
+from gradekit.program import Kernel
+
+SECONDS = 60
+"""What one kernel may take. Large tiles of float32 products take ten."""
+
+MEMORY_BYTES = 8 << 30
+READ_BYTES = 16 << 20
+START_SECONDS = 60
+
+_OPTIONS: dict[str, tuple[type, ...]] = {
+    "num_warps": (int,),
+    "num_stages": (int,),
+    "num_ctas": (int,),
+    "maxnreg": (int,),
+    "enable_fp_fusion": (bool,),
+    "launch_cooperative_grid": (bool,),
+    "launch_pdl": (bool,),
+}
+"""The options that reach the compiler. Others name files, and a program is data from a process that is not trusted."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A kernel to compile for `capability` (90 for sm_90), as far as the stage `until`."""
+
+    kernel: Kernel
+    capability: int
+    until: str = "sass"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What the compiler made of a kernel: the text of each stage that it reached.
+
+    `usage` is what cuobjdump says of registers and stack, `metadata` what Triton's backend says (shared memory in bytes
+    and so on), `seconds` when each stage was done. `error` is empty, or why the stage `failed` gave nothing.
+    """
+
+    stages: dict[str, str] = field(default_factory=dict)
+    usage: str = ""
+    metadata: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    error: str = ""
+    failed: str = ""
+
+
+def compile_all(jobs: Sequence[Job], *, seconds: int = SECONDS) -> list[Compiled]:
+    """Each job compiled, in order, several at once. A kernel that crashes the compiler harms no other.
+
+    Raises:
+        sandbox.Unavailable: the compiler's process could not be started.
+    """
+    if not jobs:
+        return []
+    folder = Path(tempfile.mkdtemp(prefix="gradekit-compiler-"))
+    try:
+        statuses = _run(folder, jobs, seconds)
+        return [_collected(folder / str(number), statuses, number) for number in range(len(jobs))]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(folder: Path, jobs: Sequence[Job], seconds: int) -> list[int] | None:
+    """The wait status of each kernel's process; None where time was up before all had ended."""
+    request = {"jobs": [_request(job) for job in jobs], "seconds": seconds, "memory": MEMORY_BYTES}
+    (folder / "jobs.json").write_text(json.dumps(request))
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "gradekit.inspector.compiler", str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env=sandbox.environment(str(folder)),
+        start_new_session=True,
+    )
+    try:
+        process.wait(START_SECONDS + seconds * len(jobs))
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        _end(process)
+    return _statuses(folder, len(jobs))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)  # ptxas may have outlived the process that started it
+    process.wait()
+
+
+def _request(job: Job) -> dict[str, Any]:
+    options = {name: job.kernel.options.get(name) for name in _OPTIONS}
+    kept = {name: value for name, value in options.items() if type(value) in _OPTIONS[name]}
+    return {"ttir": job.kernel.ttir, "options": kept, "capability": job.capability, "until": job.until}
+
+
+def _statuses(folder: Path, count: int) -> list[int]:
+    data = _data(folder / "status.json")
+    if not isinstance(data, list) or len(data) != count or not all(type(status) is int for status in data):
+        raise sandbox.Unavailable("The compiler's process could not be started: see `gradekit doctor`.")
+    return data
+
+
+def _collected(folder: Path, statuses: list[int] | None, number: int) -> Compiled:
+    stages = {stage: text for stage in STAGES if (text := _text(folder / stage))}
+    failed, error = _failure(folder, stages, None if statuses is None else statuses[number])
+    return Compiled(
+        stages, _text(folder / "usage"), _numbers(folder / "metadata", int), _numbers(folder / "seconds", float),
+        error, failed,
+    )  # fmt: skip
+
+
+def _failure(folder: Path, stages: dict[str, str], status: int | None) -> tuple[str, str]:
+    """The stage that gave nothing, and why; ("", "") where nothing failed."""
+    told = _data(folder / "error")
+    if isinstance(told, dict):
+        return str(told.get("stage", "")), _with_what_was_said(str(told.get("message", "")), folder)
+    if status == 0:
+        return "", ""
+    following = next((stage for stage in STAGES if stage not in stages), STAGES[-1])
+    return following, _with_what_was_said(_death(status), folder)
+
+
+def _with_what_was_said(message: str, folder: Path) -> str:
+    """`message` and the first words of MLIR's own, which name the operation."""
+    said = [line for line in _text(folder / "said").splitlines() if "error:" in line]
+    return "\n".join([message, *said[:3]]).replace(f"{folder}/", "").replace(f"{folder.parent}/", "")[:2000]
+
+
+def _death(status: int | None) -> str:
+    if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGXCPU)):
+        return "the compiler did not finish in time"
+    if os.WIFSIGNALED(status):
+        return f"the compiler crashed ({signal.Signals(os.WTERMSIG(status)).name})"
+    return f"the compiler ended with exit code {os.WEXITSTATUS(status)}"
+
+
+def _numbers(file: Path, kind: type) -> dict[str, Any]:
+    data = _data(file)
+    return {str(k): v for k, v in data.items() if type(v) is kind} if isinstance(data, dict) else {}
+
+
+def _data(file: Path) -> Any:
+    try:
+        return json.loads(_text(file))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(file: Path) -> str:
+    """The text of a regular file, at most READ_BYTES of it; "" where there is none."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with open(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        return stream.read(READ_BYTES).decode("utf-8", "replace")

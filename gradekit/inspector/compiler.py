@@ -1,0 +1,180 @@
+"""The process that compiles kernels for a card that need not be there: `python -m gradekit.inspector.compiler FOLDER`.
+
+It reads FOLDER/jobs.json, forks for each kernel, and leaves the text of every stage in FOLDER/<number>/. A kernel's TTIR
+may be made to crash MLIR or to keep it busy for ever: its process has limits of memory, time and file size, and what it
+had finished stays. Imports triton and nothing else of gradekit; writes, and never reads a result.
+
+    jobs.json      [{"ttir": text, "options": {name: value}, "capability": 90, "until": "sass"}, ...], "seconds", "memory"
+    <n>/ttir, ttgir, llir, ptx, sass, usage      texts; `usage` is what cuobjdump -res-usage prints
+    <n>/metadata   {"shared": bytes, "num_warps": ..., "tmem_size": ...} as Triton's backend tells
+    <n>/error      {"stage": ..., "message": ...}, where a stage refused the kernel
+    <n>/said       what the compiler printed to its standard error
+    <n>/seconds    {stage: seconds}
+    status.json    [the wait status of each kernel's process]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
+FILE_BYTES = 256 << 20
+METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size")
+
+
+def main(folder: Path) -> None:
+    """Does all the jobs of `folder`, as many at once as there are processors to run on."""
+    import triton  # noqa: F401  # before forking: each child starts with it
+
+    request = json.loads((folder / "jobs.json").read_text())
+    jobs = list(enumerate(request["jobs"]))
+    statuses = [0] * len(jobs)
+    running: dict[int, int] = {}
+    while jobs or running:
+        while jobs and len(running) < len(os.sched_getaffinity(0)):
+            number, job = jobs.pop(0)
+            running[_forked(folder / str(number), job, request)] = number
+        pid, status = os.wait()
+        statuses[running.pop(pid)] = status
+    (folder / "status.json").write_text(json.dumps(statuses))
+
+
+def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        folder.mkdir()
+        _say_into(folder / "said")
+        _limit(request["seconds"], request["memory"])
+        compile_to(folder, job)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _say_into(file: Path) -> None:
+    """MLIR says why on the standard error descriptor."""
+    with file.open("wb") as stream:
+        os.dup2(stream.fileno(), sys.stderr.fileno())
+
+
+def _limit(seconds: int, memory: int) -> None:
+    """The alarm's default action ends the process, in the middle of C++ too."""
+    limits = {
+        resource.RLIMIT_AS: memory,
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_FSIZE: FILE_BYTES,
+        resource.RLIMIT_CORE: 0,
+    }
+    for which, value in limits.items():
+        _, hard = resource.getrlimit(which)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (value, value))
+    signal.alarm(seconds)
+
+
+def compile_to(folder: Path, job: dict[str, Any]) -> None:
+    """Writes the stages of one kernel; a stage that refuses it leaves its reason instead."""
+    source = folder / "kernel.ttir"
+    source.write_text(job["ttir"])
+    seconds: dict[str, float] = {}
+    stage = "ttir"
+    try:
+        began = time.monotonic()
+        for stage, content in _stages(source, job):
+            (folder / stage).write_text(content)
+            seconds[stage] = time.monotonic() - began
+    except Exception as error:  # noqa: BLE001  # whatever the compiler has to say
+        _write(folder / "error", {"stage": _after(stage, seconds), "message": f"{type(error).__name__}: {error}"})
+    _write(folder / "seconds", seconds)
+
+
+def _after(stage: str, done: dict[str, float]) -> str:
+    """The stage that failed: the one after the last that was written."""
+    return STAGES[min(STAGES.index(stage) + 1, len(STAGES) - 1)] if stage in done and stage in STAGES else stage
+
+
+def _write(file: Path, data: Any) -> None:
+    file.write_text(json.dumps(data))
+
+
+def _stages(source: Path, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import IRSource, make_backend
+
+    target = GPUTarget("cuda", job["capability"], 32)
+    backend = make_backend(target)
+    context = ir.context()
+    read = IRSource(str(source), context, backend)
+    options = backend.parse_options(dict(job["options"]))
+    passes: dict[str, Any] = {}
+    backend.add_stages(passes, options, read.language)
+    module = read.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
+    metadata: dict[str, Any] = {"num_warps": options.num_warps, "num_ctas": options.num_ctas}
+    if _is_for_another(job):  # the passes of TTIR are Triton's own way to do without the TMA units of newer cards
+        module = passes["ttir"](module, metadata)
+    yield "ttir", str(module)
+    yield from _lowered(source.parent, module, passes, metadata, job["until"])
+
+
+def _is_for_another(job: dict[str, Any]) -> bool:
+    return job["capability"] < 90 and "tensordesc" in job["ttir"]
+
+
+def _lowered(folder: Path, module: Any, passes: Any, metadata: dict[str, Any], until: str) -> Iterator[tuple[str, str]]:
+    for stage in STAGES[1 : STAGES.index(until) + 1]:
+        module = passes[stage if stage != "sass" else "cubin"](module, metadata)
+        module = with_true_places(module) if stage == "ptx" else module
+        _write(folder / "metadata", {name: metadata[name] for name in METADATA if name in metadata})
+        if stage == "sass":
+            yield from _disassembled(folder, module)
+        else:
+            yield stage, str(module)
+
+
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"^\s*\.loc\s.*\n", re.MULTILINE)
+
+
+def with_true_places(ptx: str) -> str:
+    """`ptx` without the places inside of inline assembly.
+
+    LLVM counts the rows of an assembly text as rows of the source: what stands in its fourth row seems to come from
+    three lines below. Triton writes a masked load so, and the place above it is the right one for all of it.
+    """
+    return _INLINE.sub(lambda match: _LOC.sub("", match[0]), ptx)
+
+
+def _disassembled(folder: Path, cubin: bytes) -> Iterator[tuple[str, str]]:
+    from triton import knobs
+
+    file = folder / "kernel.cubin"
+    file.write_bytes(cubin)
+    yield "usage", _said(knobs.nvidia.cuobjdump.path, "-res-usage", file)
+    yield "sass", _said(knobs.nvidia.nvdisasm.path, "-c", "-gi", "-ndf", file)
+
+
+def _said(*command: Any) -> str:
+    done = subprocess.run(
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,238 @@
+"""What the compiler made of one kernel: its TTIR and its machine code, joined by the submission's lines.
+
+Pure functions of texts. Whatever cannot be joined for certain, such as two different loads on one line, is left unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.engine.ttir import Module, TTIRError, parse
+from gradekit.inspector import ptx, sass
+from gradekit.inspector.compile import Compiled
+from gradekit.inspector.operations import Access, Dot, accesses, dots, has_float64
+from gradekit.inspector.sass import Usage
+from gradekit.inspector.targets import WARP, Occupancy, Target, occupancy
+
+WIDEST = 16
+"""Bytes that one thread can move at once, on every architecture."""
+
+
+@dataclass(frozen=True)
+class DotUse:
+    """A product, and how often each tensor-core instruction of PTX stands on its line.
+
+    `uses` is None where that cannot be told: such instructions stand where no product is, or this line computes nothing.
+    """
+
+    dot: Dot
+    instructions: dict[str, int]
+    uses: bool | None
+
+
+@dataclass(frozen=True)
+class AccessUse:
+    """The loads or stores of one line: the instructions of PTX that they became, by opcode.
+
+    `width` is the most bytes that one thread moves at once, 0 where whole tiles are moved, None where several accesses
+    of different kinds share the line; `possible` is what the size of the tile would allow.
+    """
+
+    access: Access
+    instructions: dict[str, int]
+    width: int | None
+    possible: int
+    is_asynchronous: bool
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a thread moves less at once than it could."""
+        return self.width is not None and 0 < self.width < self.possible
+
+
+@dataclass(frozen=True)
+class LocalTraffic:
+    """Instructions on `line` that go to local memory."""
+
+    line: int | None
+    loads: int
+    stores: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is known of one kernel in one configuration on one target; `options` are its num_warps, num_stages, num_ctas.
+
+    Figures are of one thread (`registers`, `stack` bytes) and of one block (`shared` bytes, `warps`, of which the kernel
+    asked for `asked_warps`). `machine` counts the instructions of the machine code that multiply matrices or go to global
+    or local memory. `error` is empty, or says why the stage `failed` gave nothing: what comes after it is unknown.
+    """
+
+    kernel: str
+    key: str
+    label: str
+    target: Target
+    options: dict[str, int]
+    grid: tuple[int, int, int]
+    warps: int
+    asked_warps: int
+    registers: int | None = None
+    stack: int = 0
+    has_stack_array: bool = False
+    shared: int | None = None
+    occupancy: Occupancy | None = None
+    dots: tuple[DotUse, ...] = ()
+    accesses: tuple[AccessUse, ...] = ()
+    atomics: dict[int, dict[str, int]] = field(default_factory=dict)
+    local: tuple[LocalTraffic, ...] = ()
+    float64_lines: tuple[int, ...] = ()
+    machine: dict[str, int] = field(default_factory=dict)
+    error: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Which kernel is meant: its `key` and `name`, the configuration's `label`, what was asked for, and its launch."""
+
+    kernel: str
+    key: str
+    label: str
+    options: dict[str, Any]
+    grid: tuple[int, int, int]
+    ttir: str
+    path: str
+
+    def option(self, name: str, default: int) -> int:
+        """A compile option that is a positive number: what a program holds may be anything."""
+        value = self.options.get(name)
+        return value if type(value) is int and value > 0 else default
+
+
+def facts(subject: Subject, compiled: Compiled, target: Target) -> Facts:
+    """The facts of one kernel."""
+    code = sass.instructions(compiled.stages.get("sass", ""), subject.path)
+    used = sass.usage(compiled.usage)
+    asked = subject.option("num_warps", 4)
+    warps = max(1, int(compiled.metadata.get("num_warps", asked)))
+    shared = compiled.metadata.get("shared")
+    verified = "ttir" in compiled.stages  # MLIR has read it: operations have the operands that they should have
+    return Facts(
+        subject.kernel, subject.key, subject.label, target, _asked(subject), subject.grid, warps, asked,
+        registers=used.registers if used else None,
+        stack=used.stack if used else 0,
+        has_stack_array=".local " in compiled.stages.get("ptx", ""),
+        shared=shared,
+        occupancy=_occupancy(target, warps, used, shared),
+        atomics=_atomics(code),
+        local=_local(code),
+        error=compiled.error,
+        failed=compiled.failed,
+        machine=_machine(code),
+        **(_joined(subject, ptx.instructions(compiled.stages.get("ptx", ""), subject.path), code, warps) if verified else {}),
+    )  # fmt: skip
+
+
+def _asked(subject: Subject) -> dict[str, int]:
+    return {
+        name: subject.option(name, default) for name, default in (("num_warps", 4), ("num_stages", 3), ("num_ctas", 1))
+    }
+
+
+def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | None) -> Occupancy | None:
+    if used is None or shared is None:
+        return None
+    return occupancy(target, warps=warps, registers=used.registers, shared=shared)
+
+
+def _joined(
+    subject: Subject, asked: Sequence[ptx.Instruction], code: Sequence[sass.Instruction], warps: int
+) -> dict[str, Any]:
+    try:
+        module = parse(subject.ttir)
+    except TTIRError:
+        return {}
+    return {
+        "dots": tuple(_dot_uses(dots(module, subject.path), asked, code)),
+        "accesses": tuple(_access_uses(accesses(module, subject.path), asked, warps)),
+        "float64_lines": _float64_lines(module, code),
+    }
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _dot_uses(
+    wanted: Sequence[Dot], asked: Sequence[ptx.Instruction], code: Sequence[sass.Instruction]
+) -> Iterable[DotUse]:
+    lines = {dot.line for dot in wanted}
+    products = [i for i in asked if i.kind == "product"]
+    multiplied = {i.line for i in asked if i.kind == "multiply"}
+    astray = any(i.line not in lines for i in products) or (not products and any(i.uses_tensor_cores for i in code))
+    for dot in dict.fromkeys(wanted):
+        found = Counter(i.short for i in products if i.line == dot.line)
+        alike = len({(d.left, d.right, d.precision) for d in wanted if d.line == dot.line}) == 1
+        unclear = dot.line is None or not alike or not code
+        yield DotUse(dot, dict(found), None if unclear else _uses(bool(found), astray, dot.line in multiplied))
+
+
+def _uses(found: bool, astray: bool, multiplied: bool) -> bool | None:
+    if found:
+        return True
+    return False if multiplied and not astray else None
+
+
+# --- global memory ----------------------------------------------------------------------------------------------------
+
+
+def _access_uses(wanted: Sequence[Access], asked: Sequence[ptx.Instruction], warps: int) -> Iterable[AccessUse]:
+    places = dict.fromkeys((a.line, a.kind) for a in wanted if a.line is not None)
+    for line, kind in places:
+        here = [a for a in wanted if (a.line, a.kind) == (line, kind)]
+        found = [i for i in asked if (i.line, i.kind) == (line, kind)]
+        if found:
+            yield _access_use(here, found, warps)
+
+
+def _access_use(here: Sequence[Access], found: Sequence[ptx.Instruction], warps: int) -> AccessUse:
+    largest = max(here, key=lambda access: access.elements)
+    alike = len({(a.itemsize, a.elements, a.by_descriptor) for a in here}) == 1
+    return AccessUse(
+        largest,
+        dict(Counter(i.short for i in found)),
+        max(i.width for i in found) if alike else None,
+        _possible(largest, warps),
+        all(i.is_asynchronous for i in found),
+    )
+
+
+def _possible(access: Access, warps: int) -> int:
+    """Bytes: what one thread has of the tile, where it is shared out evenly."""
+    return min(WIDEST, max(1, access.elements // (warps * WARP)) * access.itemsize)
+
+
+def _machine(code: Sequence[sass.Instruction]) -> dict[str, int]:
+    return dict(Counter(i.opcode for i in code if i.memory or i.local or i.uses_tensor_cores))
+
+
+def _atomics(code: Sequence[sass.Instruction]) -> dict[int, dict[str, int]]:
+    lines = {i.line for i in code if i.memory == "atomic" and i.line is not None}
+    return {n: dict(Counter(i.opcode for i in code if i.line == n and i.memory == "atomic")) for n in sorted(lines)}
+
+
+def _local(code: Sequence[sass.Instruction]) -> tuple[LocalTraffic, ...]:
+    """Most traffic first."""
+    loads = Counter(i.line for i in code if i.local == "load")
+    stores = Counter(i.line for i in code if i.local == "store")
+    lines = sorted(loads.keys() | stores.keys(), key=lambda n: -loads[n] - stores[n])
+    return tuple(LocalTraffic(n, loads[n], stores[n]) for n in lines)
+
+
+def _float64_lines(module: Module, code: Sequence[sass.Instruction]) -> tuple[int, ...]:
+    """Lines that compute with doubles, in a kernel to which no double was passed."""
+    if any(has_float64(kind) for kind in module.entry.argument_types):
+        return ()
+    return tuple(sorted({i.line for i in code if i.line is not None and i.name in ("DADD", "DMUL", "DFMA")}))

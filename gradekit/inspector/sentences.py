@@ -1,0 +1,212 @@
+"""From facts to plain sentences for the student. Each says what the machine code shows; what is unclear is not said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from gradekit.inspector.facts import AccessUse, DotUse, Facts
+from gradekit.inspector.targets import TARGETS, Target
+from gradekit.inspector.why import Blame
+
+LEAST_SPILLED = 32
+"""Bytes of a thread: a value or two that wait in memory outside of all loops are not worth a sentence."""
+
+SEEN_SMS = TARGETS["sm_90"].sms
+"""Submissions see this many SMs when they are traced: a grid of as many is made from it, and is another one elsewhere."""
+
+Blames = Mapping[tuple[int | None, str], tuple[Blame, ...]]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One thing that the student may want to know of `line`. `kind` is a word from KINDS."""
+
+    kind: str
+    text: str
+    line: int | None = None
+
+
+def sentences(facts: Facts, blames: Blames = {}) -> list[Sentence]:  # noqa: B006  # never written to
+    """All that there is to say of a kernel, what weighs most first."""
+    return [sentence for speak in KINDS.values() for sentence in speak(facts, blames)]
+
+
+# --- whether it runs --------------------------------------------------------------------------------------------------
+
+
+def _not_compiled(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    if facts.error:
+        why = _first_reason(facts.error)
+        yield Sentence(
+            "not-compiled",
+            f"{facts.kernel} cannot be compiled for {facts.target.name}: {why} (at the stage {facts.failed}).",
+        )
+
+
+_PTXAS = re.compile(r"; error\s*: (.*)")
+
+
+def _first_reason(error: str) -> str:
+    """ptxas's own words where it speaks, else the first line."""
+    said = _PTXAS.search(error)
+    return (said[1] if said else error.splitlines()[0]).strip().rstrip(".")
+
+
+def _does_not_fit(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    most = facts.target.shared_per_block
+    if facts.shared is not None and facts.shared > most:
+        yield Sentence(
+            "does-not-fit",
+            f"{facts.kernel} cannot be launched on {facts.target.name}: a block needs {_kib(facts.shared)} of shared memory, "
+            f"and may have {_kib(most)}. Smaller tiles or fewer stages (num_stages={facts.options['num_stages']}) need less.",
+        )
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def _no_tensor_cores(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    for use in facts.dots:
+        if use.uses is False:
+            reason = _no_tensor_core_reason(use, facts.target)
+            text = f"The dot on line {use.dot.line} does not use tensor cores" + (f": {reason}." if reason else ".")
+            yield Sentence("no-tensor-cores", text, use.dot.line)
+
+
+def _no_tensor_core_reason(use: DotUse, target: Target) -> str:
+    dot = use.dot
+    if dot.left == "float32" and dot.precision == "ieee":
+        return "its inputs are float32 with input_precision='ieee'"
+    if dot.left == "float64":
+        return "its inputs are float64"
+    if target.capability < 80 and dot.left in ("float16", "bfloat16", "float32"):
+        return f"this Triton uses them from sm_80 on, and this is {target.name}"
+    return ""
+
+
+def _older_instruction(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    new = {90: "wgmma", 100: "tcgen05.mma"}.get(facts.target.capability)
+    for use in facts.dots:
+        older = bool(use.instructions) and all(op.startswith("mma.sync") for op in use.instructions)
+        reason = _older_reason(use, facts)
+        if new and older and use.uses and reason:
+            text = f"The dot on line {use.dot.line} uses the tensor cores as an A100 would (mma.sync), not {new}: {reason}."
+            yield Sentence("older-tensor-instruction", text, use.dot.line)
+
+
+def _older_reason(use: DotUse, facts: Facts) -> str:
+    if use.dot.m < 64:
+        return f"that takes tiles of 64 rows, and this one has {use.dot.m}"
+    if facts.asked_warps % 4:
+        return f"that takes groups of 4 warps, and num_warps is {facts.asked_warps}"
+    return ""
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def _narrow(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    for use in facts.accesses:
+        blame = blames.get((use.access.line, use.access.kind), ())
+        if use.is_narrow and (blame or _is_the_students(use)):
+            yield Sentence(f"narrow-{use.access.kind}", _narrow_text(use, facts, blame), use.access.line)
+
+
+def _is_the_students(use: AccessUse) -> bool:
+    """The compiler chooses the width of what goes to shared memory by the layout that a product wants there."""
+    return not use.is_asynchronous and not use.access.by_descriptor
+
+
+def _narrow_text(use: AccessUse, facts: Facts, blame: tuple[Blame, ...]) -> str:
+    noun = "load" if use.access.kind == "load" else "store"
+    possible = max((b.width for b in blame), default=use.possible)
+    text = (
+        f"The {noun} on line {use.access.line} moves {_bytes(use.width)} at a time in each thread, where {possible} fit"
+    )
+    reasons = "; ".join(_reasons(blame))
+    return text + (f": {reasons}" if reasons else "") + _not_asynchronous(use, facts) + "."
+
+
+def _reasons(blame: Sequence[Blame]) -> Iterable[str]:
+    """Clauses: what has a value that is no multiple, what is not known to be one, addresses, and what lies apart."""
+    odd = [f"{b.argument} is {b.value}" for b in blame if b.kind == "multiple" and (b.value or 0) % 16]
+    unknown = [b.argument for b in blame if b.kind == "multiple" and not (b.value or 0) % 16]
+    if odd:
+        yield f"{' and '.join(odd)}, {'no multiple' if len(odd) == 1 else 'no multiples'} of 16"
+    if unknown:
+        yield f"{' and '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known to be a multiple of 16"
+    yield from (f"the address of {b.argument} is no multiple of 16" for b in blame if b.kind == "address")
+    yield from (
+        f"neighbouring elements lie {b.argument} = {b.value} elements apart" for b in blame if b.kind == "apart"
+    )
+
+
+def _not_asynchronous(use: AccessUse, facts: Facts) -> str:
+    """Copies that run beside the products move four bytes at least."""
+    stages = facts.options["num_stages"]
+    if (
+        facts.target.capability < 80
+        or stages < 2
+        or not use.access.feeds_dot
+        or use.is_asynchronous
+        or (use.width or 4) >= 4
+    ):
+        return ""
+    return "; and an asynchronous copy takes at least 4, so this is none"
+
+
+def _spills(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    if facts.stack < LEAST_SPILLED or not facts.local:
+        return
+    most = facts.local[0]
+    where = f", most of it on line {most.line} (loads: {most.loads}, stores: {most.stores})" if most.line else ""
+    what = "Registers do not suffice" if not facts.has_stack_array else "Not all of its values are in registers"
+    text = f"{what} ({facts.registers} for each thread): {facts.stack} bytes of each thread go through local memory{where}."
+    yield Sentence("spills", text, most.line)
+
+
+# --- the whole kernel -------------------------------------------------------------------------------------------------
+
+
+def _float64(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    for line in facts.float64_lines:
+        yield Sentence("float64", f"Line {line} computes in float64, although no input is float64.", line)
+
+
+def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+    programs, ctas = prod(facts.grid), facts.options["num_ctas"]
+    sms = facts.target.sms
+    if 0 < programs * ctas < sms and programs * ctas != SEEN_SMS:
+        count = (
+            f"Only one program of {facts.kernel} is"
+            if programs == 1
+            else f"Only {programs} programs of {facts.kernel} are"
+        )
+        busy = "one" if programs * ctas == 1 else str(programs * ctas)
+        article = "an" if facts.target.card[0] in "AHLR" else "a"
+        text = f"{count} launched for this input: {busy} of the {sms} SMs of {article} {facts.target.card} can work at most."
+        yield Sentence("few-programs", text)
+
+
+KINDS: dict[str, Callable[[Facts, Blames], Iterable[Sentence]]] = {
+    "not-compiled": _not_compiled,
+    "does-not-fit": _does_not_fit,
+    "no-tensor-cores": _no_tensor_cores,
+    "spills": _spills,
+    "narrow-load, narrow-store": _narrow,
+    "older-tensor-instruction": _older_instruction,
+    "few-programs": _few_programs,
+    "float64": _float64,
+}
+"""Each kind of sentence and what speaks it, what weighs most first."""
+
+
+def _bytes(count: int | None) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"
+
+
+def _kib(count: int) -> str:
+    return f"{count / 1024:.4g} KiB"

@@ -1,0 +1,248 @@
+"""Times a call of the submission on the card, beside torch: `submission.softmax.timed(...)` ends here.
+
+Runs in the grader's process. The worker runs the submission's program, and never sees an expected value; what its timed
+calls returned is judged here, set by set, before any figure counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradekit.engine import traffic
+from gradekit.engine.run import Budget, OverBudget
+from gradekit.findings import Cause
+from gradekit.inputs.strategies import Input
+from gradekit.judge.compare import assert_close
+from gradekit.judge.failure import Failure
+from gradekit.judge.roofline import Ceilings, impossible
+from gradekit.judge.speed import Unmeasurable, settled
+from gradekit.program import Choice, Program
+from gradekit.subject.device import Device, NeedsCard
+from gradekit.subject.rules import options
+from gradekit.subject.speed import SIDES, STUDENT, Launched, Rounds, Thresholds, Timed, Work
+
+if TYPE_CHECKING:
+    from gradekit.gpu.baselines import Baseline
+    from gradekit.gpu.card import Card
+    from gradekit.gpu.timing import Turn
+    from gradekit.gpu.worker import Prepared, Worker
+
+FIRST = 4.0
+"""Wall seconds that the rounds of one call may take at first."""
+
+LONGER = 10.0
+"""And in all, where noise leaves it open whether a threshold is reached."""
+
+WHOLE_NUMBERS = 1 << 22
+"""Integer inputs of up to so many elements are read when traffic is counted: loops and addresses may depend on them."""
+
+
+class Impossible(Exception):
+    """A figure that the card cannot reach: the measurement is wrong, and a person has to look at it."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """A call to be timed: its `args` (specs and numbers) and `program`, the torch function that it is measured `against`,
+    and `expected`, which gives the Reference of a result as in any other check."""
+
+    entry: str
+    args: tuple[Any, ...]
+    program: Program
+    against: Callable[..., Any]
+    expected: Callable[..., Any]
+    allow: tuple[str, ...] = ()
+
+    def same(self, other: Race) -> bool:
+        """Whether the other would measure the same."""
+        return self.program == other.program and self.args == other.args and self.against is other.against
+
+
+def measure(race: Race, device: Device) -> Timed:
+    """The call, timed.
+
+    Raises:
+        NeedsCard: there is no card, or it could not do it.
+        Failure: a result of a timed call is wrong, or a kernel misused the card.
+        Unsupported: the engine does not know what a kernel does, so that its time says nothing.
+        Impossible: the figures cannot be true.
+    """
+    card = device.need()
+    _only_what_it_wrote(race)
+    from gradekit.gpu.baselines import BaselineError
+    from gradekit.gpu.faults import CardFault
+
+    try:
+        return _measured(race, card, device.worker)
+    except CardFault as fault:
+        raise device.judged(fault, race.entry) from None
+    except BaselineError as error:
+        raise NeedsCard(f"torch's side could not be timed here: {error}") from None
+    except Unmeasurable as error:
+        raise NeedsCard(f"{card.name} did not run evenly enough: {error}") from None
+
+
+def _measured(race: Race, card: Card, worker: Worker) -> Timed:
+    from gradekit.gpu.ceilings import measure as ceilings_of
+
+    ceilings, began = ceilings_of(card), time.perf_counter()
+    prepared = worker.prepare(race.program, race.args, allow=race.allow)
+    compiling = {STUDENT: time.perf_counter() - began}
+    sides = _baselines(race, card, prepared.sets)
+    rounds = _rounds(worker, prepared, sides, (), {side: () for side in SIDES}, FIRST)
+    for number, found in enumerate(worker.results(prepared.id)):
+        _verify(race, card, number, found)
+    timed = Timed(
+        race.entry, race.args, race.program, card.name, rounds,
+        Launched(prepared.launches, prepared.peak_bytes), work(race, _option(race.program, prepared)), ceilings,
+        prepared.option_label, prepared.choices, compiling | {side.name: side.compile_seconds for side in sides},
+        tuple(_notes(prepared, sides)), functools.partial(_longer, worker, prepared, sides),
+        functools.partial(_release, worker, prepared, sides),
+    )  # fmt: skip
+    _possible(timed, prepared.sets)
+    return timed
+
+
+def _notes(prepared: Prepared, sides: Sequence[Baseline]) -> Iterator[str]:
+    if prepared.how != "graph":
+        yield f"The submission was timed without a CUDA graph, launches included ({prepared.why})."
+    yield from (f"{side.name.capitalize()} torch was {side.note}." for side in sides if side.note)
+
+
+def _release(worker: Worker, prepared: Prepared, sides: Sequence[Baseline]) -> None:
+    worker.forget(prepared.id)
+    for side in sides:
+        side.clock.close()
+
+
+def _baselines(race: Race, card: Card, sets: int) -> list[Baseline]:
+    from gradekit.gpu import baselines
+    from gradekit.gpu.inputs import make_set
+
+    made = [make_set(race.args, number, card.device) for number in range(sets)]
+    return [baselines.eager(race.against, made, card), baselines.compiled(race.against, made, card)]
+
+
+def _rounds(
+    worker: Worker,
+    prepared: Prepared,
+    sides: Sequence[Baseline],
+    before: Rounds,
+    thresholds: Thresholds,
+    budget: float,
+) -> Rounds:
+    from gradekit.gpu.contest import TURN, contest
+
+    def students_turn() -> Turn:
+        return worker.turn(prepared.id, milliseconds=TURN)
+
+    turns = {STUDENT: students_turn} | {side.name: functools.partial(side.clock.turn, TURN) for side in sides}
+    return contest(turns, settled(thresholds), before=before, budget=budget).rounds
+
+
+def _longer(
+    worker: Worker, prepared: Prepared, sides: Sequence[Baseline], before: Rounds, thresholds: Thresholds
+) -> Rounds:
+    return _rounds(worker, prepared, sides, before, thresholds, LONGER)
+
+
+# --- what the timed calls returned -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Held(Input):
+    """A spec whose tensor is on the card already: what `expected` gets in place of a test's own."""
+
+    held: torch.Tensor | None = None
+
+    def tensor(self) -> torch.Tensor:
+        """The tensor on the card."""
+        assert self.held is not None
+        return self.held
+
+
+def _verify(race: Race, card: Card, number: int, found: Sequence[Any]) -> None:
+    """Hold what the timed call with set `number` returned against what is expected for that set."""
+    with torch.no_grad():
+        expected = race.expected(*_held(race.args, number, card))
+    try:
+        assert_close([_on(card, result) for result in found], expected)
+    except Failure as failure:
+        raise failure.naming(f"On {card.name}, in a call that was timed: ") from None
+
+
+def _held(args: Sequence[Any], number: int, card: Card) -> Iterator[Any]:
+    from gradekit.gpu.inputs import make_set
+
+    for spec, value in zip(args, make_set(args, number, card.device), strict=True):
+        if isinstance(spec, Input):
+            given = (spec.dtype, spec.shape, spec.stride, spec.offset, spec.profile, spec.seed, spec.name)
+            assert isinstance(value, torch.Tensor)
+            yield Held(*given, held=value)
+        else:
+            yield value
+
+
+def _on(card: Card, value: Any) -> Any:
+    return value.to(card.device) if isinstance(value, torch.Tensor) else value
+
+
+# --- what it had to do -----------------------------------------------------------------------------------------------
+
+
+def _only_what_it_wrote(race: Race) -> None:
+    """A kernel that reads memory which nobody has written sees what its last call left there, and could skip its work.
+
+    Raises:
+        Failure: uninitialized-read.
+    """
+    for option, _ in options(race.program):
+        counted = _counted(race, option)
+        if counted is not None and counted.unwritten:
+            message = f"At the size that is timed, {race.entry} reads memory that nothing has written."
+            raise Failure(Cause.UNINITIALIZED_READ, message, line=counted.unwritten[0])
+
+
+def work(race: Race, option: int) -> Work:
+    """The traffic and the arithmetic of the call in configuration `option`."""
+    least, counted = traffic.least_bytes(race.program), _counted(race, option)
+    dtype = next((arg.dtype for arg in race.args if isinstance(arg, Input)), "float32")
+    if counted is None:
+        return Work(least, least, 0.0, dtype)
+    return Work(min(least, counted.bytes_moved), counted.bytes_moved, counted.flops, dtype)
+
+
+def _counted(race: Race, option: int) -> traffic.Counted | None:
+    """None where counting takes too long."""
+    values = [_whole_numbers(arg) for arg in race.args if isinstance(arg, Input)]
+    try:
+        return traffic.count(race.program, values, option=option, budget=Budget(seconds=3.0))
+    except OverBudget:
+        return None
+
+
+def _whole_numbers(spec: Input) -> torch.Tensor | None:
+    floating = getattr(torch, spec.dtype).is_floating_point
+    return None if floating or spec.numel > WHOLE_NUMBERS else spec.tensor()
+
+
+def _option(program: Program, prepared: Prepared) -> int:
+    """The number of the configuration that is timed, of the first autotuned launch."""
+    labels = next((step.labels for step in program.steps if isinstance(step, Choice)), ())
+    return next((n for n, label in enumerate(labels) if prepared.option_label.endswith(label)), 0)
+
+
+def _possible(timed: Timed, sets: int) -> None:
+    ceilings: Ceilings = timed.ceilings
+    doing = timed.work
+    why = impossible(
+        timed.seconds(), doing.least_bytes, doing.flops, ceilings, dtype=doing.dtype, calls=sets
+    )  # fmt: skip
+    if why is not None:
+        raise Impossible(f"the time measured for {timed.entry} cannot be true: {why}")

@@ -1,0 +1,289 @@
+"""Runs of traced calls: under every configuration that computes something else, and never the same one twice.
+
+Runs in the grader's process, on data alone. What the engine finds nothing wrong with goes to the card too, where there
+is one, for races and roundings differ there; what the engine does not know is judged by the card's values alone.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradekit import sandbox
+from gradekit.engine import run as engine
+from gradekit.findings import Cause, Finding
+from gradekit.inputs.strategies import Input
+from gradekit.judge.failure import Failure
+from gradekit.program import Program
+from gradekit.subject import rules
+from gradekit.subject.device import Device, NeedsCard
+from gradekit.subject.soundness import Soundness
+
+if TYPE_CHECKING:
+    from gradekit.assignment import Assignment
+    from gradekit.submission import Submission
+
+REMEMBERED_BYTES = 128 << 20
+"""Results of earlier runs that are kept for the next check: the whole grader must stay under 1.5 GiB."""
+
+HURRY = 200_000
+"""Steps that a run gets once another has used up a whole budget, that no report takes minutes. Steps, because a right
+call must not depend on how busy the machine is: the longest of all right submissions in tests/course takes 70,000."""
+
+_DO_NOT_FIT = (Cause.OUT_OF_RESOURCES, Cause.COMPILATION_ERROR)
+"""Why Triton's autotuner leaves a configuration out: it needs more shared memory than there is, for example."""
+
+Mutation = Callable[[Sequence[torch.Tensor], Sequence[Any]], Sequence[torch.Tensor]]
+"""Makes the results that are to be judged from the expected ones and the input tensors: see gradekit.judge.mutants."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What one call of the entry showed.
+
+    `inputs` are the arguments as the test gave them, `results` the tensors and numbers that the call returned, in
+    order. `findings` are those of every configuration. `variants` are the same call under the other configurations of
+    an autotuned kernel, each with its `label`, and on a `card`: they must be right too. `unknown` is why nothing but
+    the results is known, where the card alone could run it.
+    """
+
+    entry: str
+    inputs: tuple[Any, ...]
+    results: tuple[Any, ...]
+    findings: tuple[Finding, ...]
+    counters: Any
+    program: Program
+    prints: tuple[str, ...] = ()
+    label: str = ""
+    variants: tuple[Observation, ...] = ()
+    mutate: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None = None
+    card: str = ""
+    unknown: engine.Unsupported | None = None
+
+    @property
+    def circumstance(self) -> str:
+        """The beginning of a sentence about this run, where it was not the first configuration on the engine."""
+        configured = f"with the configuration {self.label}" if self.label else ""
+        return ", ".join(filter(None, (f"on {self.card}" if self.card else "", configured)))
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The result, where the call returns exactly one tensor.
+
+        Raises:
+            Failure: it returned something else.
+        """
+        if len(self.results) != 1 or not isinstance(self.results[0], torch.Tensor):
+            raise Failure(Cause.WRONG_TYPE, f"{self.entry} returns {self.program.returned}, not one tensor.")
+        return self.results[0]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call to be run: `args` as the test gave them, `tensors` those among them, and the `program` that it became.
+
+    `wanted` are the positions of the arguments whose gradients are its results; then the gradient of the call's own
+    result is the last of `args`.
+    """
+
+    entry: str
+    args: tuple[Any, ...]
+    tensors: list[torch.Tensor]
+    program: Program
+    wanted: tuple[int, ...] = ()
+
+
+@dataclass
+class Share:
+    """How many runs of a check the card gets: `most` of them, every `stride`-th, so that they are not the simplest ones.
+
+    Kernels must be compiled for the card, which takes longer than the engine does.
+    """
+
+    most: int = 0
+    stride: int = 1
+    taken: int = 0
+    seen: int = 0
+
+    def takes(self) -> bool:
+        """Whether the run that is asked for now is one of them."""
+        mine = self.taken < self.most and self.seen % self.stride == 0
+        self.seen += 1
+        self.taken += mine
+        return mine
+
+
+class Runs:
+    """The runs of one submission, also on the card of `device`.
+
+    With `mutate`, the judge sees a trivial wrong result in place of each, and no card is needed.
+    """
+
+    def __init__(
+        self,
+        submission: Submission,
+        assignment: Assignment,
+        mutate: Mutation | None = None,
+        device: Device | None = None,
+    ) -> None:
+        self.submission = submission
+        self.assignment = assignment
+        self.mutate = mutate
+        self._device = device if device is not None and mutate is None else Device("cpu")
+        self._share = Share()
+        self._seen: collections.OrderedDict[str, Observation | Failure] = collections.OrderedDict()
+        self._remembered = 0
+        self._overdue = False
+        self._soundness = Soundness()
+
+    def begin_check(self, share: Share) -> None:
+        """A new check begins, of whose runs the card gets a `share`."""
+        self._share = share
+
+    def known(self, entry: str, args: tuple[Any, ...], wanted: tuple[int, ...] = ()) -> Observation | None:
+        """The observation of an earlier run of the same call, if it is remembered.
+
+        Raises:
+            Failure: that run was stopped, or broke a rule.
+        """
+        key = _key(entry, args, wanted)
+        if key not in self._seen:
+            return None
+        self._seen.move_to_end(key)
+        outcome = self._seen[key]
+        if isinstance(outcome, Failure):
+            raise outcome.with_traceback(None)
+        return outcome
+
+    def run(self, case: Case) -> Observation:
+        """The observation of `case`.
+
+        Raises:
+            Failure: the program breaks a rule, or used up its budget.
+            Unsupported: the engine cannot know what a kernel does.
+        """
+        try:
+            self._hold_against_rules(case)
+            outcome = self._everywhere(case)
+        except Failure as failure:
+            self._remember(case, failure)
+            raise
+        self._remember(case, outcome)
+        return outcome
+
+    def _hold_against_rules(self, case: Case) -> None:
+        allow = self.assignment.allow
+        if not case.wanted:
+            rules.check_program(case.program, case.entry, allow, self.submission)
+            return
+        names = rules.argument_names(case.args, case.entry, self.submission)
+        rules.check_gradients(case.program, case.entry, allow, [names[position] for position in case.wanted])
+
+    def _everywhere(self, case: Case) -> Observation:
+        """On the engine, and on the card where its turn has come or the engine does not know the program."""
+        try:
+            seen = self._in_all_configurations(case)
+        except engine.Unsupported as error:
+            if self._device.card is None:
+                raise
+            return self._by_the_card_alone(case, error)
+        if self._device.card is None or seen.findings or not self._share.takes():
+            return seen
+        options = rules.options(case.program)
+        turn = self._share.taken % len(options)  # each configuration gets its turn
+        try:
+            (carded,) = self._those_that_fit(case, [*options[turn:], *options[:turn]], enough=1)
+        except NeedsCard:  # the card's own trouble, of which the report tells: the engine's word stands
+            return seen
+        return replace(seen, findings=seen.findings + carded.findings, variants=(*seen.variants, carded))
+
+    def _by_the_card_alone(self, case: Case, error: engine.Unsupported) -> Observation:
+        first, *others = self._those_that_fit(case, rules.options(case.program))
+        findings = first.findings + tuple(finding for other in others for finding in other.findings)
+        return replace(first, findings=findings, unknown=error, variants=tuple(others))
+
+    def _those_that_fit(self, case: Case, options: Sequence[tuple[int, str]], enough: int = 99) -> list[Observation]:
+        """The runs of the first so many options; a configuration that the card cannot run, Triton leaves out too."""
+        found: list[Observation] = []
+        for position, (option, label) in enumerate(options):
+            try:
+                found.append(self._on_the_card(case, option, label))
+            except Failure as failure:
+                last = position == len(options) - 1
+                if failure.cause not in _DO_NOT_FIT or (last and not found):
+                    raise
+            if len(found) == enough:
+                break
+        return found
+
+    def _on_the_card(self, case: Case, option: int, label: str) -> Observation:
+        allow, names = self.assignment.allow, self._tensor_names(case)
+        run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry, names=names)
+        seen = Observation(
+            case.entry, case.args, tuple(run.results), (), rules.host_counters(case.program, option), case.program,
+            tuple(run.prints), label, mutate=None, card=self._device.need().name,
+        )  # fmt: skip
+        where = seen.circumstance[:1].upper() + seen.circumstance[1:]
+        return replace(seen, findings=tuple(replace(f, message=f"{where}: {f.message}") for f in run.findings))
+
+    def _in_all_configurations(self, case: Case) -> Observation:
+        first, *others = [self._once(case, option, label) for option, label in rules.options(case.program)]
+        findings = first.findings + tuple(_in_configuration(f, o.label) for o in others for f in o.findings)
+        return replace(first, findings=findings, variants=tuple(others))
+
+    def _once(self, case: Case, option: int, label: str) -> Observation:
+        names = self._tensor_names(case)
+        with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
+            run = engine.run(
+                case.program, case.tensors,
+                option=option, allow=self.assignment.allow, budget=self._budget(), names=names,
+            )  # fmt: skip
+        return Observation(
+            case.entry, case.args, tuple(run.results), tuple(run.findings), run.counters, case.program,
+            tuple(run.prints), label, mutate=self._mutation(case),
+        )  # fmt: skip
+
+    def _tensor_names(self, case: Case) -> list[str]:
+        named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
+        return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
+
+    def _budget(self) -> engine.Budget:
+        seconds = engine.Budget.seconds * sandbox.pace()
+        return engine.Budget(steps=HURRY, seconds=seconds) if self._overdue else engine.Budget(seconds=seconds)
+
+    def _mutation(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
+        mutate = self.mutate
+        return None if mutate is None else lambda expected: mutate(expected, case.tensors)
+
+    def _remember(self, case: Case, outcome: Observation | Failure) -> None:
+        self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
+        key = _key(case.entry, case.args, case.wanted)
+        if not key:
+            return
+        self._seen[key] = outcome
+        self._remembered += _weight(outcome)
+        while len(self._seen) > 1 and self._remembered > REMEMBERED_BYTES:
+            self._remembered -= _weight(self._seen.popitem(last=False)[1])
+
+
+def _key(entry: str, args: tuple[Any, ...], wanted: tuple[int, ...]) -> str:
+    """What tells one run from another; empty where a tensor without a spec is among the arguments."""
+    if any(isinstance(arg, torch.Tensor) for arg in args):
+        return ""
+    first = {id(arg): position for position, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
+    return repr([entry, wanted, *((arg, first.get(id(arg))) for arg in args)])
+
+
+def _in_configuration(finding: Finding, label: str) -> Finding:
+    return replace(finding, message=f"With the configuration {label}: {finding.message}")
+
+
+def _weight(outcome: Observation | Failure) -> int:
+    if isinstance(outcome, Failure):
+        return 0
+    own = sum(r.numel() * r.element_size() for r in outcome.results if isinstance(r, torch.Tensor))
+    return own + sum(map(_weight, outcome.variants))

@@ -1,0 +1,85 @@
+"""Whether a program's kernels are Triton's, and who is to blame where the engine breaks down over a program.
+
+A submission's process can send whatever program it likes. So each kernel is shown to Triton itself first, in a clean and
+confined process that has met no submission: what its parser and verifier refuse is no kernel, whatever the engine would
+have made of it. Where the engine breaks down nevertheless, the arguments of the launches are held against the kernels:
+if they do not fit, the program is forged; if they do, gradekit has met a mistake of its own, which costs nobody a point.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator, Sequence
+
+from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
+from gradekit.findings import Cause
+from gradekit.judge.failure import Failure
+from gradekit.program import Argument, Descriptor, Launch, Program, View
+from gradekit.sandbox import Nothing, TraceError, Tracer
+from gradekit.subject import rules
+
+
+class Soundness:
+    """What is known of one submission's kernels: `signatures` by their text, None where Triton refuses it."""
+
+    def __init__(self) -> None:
+        self.signatures: dict[str, list[str] | None] = {}
+        self._reader = Tracer(Nothing())  # its process begins with the first question
+        weakref.finalize(self, self._reader.abandon)
+
+    @contextlib.contextmanager
+    def held(self, program: Program, entry: str) -> Iterator[None]:
+        """Open while the engine runs `program`, which a call of `entry` became.
+
+        Raises:
+            Failure: the program is not one that Triton and the tracer make, or needs more memory than there is.
+        """
+        self._check_kernels(program, entry)
+        try:
+            yield
+        except (Failure, ForbiddenOp, OverBudget, Unsupported):
+            raise
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise Failure(Cause.BUDGET_EXCEEDED, f"{entry} needs more memory than this machine has.") from None
+            if not self._arguments_fit(program):
+                raise _forged(entry) from None
+            raise
+
+    def _check_kernels(self, program: Program, entry: str) -> None:
+        for kernel in program.kernels.values():
+            if kernel.ttir not in self.signatures:
+                self.signatures[kernel.ttir] = self._signature(kernel.ttir)
+            if self.signatures[kernel.ttir] is None:
+                raise _forged(entry)
+
+    def _signature(self, ttir: str) -> list[str] | None:
+        try:
+            return self._reader.signature(ttir)
+        except TraceError:
+            return None
+
+    def _arguments_fit(self, program: Program) -> bool:
+        launches = (step for step in rules.all_steps(program.steps) if isinstance(step, Launch))
+        return all(_fit(self.signatures[program.kernels[launch.kernel].ttir] or [], launch.args) for launch in launches)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python or torch asked for memory in vain."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+
+
+def _forged(entry: str) -> Failure:
+    return Failure(Cause.CRASH, f"What {entry} was traced to is no program that Triton would run.")
+
+
+def _fit(types: Sequence[str], arguments: Sequence[Argument]) -> bool:
+    """Descriptors stand for several arguments each, by version: with one of them, the rest cannot be told apart."""
+    if any(isinstance(argument, Descriptor) for argument in arguments):
+        return True
+    return len(types) == len(arguments) and all(map(_fits, types, arguments))
+
+
+def _fits(kind: str, argument: Argument) -> bool:
+    return isinstance(argument, View) == (kind.startswith("*") or "ptr" in kind)

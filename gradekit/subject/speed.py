@@ -1,0 +1,251 @@
+"""What a test says about speed, on what was timed on a card:
+
+    timed = submission.softmax.timed(x, against=torch_softmax, expected=expected)
+    assert_speed(timed, at_least(1.5, "eager"), at_least(0.95, "compiled", some_from=0.7))
+
+Runs in the grader's process, on figures alone; `measuring` gets them. A side is what the submission is measured against:
+"eager" is torch as it is, "compiled" the same function under torch.compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.credit import award
+from gradekit.findings import Cause
+from gradekit.inputs.strategies import Input
+from gradekit.judge.failure import Failure
+from gradekit.judge.roofline import Ceilings
+from gradekit.judge.speed import Ratio, Round, Verdict, decide, ratio, seconds
+from gradekit.program import Program
+
+STUDENT = "student"
+SIDES = ("eager", "compiled")
+
+Rounds = Sequence[Round]
+Thresholds = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a call has to do and does: `least_bytes` if every element that it needs is moved once, `bytes_moved` that its
+    kernels ask for, and `flops`, on numbers of `dtype`."""
+
+    least_bytes: float
+    bytes_moved: float
+    flops: float
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a call costs beside time: launches, and the most bytes that it holds beyond its inputs."""
+
+    launches: int
+    bytes_allocated: int
+
+
+@dataclass
+class Timed:
+    """A call that was timed on `card`, with right results; its `rounds` grow with `measure_longer`.
+
+    `configuration` is the fastest of an autotuned kernel (`choices` has the seconds of all), `compile_seconds` what
+    compiling took for each side, outside of all timing. `notes` are what a reader must know of how it was timed.
+    `release` gives back what the card holds for it.
+    """
+
+    entry: str
+    args: tuple[Any, ...]
+    program: Program
+    card: str
+    rounds: Rounds
+    counters: Launched
+    work: Work
+    ceilings: Ceilings
+    configuration: str = ""
+    choices: Mapping[str, float] = field(default_factory=dict)
+    compile_seconds: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    longer: Callable[[Rounds, Thresholds], Rounds] = lambda rounds, thresholds: rounds
+    release: Callable[[], None] = lambda: None
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def size(self) -> str:
+        """The inputs' shapes and dtypes, as messages name them: "[8192, 4096] float32"."""
+        specs = [arg for arg in self.args if isinstance(arg, Input)]
+        shapes = dict.fromkeys(str(list(spec.shape)) for spec in specs)
+        return f"{' and '.join(shapes)} {' and '.join(dict.fromkeys(spec.dtype for spec in specs))}"
+
+    def seconds(self, side: str = STUDENT) -> float:
+        """The typical device seconds of one call."""
+        return seconds(self.rounds, side)
+
+    def ratio(self, side: str) -> Ratio:
+        """How many times as fast as `side` the submission is."""
+        return ratio(self.rounds, side)
+
+    def measure_longer(self, thresholds: Thresholds) -> None:
+        """More rounds, as far as the budget goes, until it is clear on which side of the `thresholds` the ratios lie."""
+        self.rounds = self.longer(self.rounds, thresholds)
+
+
+# --- what is asked for -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """The submission is to be `factor` times as fast as `side`; from `some_from` times on it earns some of the points."""
+
+    factor: float
+    side: str
+    some_from: float | None = None
+
+    def share(self, value: float) -> float:
+        """The part of the points that `value` times as fast earns, from 0 to 1: linear in between."""
+        if value >= self.factor:
+            return 1.0
+        if self.some_from is None or value <= self.some_from:
+            return 0.0
+        return (value - self.some_from) / (self.factor - self.some_from)
+
+
+def at_least(factor: float, side: str, *, some_from: float | None = None) -> Requirement:
+    """`at_least(1.5, "eager")`: one and a half times as fast as torch run eagerly; 0.9 is a little slower than it.
+
+    Raises:
+        ValueError: no such side, or nothing between `some_from` and `factor`.
+    """
+    if side not in SIDES:
+        raise ValueError(f"there is no side {side!r}; there are {', '.join(SIDES)}")
+    if factor <= 0 or (some_from is not None and not 0 <= some_from < factor):
+        raise ValueError(f"at_least({factor}, {side!r}, some_from={some_from}): some_from lies below the factor")
+    return Requirement(factor, side, some_from)
+
+
+def assert_speed(timed: Timed, *requirements: Requirement) -> None:
+    """Hold `timed` against every requirement; the check earns what the worst of them leaves.
+
+    Where noise leaves it open whether one is met, more is measured; where that does not decide it, the student gets the
+    benefit and the report says so.
+
+    Raises:
+        Failure: too-slow, where one of them earns nothing; both figures are in the message.
+        ValueError: nothing is asked for.
+    """
+    if not requirements:
+        raise ValueError("say how fast it must be: assert_speed(timed, at_least(1.5, 'eager'))")
+    thresholds = {side: [r.factor for r in requirements if r.side == side] for side in {r.side for r in requirements}}
+    if any(_verdict(timed, requirement) is Verdict.TOO_CLOSE for requirement in requirements):
+        timed.measure_longer(thresholds)
+    share, worst = min(((_judged(timed, r), r) for r in requirements), key=lambda pair: pair[0])
+    if share == 0:
+        raise Failure(Cause.TOO_SLOW, _too_slow(timed, worst))
+    if share < 1:
+        award(share, _too_slow(timed, worst), Cause.TOO_SLOW)
+
+
+def _judged(timed: Timed, requirement: Requirement) -> float:
+    """The part of the points that one requirement leaves, and its verdict for the record."""
+    verdict = _verdict(timed, requirement)
+    share = requirement.share(timed.ratio(requirement.side).value) if verdict is Verdict.FAIL else 1.0
+    timed.verdicts.append(
+        {"side": requirement.side, "at_least": requirement.factor, "some_from": requirement.some_from,
+         "verdict": verdict.value, "share": share}
+    )  # fmt: skip
+    return share
+
+
+def _verdict(timed: Timed, requirement: Requirement) -> Verdict:
+    return decide(timed.ratio(requirement.side), requirement.factor)
+
+
+_NAMES = {"eager": "eager torch", "compiled": "torch.compile"}
+
+
+def _too_slow(timed: Timed, requirement: Requirement) -> str:
+    found, side = timed.ratio(requirement.side), _NAMES[requirement.side]
+    begins = "" if requirement.some_from is None else f"; points begin at {requirement.some_from:g}"
+    return (
+        f"At {timed.size} on {timed.card}, {timed.entry} takes {duration(timed.seconds())} where {side} takes "
+        f"{duration(timed.seconds(requirement.side))}: it is {found.value:.2f} times as fast (between {found.low:.2f} "
+        f"and {found.high:.2f}), and must be {requirement.factor:g} times as fast{begins}."
+    )
+
+
+def duration(seconds: float) -> str:
+    """0.0000132 -> "13.2 µs", 0.0021 -> "2.1 ms"."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+def assert_peak_memory(timed: Timed, *, at_most: int) -> None:
+    """Raise if the timed call held more than `at_most` bytes at any one time, inputs not counted.
+
+    Raises:
+        Failure: too-much-memory.
+    """
+    held = timed.counters.bytes_allocated
+    if held <= at_most:
+        return
+    raise Failure(
+        Cause.TOO_MUCH_MEMORY,
+        f"At {timed.size}, {timed.entry} holds {held / 2**20:.1f} MiB beside its inputs, and may hold "
+        f"{at_most / 2**20:.1f} MiB.",
+        facts={"peak_bytes": held, "at_most": at_most},
+    )
+
+
+# --- for the record --------------------------------------------------------------------------------------------------
+
+
+def facts(timed: Timed) -> dict[str, Any]:
+    """What the report's record says of it: docs/report.md has the fields."""
+    ratios = {side: timed.ratio(side) for side in SIDES if side in timed.rounds[0].seconds}
+    used = next(iter(ratios.values()))
+    return {
+        "card": timed.card,
+        "size": timed.size,
+        "microseconds": {side: 1e6 * timed.seconds(side) for side in timed.rounds[0].seconds},
+        "ratios": {side: {"value": r.value, "low": r.low, "high": r.high} for side, r in ratios.items()},
+        "rounds": used.rounds,
+        "discarded": used.discarded,
+        "sm_mhz": _clocks(timed.rounds),
+        "verdicts": list(timed.verdicts),
+        "configuration": timed.configuration,
+        "configurations": {label: 1e6 * seconds for label, seconds in timed.choices.items()},
+        "compile_seconds": dict(timed.compile_seconds),
+        "launches": timed.counters.launches,
+        "peak_bytes": timed.counters.bytes_allocated,
+        "roofline": _roofline(timed),
+        "notes": list(timed.notes),
+    }
+
+
+def _clocks(rounds: Rounds) -> dict[str, int] | None:
+    """The slowest and the fastest clock that was read, in MHz; None where none could be."""
+    read = [mhz for r in rounds for mhz in r.sm_mhz.values() if mhz is not None]
+    return {"lowest": min(read), "highest": max(read)} if read else None
+
+
+def _roofline(timed: Timed) -> dict[str, Any]:
+    """Where the call stands below the card's ceilings; the one binds whose least time is longer."""
+    work, most, peak = timed.work, timed.ceilings.bytes_per_second, timed.ceilings.rate(timed.work.dtype)
+    bandwidth, rate = work.least_bytes / timed.seconds(), work.flops / timed.seconds()
+    of_bytes, of_flops = bandwidth / most, rate / peak if peak else None
+    return {
+        "bytes_least": round(work.least_bytes),
+        "bytes_moved": round(work.bytes_moved),
+        "flops": round(work.flops),
+        "bytes_per_second": bandwidth,
+        "flops_per_second": rate,
+        "most_bytes_per_second": most,
+        "most_flops_per_second": peak,
+        "of_bytes": of_bytes,
+        "of_flops": of_flops,
+        "binds": "arithmetic" if (of_flops or 0) > of_bytes else "memory",
+    }

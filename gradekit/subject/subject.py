@@ -1,0 +1,277 @@
+"""The submission as a test sees it: something to call, which answers with what a run of the call showed.
+
+    observation = submission.softmax(x)          # x: an Input spec, a tensor, a number, or None; see `entry`
+
+Runs in the grader's process. A call is traced to a program in the tracer's process, once for each signature: shapes,
+strides, offsets, dtypes, scalars, shared storages. What the program does is for `runs` to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradekit.engine.run import Unsupported
+from gradekit.framework import Inspection
+from gradekit.inputs.strategies import Input
+from gradekit.program import Argument, Program, Scalar, View
+from gradekit.sandbox import Loaded, TraceError, Tracer
+from gradekit.subject import rules
+from gradekit.subject.device import Device
+from gradekit.subject.entry import Entry
+from gradekit.subject.measuring import Race, measure
+from gradekit.subject.runs import Case, Mutation, Observation, Runs, Share
+from gradekit.subject.speed import Timed
+
+if TYPE_CHECKING:
+    from gradekit.assignment import Assignment
+    from gradekit.submission import Submission
+
+PATIENCE = 2
+"""A submission whose process hung or died so many times is not called again: each time costs the student ten seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call that a test made: the arguments, and what came of it (None where the call failed)."""
+
+    entry: str
+    args: tuple[Any, ...]
+    observation: Observation | None = None
+
+
+class Subject:
+    """A submission that tests can call, by the name of any function that it defines.
+
+    `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
+    `mutate`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
+    used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those made since `forget_calls`, `timings` what was timed since `begin_check`.
+    """
+
+    def __init__(
+        self,
+        submission: Submission,
+        assignment: Assignment,
+        start: Callable[[], Tracer],
+        mutate: Mutation | None = None,
+        device: Device | None = None,
+        programs: Mapping[str, Program] | None = None,
+    ) -> None:
+        self.submission = submission
+        self.assignment = assignment
+        self.device = device if device is not None and mutate is None else Device("cpu")
+        self.calls: list[Call] = []
+        self.timings: list[Timed] = []
+        self._runs = Runs(submission, assignment, mutate, self.device)
+        self._last_race: tuple[Race, Timed] | None = None
+        self._start = start
+        self._tracer: Tracer | None = None
+        self._programs: dict[str, Program | TraceError] = dict(programs or {})
+        self._to_time: dict[str, Program] = {}
+        self._inspections: dict[str, Inspection] = {}
+        # by entry, and what of it is wanted: whether the second call of all did the same as the first
+        self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
+        self._deaths: list[TraceError] = []
+
+    def __getattr__(self, name: str) -> Entry:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Entry(self, name)
+
+    def __repr__(self) -> str:  # Hypothesis shows the arguments of a failing test: not all that is remembered here
+        return f"Subject({self.submission.path!r})"
+
+    def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
+        """The observation of `entry(*args)`; or where gradients are `wanted` of the arguments at these positions, of
+        `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`.
+
+        Raises:
+            TraceError: the student's code could not be traced: it raised, hung, died, or did what it may not.
+            Failure: the program breaks a rule, or ran over its budget.
+            Unsupported: the engine cannot know what a kernel does.
+        """
+        args = tuple(args)
+        self.calls.append(Call(entry, args))
+        observation = self._runs.known(entry, args, wanted) or self._runs.run(self._case(entry, args, wanted))
+        self.calls[-1] = Call(entry, args, observation)
+        return observation
+
+    def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
+        """`entry(*args)` timed on the card beside `against`, its results held against `expected`.
+
+        What the call does wrong on every machine is found before a card is asked for.
+
+        Raises:
+            NeedsCard: there is no card that may be used.
+            TraceError, Failure, Unsupported: as `call` does; a Failure too where a timed call's result is wrong.
+        """
+        args = tuple(args)
+        self.calls.append(Call(entry, args))
+        program = self._program(entry, to_views(args), ())
+        rules.check_program(program, entry, self.assignment.allow, self.submission)
+        self._to_time[_signature(entry, to_views(args), ())] = program
+        timed = self._timed(Race(entry, args, program, against, expected, self.assignment.allow))
+        self.timings.append(timed)
+        return timed
+
+    def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
+        """What torch makes of a model around `entry`, for arguments like `args`; asked once for each form.
+
+        Raises:
+            TraceError: there is no such entry, or its process was lost.
+            Unsupported: torch.compile does not work here; or the entry asks where its tensors are, which cannot be answered
+                while a model is compiled.
+        """
+        self.calls.append(Call(entry, tuple(args)))
+        views = to_views(args)
+        signature = repr((entry, views))
+        if signature not in self._inspections:
+            self.load()
+            assert self._tracer is not None
+            self._inspections[signature] = self._tracer.inspect(entry, views)
+        return _certain(self._inspections[signature])
+
+    def _timed(self, race: Race) -> Timed:
+        """Two checks about the same call share its figures, but not each other's verdicts."""
+        if self._last_race is None or not self._last_race[0].same(race):
+            if self._last_race is not None:
+                self._last_race[1].release()
+            self._last_race = None
+            self._last_race = race, measure(race, self.device)
+        return replace(self._last_race[1], verdicts=[])
+
+    @property
+    def programs(self) -> list[Program]:
+        """What the calls became so far, each form of call once."""
+        return [program for program in self._programs.values() if isinstance(program, Program)]
+
+    @property
+    def programs_to_time(self) -> dict[str, Program]:
+        """What the calls became that were to be timed, by form: another Subject takes it as `programs`, where a card is."""
+        return dict(self._to_time)
+
+    def begin_check(self, share: Share) -> None:
+        """A new check begins, of whose runs the card gets a `share`."""
+        self.forget_calls()
+        self.timings.clear()
+        self._runs.begin_check(share)
+
+    def forget_calls(self) -> None:
+        """A new example begins: what was called before is not evidence for it."""
+        self.calls.clear()
+
+    def load(self) -> Loaded:
+        """What the submission defines, once it has been executed in its own process.
+
+        Raises:
+            TraceError: executing it failed.
+        """
+        if self._tracer is None:
+            self._tracer = self._start()
+        return self._tracer.load()
+
+    def close(self) -> None:
+        """End the tracer's process; a later call would start a new one."""
+        if self._tracer is not None:
+            self._tracer.close()
+        self._tracer = None
+
+    def _case(self, entry: str, args: tuple[Any, ...], wanted: tuple[int, ...]) -> Case:
+        arguments, tensors = to_arguments(args)
+        return Case(entry, args, tensors, self._program(entry, arguments, wanted), wanted)
+
+    def _program(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
+        signature = _signature(entry, arguments, wanted)
+        if signature not in self._programs:
+            self._programs[signature] = self._trace(entry, arguments, wanted)
+        program = self._programs[signature]
+        if isinstance(program, TraceError):
+            raise program.with_traceback(None)
+        return program
+
+    def _trace(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program | TraceError:
+        if len(self._deaths) >= PATIENCE:
+            return self._deaths[-1]
+        try:
+            self.load()
+            assert self._tracer is not None
+            return self._settled(self._tracer, entry, arguments, wanted)
+        except TraceError as error:
+            if error.cause in rules.DEADLY:  # a new process, so that the next call is not blamed for this one
+                self._deaths.append(error)
+                self.close()
+            return error
+
+    def _settled(self, tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
+        """The program of a call that is not the first of its form: one that hands out earlier results shows itself.
+
+        The first form is always called twice. Where both calls did the same, later forms are called once.
+        """
+        program = _traced(tracer, entry, arguments, wanted)
+        if self._steady.get((entry, wanted), False):
+            return program
+        again = _traced(tracer, entry, arguments, wanted)
+        self._steady.setdefault((entry, wanted), again == program)
+        return again
+
+
+def _signature(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> str:
+    """What tells one form of a call from others: the same in every process."""
+    return repr((entry, arguments, wanted))
+
+
+def _traced(tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
+    if not wanted:
+        return tracer.trace(entry, arguments)
+    *inputs, upstream = arguments
+    assert isinstance(upstream, View)
+    return tracer.trace_gradient(entry, inputs, wanted, upstream)
+
+
+def _certain(seen: Inspection) -> Inspection:
+    if seen.unavailable:
+        raise Unsupported(f"torch.compile on this machine ({seen.unavailable})")
+    if seen.doubtful:
+        raise Unsupported("torch.compile of code that asks whether a tensor is on a GPU")
+    return seen
+
+
+def to_arguments(args: Sequence[Any]) -> tuple[tuple[Argument, ...], list[torch.Tensor]]:
+    """The arguments of a call as the tracer takes them, and the tensors among them, in order.
+
+    Tensors that share a storage, and specs that are the same object, become views of one storage: so
+    `submission.add(x, x)` passes one tensor twice. Equal specs that were drawn apart are two tensors.
+    """
+    storages: dict[Any, int] = {}
+    arguments: list[Argument] = []
+    tensors: list[torch.Tensor] = []
+    for arg in args:
+        if not isinstance(arg, (Input, torch.Tensor)):
+            arguments.append(Scalar(arg))
+            continue
+        tensors.append(arg.tensor() if isinstance(arg, Input) else arg)
+        arguments.append(_view(tensors[-1], storages.setdefault(_identity(arg), len(storages))))
+    return tuple(arguments), tensors
+
+
+def to_views(args: Sequence[Any]) -> tuple[Argument, ...]:
+    """The arguments of a call as `to_arguments` gives them, for specs and numbers alone: no tensor is made."""
+    storages: dict[int, int] = {}
+    return tuple(
+        arg.view(storages.setdefault(id(arg), len(storages))) if isinstance(arg, Input) else Scalar(arg) for arg in args
+    )
+
+
+def _identity(arg: Input | torch.Tensor) -> Any:
+    if isinstance(arg, Input):
+        return id(arg)
+    storage = arg.untyped_storage()
+    return ("storage", storage.data_ptr()) if storage.nbytes() else id(arg)
+
+
+def _view(tensor: torch.Tensor, storage: int) -> View:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return View(storage, dtype, tuple(tensor.shape), tuple(tensor.stride()), int(tensor.storage_offset()))

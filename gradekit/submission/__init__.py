@@ -1,0 +1,17 @@
+"""What a student handed in, as one Python source text. Read, never imported, never unpacked.
+
+reading.py   a path to a submission, whatever the form      notebook.py   a notebook's cells as one source
+archive.py   the one file that is meant in an archive       syntax.py     what is wrong with a source, in plain words
+"""
+
+from gradekit.submission.reading import (
+    MAX_SOURCE_BYTES,
+    NoSuchSubmission,
+    Submission,
+    SubmissionError,
+    locate,
+    place,
+    read,
+)
+
+__all__ = ["MAX_SOURCE_BYTES", "NoSuchSubmission", "Submission", "SubmissionError", "locate", "place", "read"]

@@ -1,0 +1,332 @@
+"""Reads what a student handed in, a .py file, a notebook, a folder or an archive, as one Python source text. Never
+imports it, never unpacks it, and follows no link out of it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gradekit.findings import Cause, SourceLine
+from gradekit.submission import archive, notebook
+from gradekit.submission.syntax import SourceError, parse
+
+MAX_SOURCE_BYTES = 1 << 20
+"""The largest Python source that is read: a hundred times a long submission."""
+
+MAX_NOTEBOOK_BYTES = 32 << 20
+"""The largest notebook: its outputs may hold pictures."""
+
+
+MAX_BLOCKS = 100
+"""The deepest nesting of blocks at the top level: Python itself allows no more where they are indented."""
+
+
+class SubmissionError(Exception):
+    """The submission cannot be read: `message` says what to do about it, `line` (and its `text`) where it is wrong."""
+
+    def __init__(self, cause: Cause, message: str, source: SourceLine | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.message = message
+        self.source = source
+        self.line = source.line if source else None
+
+
+class NoSuchSubmission(SubmissionError):
+    """There is nothing at the path, or several files that could be meant: the command is wrong, not the code."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One Python source `text`, as `path` (the way the user wrote it) gave it, and `notes` of what was left out of it.
+
+    In an archive, `path` goes on inside of it. `sha256` is of the file as read. `cells` are (number, first line) of a notebook's code cells, empty for a .py file.
+    """
+
+    path: str
+    text: str
+    sha256: str
+    notes: tuple[str, ...] = ()
+    cells: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+
+    def line(self, number: int) -> SourceLine | None:
+        """Line `number`, 1-based, of the text; None outside of it."""
+        lines = self.text.split("\n")
+        return SourceLine(number, lines[number - 1]) if 1 <= number <= len(lines) else None
+
+    def place(self, number: int) -> str:
+        """Where the student finds line `number`: "submission.py:14" or "cell 3, line 4"."""
+        return place({"path": self.path, "cells": self.cells}, number)
+
+    def functions(self) -> tuple[str, ...]:
+        """The names of the functions that stand at the top level, in order."""
+        return tuple(_functions(ast.parse(self.text).body))
+
+    def names(self) -> tuple[str, ...]:
+        """All names that the top level defines or assigns, in order: an entry may be `Attention.apply` by another name."""
+        return tuple(dict.fromkeys(_names(ast.parse(self.text).body)))
+
+    def facts(self) -> dict[str, Any]:
+        """What the report record says of the submission."""
+        return {"path": self.path, "sha256": self.sha256, "cells": [list(cell) for cell in self.cells]}
+
+
+def place(facts: Mapping[str, Any], number: int) -> str:
+    """Where the student finds line `number` of the submission that `facts` (path, cells) describe."""
+    before = [(cell, first) for cell, first in facts.get("cells", ()) if first <= number]
+    if not before:
+        return f"{Path(facts['path']).name}:{number}"
+    cell, first = before[-1]
+    return f"cell {cell}, line {number - first + 1}"
+
+
+def read(path: Path, *, entry: str | None = None) -> Submission:
+    """The submission at `path`; in a folder, the file that is meant (`entry` helps to find it, and in a notebook is kept).
+
+    Raises:
+        NoSuchSubmission: no such file, or a folder from which no one file can be told.
+        SubmissionError: the file cannot be read as Python; its cause is UNREADABLE or SYNTAX_ERROR.
+    """
+    file = locate(path, entry=entry)
+    if archive.is_archive(file):
+        return _from_archive(file, entry)
+    return _from_bytes(file, _bytes(file), entry)
+
+
+def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
+    if len(data) > _limit(file.name):
+        raise SubmissionError(
+            Cause.UNREADABLE, f"{file} is larger than {_limit(file.name) >> 20} MiB: hand in the code alone"
+        )
+    if not data.strip():
+        raise SubmissionError(Cause.UNREADABLE, f"{file} is empty")
+    digest = hashlib.sha256(data).hexdigest()
+    if file.suffix.lower() == ".ipynb":
+        return _notebook(file, data, digest, entry)
+    text = _decode(file, data)
+    _check(file, text)
+    return Submission(str(file), text, digest)
+
+
+def _from_archive(file: Path, entry: str | None) -> Submission:
+    try:
+        member = archive.read(file, lambda names: _meant(names, entry), _limit)
+    except archive.ArchiveError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
+    except OSError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
+    found = _from_bytes(file / member.name, member.data, entry)
+    shown = ", ".join(member.left_out[:6]) + (", ..." if len(member.left_out) > 6 else "")
+    notes = (f"Left out of the archive: {shown}.",) if member.left_out else ()
+    return replace(found, notes=notes + found.notes)
+
+
+def _meant(names: Sequence[str], entry: str | None) -> str:
+    """The name that is meant among those of an archive.
+
+    Raises:
+        ArchiveError: there is none, or there are several: the student has to hand in one.
+    """
+    for stem in ("submission", entry):
+        named = [name for name in names if Path(name).stem == stem]
+        if len(named) == 1:
+            return named[0]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise archive.ArchiveError("there is no .py file or notebook in it")
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    raise archive.ArchiveError(f"it holds {shown}: call the one that is meant submission.py")
+
+
+# --- which file -------------------------------------------------------------------------------------------------------
+
+
+def locate(path: Path, *, entry: str | None = None) -> Path:
+    """The file that `path` means: itself, or within a folder submission.py, <entry>.py or the only candidate.
+
+    Raises:
+        NoSuchSubmission: there is none, or there are several.
+    """
+    if path.is_dir():
+        return _within(path, entry)
+    if not path.exists():
+        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no file {path}{_near(path)}")
+    if path.suffix.lower() not in (".py", ".ipynb") and not archive.is_archive(path):
+        kinds = "a .py file, an .ipynb notebook, a .zip or a .tar.gz"
+        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not {kinds}")
+    if not path.is_file():
+        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not a regular file")
+    _stays(path)
+    return path
+
+
+def _stays(path: Path) -> None:
+    """A link that leads elsewhere would show somebody's other files in a report."""
+    if path.resolve().parent != path.parent.resolve():
+        raise SubmissionError(
+            Cause.UNREADABLE, f"{path} is a link that leads out of its folder: hand in the file itself"
+        )
+
+
+def _within(folder: Path, entry: str | None) -> Path:
+    candidates = _candidates(folder)
+    for stem in ("submission", entry):
+        named = [file for file in candidates if file.stem == stem]
+        if len(named) == 1:
+            return _staying(named[0])
+    if len(candidates) == 1:
+        return _staying(candidates[0])
+    if not candidates:
+        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no .py file or notebook in the folder {folder}")
+    names = ", ".join(file.name for file in candidates[:6]) + (", ..." if len(candidates) > 6 else "")
+    raise NoSuchSubmission(Cause.UNREADABLE, f"which file do you mean in {folder}: {names}? Name it: {candidates[0]}")
+
+
+def _staying(file: Path) -> Path:
+    _stays(file)
+    return file
+
+
+def _candidates(folder: Path) -> list[Path]:
+    files = sorted(file for pattern in ("*.py", "*.ipynb") for file in folder.glob(pattern) if file.is_file())
+    return [f for f in files if not f.name.startswith((".", "test_", "conftest."))]
+
+
+def _near(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f": there is no folder {path.parent}"
+    names = [file.name for file in _candidates(path.parent)]
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f"; did you mean {path.parent / near[0]}?" if near else ""
+
+
+# --- its bytes --------------------------------------------------------------------------------------------------------
+
+
+def _bytes(file: Path) -> bytes:
+    """As much of the file as tells whether it is too large."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(_limit(file.name) + 1)
+    except OSError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
+
+
+def _limit(name: str) -> int:
+    return MAX_NOTEBOOK_BYTES if name.lower().endswith(".ipynb") else MAX_SOURCE_BYTES
+
+
+def _decode(file: Path, data: bytes) -> str:
+    """The text of a Python file: UTF-8, or what its first lines declare, as Python itself would read it."""
+    if b"\0" in data:
+        raise SubmissionError(
+            Cause.UNREADABLE, f"{file} contains NUL bytes: is it a compiled file, or saved as UTF-16?"
+        )
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+        text.encode()  # some codecs make what no other can write again
+        return text if encoding.startswith("utf-8") else _as_utf_8(text)
+    except (SyntaxError, UnicodeError, LookupError) as error:
+        number = _undecodable_line(data)
+        where = f" (line {number})" if number and "unknown encoding" not in str(error) else f": {error}"
+        raise SubmissionError(Cause.UNREADABLE, f"{file} is not UTF-8 text{where}: save it as UTF-8") from None
+
+
+_COOKIE = re.compile(r"(?m)^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+")
+
+
+def _as_utf_8(text: str) -> str:
+    """The text as it will be written again, with what its first two lines declare."""
+    lines = text.split("\n", 2)
+    return "\n".join([_COOKIE.sub(r"\1utf-8", line) for line in lines[:2]] + lines[2:])
+
+
+def _undecodable_line(data: bytes) -> int | None:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return data[: error.start].count(b"\n") + 1
+    return None
+
+
+def _check(file: Path, text: str) -> None:
+    try:
+        tree = parse(text)
+    except SourceError as error:
+        where = f"line {error.source.line} of {file.name}" if error.source else file.name
+        raise SubmissionError(
+            Cause.SYNTAX_ERROR, f"Python cannot read {where}: {error.message}", error.source
+        ) from None
+    if _depth_of_blocks(tree) > MAX_BLOCKS:
+        raise SubmissionError(Cause.SYNTAX_ERROR, f"{file} has blocks nested more than {MAX_BLOCKS} deep")
+    if all(_is_only_words(node) for node in tree.body):
+        raise SubmissionError(Cause.UNREADABLE, f"{file} holds no code, only comments")
+
+
+def _depth_of_blocks(tree: ast.Module) -> int:
+    """How deep statements stand in statements; each elif is one deeper than the one before."""
+    depth, level = 0, list(tree.body)
+    while level:
+        depth += 1
+        level = [inner for node in level for block in _blocks(node) for inner in block]
+    return depth
+
+
+def _is_only_words(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _notebook(file: Path, data: bytes, digest: str, entry: str | None) -> Submission:
+    try:
+        book = notebook.read(data.decode("utf-8-sig"), entry=entry)
+    except UnicodeDecodeError:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} is not UTF-8 text: is it a notebook?") from None
+    except notebook.CellError as error:
+        message = f"Python cannot read {error}"
+        raise SubmissionError(Cause.SYNTAX_ERROR, message, error.source) from None
+    except notebook.NotebookError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
+    if len(book.text) > MAX_SOURCE_BYTES:
+        raise SubmissionError(Cause.UNREADABLE, f"the code in {file} is larger than {MAX_SOURCE_BYTES >> 20} MiB")
+    cells = tuple((cell.number, cell.start) for cell in book.cells)
+    return Submission(str(file), book.text, digest, book.notes, cells)
+
+
+# --- its names --------------------------------------------------------------------------------------------------------
+
+
+def _functions(body: Sequence[ast.stmt]) -> Iterable[str]:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name
+        yield from (name for block in _blocks(node) for name in _functions(block))
+
+
+def _names(body: Sequence[ast.stmt]) -> Iterable[str]:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            yield node.target.id
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (alias.asname or alias.name for alias in node.names)
+        yield from (name for block in _blocks(node) for name in _names(block))
+
+
+def _blocks(node: ast.stmt) -> Iterable[Sequence[ast.stmt]]:
+    """The bodies of an if, try or with at the top level: what they define is at the top level too."""
+    if isinstance(node, (ast.If, ast.Try, ast.With)):
+        yield from (getattr(node, name, []) for name in ("body", "orelse", "finalbody"))
+        yield from (handler.body for handler in getattr(node, "handlers", []))

@@ -1,0 +1,78 @@
+"""Releasing an assignment: the starter follows its solution, and students get the public files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradekit.assignment import Assignment, AssignmentError, load
+from gradekit.cli import main
+from gradekit.course.release import generated, release, stale
+
+SOLUTION = '''"""D."""
+
+
+def f(x):
+    # solution:
+    return x
+    # student:
+    # raise NotImplementedError
+    # end
+'''
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
+    """An assignment `copy`, with a solution, and a starter that is out of date."""
+    folder, solutions = tmp_path / "assignments" / "copy", tmp_path / "solutions" / "copy"
+    folder.mkdir(parents=True)
+    solutions.mkdir(parents=True)
+    (folder / "assignment.toml").write_text('title = "Copy"\nentry = "f"\nsummary = "S"\n')
+    (folder / "README.md").write_text("# Copy\n")
+    (folder / "figure.svg").write_text("<svg/>")
+    (folder / "starter.py").write_text("old\n")
+    (solutions / "solution.py").write_text(SOLUTION)
+    (solutions / "wrong_a.py").write_text("")
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(folder.parent))
+    return load(folder)
+
+
+def test_the_starter_is_written_into_the_assignment(copy: Assignment) -> None:
+    assert release(copy) == [copy.starter]
+    assert copy.starter.read_text() == generated(copy)
+    assert stale(copy) == ""
+
+
+def test_students_get_the_public_files_alone(copy: Assignment, tmp_path: Path) -> None:
+    files = release(copy, tmp_path / "course")
+    assert sorted(file.name for file in files) == ["README.md", "assignment.toml", "figure.svg", "starter.py"]
+    assert (tmp_path / "course" / "copy" / "starter.py").read_text() == generated(copy)
+    assert copy.starter.read_text() == "old\n"
+
+
+def test_a_starter_that_differs_from_its_solution_is_shown_as_a_diff(copy: Assignment) -> None:
+    assert "-old\n" in stale(copy)
+    assert "+    raise NotImplementedError\n" in stale(copy)
+
+
+def test_without_the_staffs_folder_there_is_nothing_to_release(copy: Assignment) -> None:
+    (copy.folder.parent.parent / "solutions").rename(copy.folder / "elsewhere")
+    with pytest.raises(AssignmentError, match="by the staff"):
+        release(copy)
+
+
+def test_wrong_marks_are_told_with_the_solutions_name(copy: Assignment) -> None:
+    assert copy.solutions
+    (copy.solutions / "solution.py").write_text("# end\n")
+    with pytest.raises(AssignmentError, match=r"solution\.py: line 1"):
+        generated(copy)
+
+
+def test_the_command_checks_and_releases(copy: Assignment) -> None:
+    before = CliRunner().invoke(main, ["release", "--check"])
+    assert (before.exit_code, "-old" in before.output) == (1, True)
+    assert CliRunner().invoke(main, ["release", "copy"]).exit_code == 0
+    after = CliRunner().invoke(main, ["release", "copy", "--check"])
+    assert (after.exit_code, after.output) == (0, "copy: the starter is what its solution holds\n")

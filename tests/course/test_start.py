@@ -1,0 +1,41 @@
+"""Starting an assignment lays its public files into a folder, and never over a student's work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import Assignment, load
+from gradekit.course.start import ExistingFiles, start
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Assignment:
+    folder = tmp_path / "assignments" / "softmax"
+    folder.mkdir(parents=True)
+    (folder / "assignment.toml").write_text('title = "T"\nentry = "softmax"\nsummary = "S"\n')
+    for name in ("README.md", "starter.py", "test_softmax.py"):
+        (folder / name).write_text(f"this is {name}")
+    return load(folder)
+
+
+def test_the_starter_becomes_the_submission(softmax: Assignment, tmp_path: Path) -> None:
+    files = start(softmax, tmp_path / "mine" / "softmax")
+    assert [file.name for file in files] == ["README.md", "submission.py", "test_softmax.py", "assignment.toml"]
+    assert (tmp_path / "mine" / "softmax" / "submission.py").read_text() == "this is starter.py"
+
+
+def test_nothing_is_overwritten_and_nothing_is_half_done(softmax: Assignment, tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text("mine")
+    with pytest.raises(ExistingFiles) as caught:
+        start(softmax, tmp_path)
+    assert caught.value.paths == [tmp_path / "submission.py"]
+    assert (tmp_path / "submission.py").read_text() == "mine"
+    assert not (tmp_path / "README.md").exists()
+
+
+def test_force_overwrites(softmax: Assignment, tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text("mine")
+    start(softmax, tmp_path, force=True)
+    assert (tmp_path / "submission.py").read_text() == "this is starter.py"

@@ -1,0 +1,201 @@
+"""Verifying an assignment tries each claim on a real submission, and believes nothing that was not shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.assignment import Assignment, load
+from gradekit.course.verify import (
+    MUTANTS,
+    Claim,
+    Result,
+    claims,
+    earns_everything,
+    earns_no_correctness,
+    earns_nothing,
+    expectation,
+    fails_for,
+    left_open,
+    row,
+    summary,
+    verified,
+)
+from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
+
+
+def check(id: str, outcome: Outcome, **changes: Any) -> Check:
+    values = {"kind": Kind.CORRECTNESS, "earned": 10.0 * (outcome is Outcome.PASSED), "possible": 10.0}
+    return Check(id=id, title="T", outcome=outcome, **values | changes)
+
+
+def report(*checks: Check, status: Status = Status.GRADED, message: str = "") -> Report:
+    return Report("softmax", status, {"path": "a.py", "sha256": ""}, checks, {}, 1.0, message)
+
+
+PASSED = check("test_a", Outcome.PASSED)
+FAILED = check("test_a", Outcome.FAILED, cause=Cause.NAN, message="NaN at [0].")
+PENDING = check("test_speed", Outcome.PENDING, kind=Kind.SPEED)
+FAULT = check("test_b", Outcome.FAULT, message="oh")
+BROKEN = report(status=Status.FAULT, message="the grader broke")
+REJECTED = report(FAILED, status=Status.REJECTED, message="no such function")
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (report(PASSED), ""),
+        (report(PASSED, PENDING), ""),
+        (report(PASSED, FAILED), "test_a failed, 0 of 10 (nan): NaN at [0]."),
+        (report(PASSED, FAULT), "test_b fault, 0 of 10: oh"),
+        (
+            report(PASSED, *[FAULT] * 5),
+            "test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; and 2 more",
+        ),
+        (report(PENDING), "no check passed"),
+        (report(), "no check passed"),
+        (REJECTED, "rejected: no such function"),
+        (BROKEN, "fault: the grader broke"),
+    ],
+)
+def test_the_solution_must_lose_nothing(found: Report, problem: str) -> None:
+    assert earns_everything(found) == problem
+
+
+def test_a_bonus_that_was_missed_is_nothing_lost() -> None:
+    assert earns_everything(report(PASSED, check("test_bonus", Outcome.FAILED, bonus=True))) == ""
+
+
+def test_what_was_not_measured_is_listed_with_the_reason() -> None:
+    pending = replace(PENDING, message="Not measured: no GPU.")
+    assert left_open(report(PASSED, pending)) == "10 points are open (test_speed). Not measured: no GPU."
+    assert left_open(report(PASSED)) == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (report(FAILED, PENDING), ""),
+        (REJECTED, ""),
+        (report(FAILED, PASSED), "test_a passed, 10 of 10"),
+        (report(check("test_a", Outcome.FAILED, earned=2.0)), "test_a failed, 2 of 10"),
+        (report(FAULT), "test_b fault, 0 of 10: oh"),
+        (BROKEN, "fault: the grader broke"),
+    ],
+)
+def test_the_starter_must_earn_nothing(found: Report, problem: str) -> None:
+    assert earns_nothing(found) == problem
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (report(FAILED), ""),
+        (report(FAILED, check("test_m", Outcome.PASSED, kind=Kind.MEMORY)), ""),
+        (report(PASSED), "test_a passed, 10 of 10"),
+        (report(FAULT), "test_b fault, 0 of 10: oh"),
+        (REJECTED, "rejected: no such function"),
+    ],
+)
+def test_a_mutant_must_earn_nothing_for_correctness(found: Report, problem: str) -> None:
+    assert earns_no_correctness(found) == problem
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (report(FAILED), ""),
+        (report(check("test_a[1]", Outcome.PASSED), check("test_a[2]", Outcome.FAILED, cause=Cause.NAN)), ""),
+        (report(check("test_a", Outcome.FAILED, cause=Cause.OVERFLOW, details={"observed_cause": Cause.NAN})), ""),
+        (report(PASSED), "test_a passed, 10 of 10"),
+        (report(check("test_a", Outcome.FAILED, cause=Cause.RACE)), "test_a failed, 0 of 10 (race)"),
+        (report(check("test_other", Outcome.FAILED, cause=Cause.NAN)), "there is no check test_a"),
+        (report(check("test_a", Outcome.PENDING)), "test_a pending, 0 of 10"),
+        (BROKEN, "fault: the grader broke"),
+    ],
+)
+def test_a_wrong_submission_must_fail_as_it_declares(found: Report, problem: str) -> None:
+    assert fails_for(found, "test_a", Cause.NAN) == problem
+
+
+@pytest.mark.parametrize(
+    ("line", "declared"),
+    [
+        ("# expect: test_a nan", ("test_a", Cause.NAN)),
+        ("# expect: test_a wrong-values  ", ("test_a", Cause.WRONG_VALUES)),
+        ("# expect: test_a bad-luck", "there is no cause 'bad-luck'"),
+        ("import torch", "its first line must be `# expect: <test> <cause>`, and is `import torch`"),
+    ],
+)
+def test_the_first_line_declares_test_and_cause(tmp_path: Path, line: str, declared: Any) -> None:
+    (tmp_path / "wrong_x.py").write_text(f"{line}\nimport triton\n")
+    assert expectation(tmp_path / "wrong_x.py") == declared
+
+
+# --- a whole assignment -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Assignment:
+    folder, solutions = tmp_path / "assignments" / "softmax", tmp_path / "solutions" / "softmax"
+    folder.mkdir(parents=True), solutions.mkdir(parents=True)
+    (folder / "assignment.toml").write_text('title = "T"\nentry = "softmax"\nsummary = "S"\n')
+    (solutions / "solution.py").write_text("")
+    (solutions / "wrong_nan.py").write_text("# expect: test_a nan\n")
+    (solutions / "wrong_header.py").write_text("no header\n")
+    return load(folder)
+
+
+def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None:
+    calls = []
+
+    def grade(assignment: Assignment, path: Path, **options: Any) -> Report:
+        calls.append((path.name, options["keyword"], options["mutant"], options["hidden"]))
+        return report(PASSED if path.name == "solution.py" and not options["mutant"] else FAILED)
+
+    results = list(verified(claims(softmax, grade)))
+    assert [(r.claim.subject, r.held) for r in results] == [
+        ("solution.py", True),
+        ("starter.py", True),
+        ("wrong_header.py", False),
+        ("wrong_nan.py", True),
+        *((mutant, True) for mutant in MUTANTS),
+    ]
+    assert calls == [
+        ("solution.py", None, None, True),
+        ("starter.py", None, None, True),
+        ("wrong_nan.py", "test_a", None, True),
+        *(("solution.py", None, mutant, True) for mutant in MUTANTS),
+    ]
+
+
+def test_an_assignment_without_a_solution_cannot_be_verified(softmax: Assignment) -> None:
+    assert softmax.solutions is not None
+    (softmax.solutions / "solution.py").unlink()
+    results = list(verified(claims(softmax, lambda *_, **__: report(PASSED))))
+    assert [r.problem for r in results] == ["there is no solutions/softmax/solution.py"]
+
+
+def test_a_claim_whose_trial_breaks_does_not_hold() -> None:
+    def broken() -> str:
+        raise ValueError("oh")
+
+    (result,) = verified([Claim("solution.py", "earns all", broken)])
+    assert result.problem == "ValueError: oh"
+
+
+def test_the_table_shows_what_is_wrong_below_its_row() -> None:
+    good = Result(Claim("solution.py", "earns all", str), "", 3.2)
+    bad = Result(Claim("zeros", "earns nothing", str), "test_a passed, 10 of 10", 0.5)
+    assert row(good, 12) == "  ok      3.2 s  solution.py   earns all"
+    assert row(bad, 12) == "  FAIL   0.50 s  zeros         earns nothing\n        test_a passed, 10 of 10"
+    assert summary([good, bad]) == "1 of 2 claims hold; 3.7 s"
+
+
+def test_the_mutants_are_those_that_the_judge_makes() -> None:
+    from gradekit.judge import mutants
+
+    assert tuple(mutants.MUTANTS) == MUTANTS

@@ -1,0 +1,67 @@
+"""The notebook of an assignment: the handout with its pictures, the starter, and a cell that checks."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from gradekit.assignment import Assignment, load
+from gradekit.course.start import start
+from gradekit.course.worksheet import worksheet
+from gradekit.submission import notebook
+
+HANDOUT = "# Copy\n\nWords.\n\n![a tile](figure.svg) and ![none](gone.svg)\n\n## Your task\n\nWrite it.\n"
+STARTER = '"""Copy: fill in the TODOs."""\n\nimport torch\n\n\ndef f(x):\n    raise NotImplementedError\n'
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Assignment:
+    folder = tmp_path / "assignments" / "copy"
+    folder.mkdir(parents=True)
+    (folder / "assignment.toml").write_text('title = "Copy"\nentry = "f"\nsummary = "S"\n')
+    (folder / "README.md").write_text(HANDOUT)
+    (folder / "starter.py").write_text(STARTER)
+    (folder / "figure.svg").write_text("<svg/>")
+    (folder / "test_copy.py").write_text("")
+    return load(folder)
+
+
+def test_it_is_a_valid_notebook_of_the_handout_then_the_starter_then_the_check(copy: Assignment) -> None:
+    book = nbformat.reads(worksheet(copy), as_version=4)
+    nbformat.validate(book)
+    kinds = [cell.cell_type for cell in book.cells]
+    assert kinds == ["markdown", "code", "markdown", "markdown", "code", "code"]
+    assert book.cells[2].source == "## Your task\n\nWrite it."
+    assert book.cells[4].source == "import torch\n\n\ndef f(x):\n    raise NotImplementedError"
+    assert book.cells[5].source == 'gradekit.check("copy")'
+
+
+def test_pictures_travel_inside(copy: Assignment) -> None:
+    first = json.loads(worksheet(copy))["cells"][0]["source"]
+    picture = base64.b64encode(b"<svg/>").decode()
+    assert f"![a tile](data:image/svg+xml;base64,{picture}) and ![none](gone.svg)" in "".join(first)
+
+
+def test_the_first_code_cell_installs_what_the_course_names(copy: Assignment) -> None:
+    cells = json.loads(worksheet(copy, "https://example.org/gradekit.whl"))["cells"]
+    assert '%pip install -q "https://example.org/gradekit.whl"' in "".join(cells[1]["source"])
+
+
+def test_the_same_assignment_makes_the_same_notebook(copy: Assignment) -> None:
+    assert worksheet(copy) == worksheet(copy)
+
+
+def test_what_is_graded_of_it_is_the_starter(copy: Assignment) -> None:
+    text = notebook.read(worksheet(copy), entry="f").text
+    assert "def f(x):" in text
+    assert "gradekit.check" not in text
+
+
+def test_start_lays_out_the_notebook_in_place_of_handout_and_starter(copy: Assignment, tmp_path: Path) -> None:
+    files = start(copy, tmp_path / "mine", notebook=True)
+    assert sorted(file.name for file in files) == ["assignment.toml", "submission.ipynb", "test_copy.py"]
+    assert (tmp_path / "mine" / "submission.ipynb").read_text(encoding="utf-8") == worksheet(copy)

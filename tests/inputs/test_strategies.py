@@ -1,0 +1,332 @@
+"""Claims about the inputs that gradekit draws: what they are, that they are the same everywhere, and how they shrink."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from gradekit.inputs import strategies
+from gradekit.inputs.strategies import (
+    FLOATS,
+    LAYOUTS,
+    PROFILES,
+    Input,
+    like,
+    matmul_pairs,
+    matrices,
+    row_major,
+    shaped,
+    sizes,
+    tensors,
+    vectors,
+)
+
+DTYPES = (*FLOATS, "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
+quiet = settings(database=None, deadline=None, max_examples=60, derandomize=True)
+shrinking = settings(database=None, deadline=None, max_examples=400, derandomize=True)
+
+
+def any_input() -> st.SearchStrategy[Input]:
+    return st.integers(0, 3).flatmap(lambda rank: tensors(rank, dtypes=DTYPES, size=(0, 20), profiles=tuple(PROFILES)))
+
+
+@quiet
+@given(x=any_input())
+def test_a_tensor_is_what_its_spec_says(x: Input) -> None:
+    tensor = x.tensor()
+    assert (str(tensor.dtype), tuple(tensor.shape)) == (f"torch.{x.dtype}", x.shape)
+    assert (tensor.stride(), tensor.storage_offset()) == (x.stride, x.offset)
+    assert tensor.is_contiguous() == x.is_contiguous
+    assert tensor.untyped_storage().nbytes() == x.storage_size * tensor.element_size()
+    assert x.nbytes == tensor.numel() * tensor.element_size()
+
+
+@quiet
+@given(x=any_input())
+def test_a_spec_survives_json(x: Input) -> None:
+    assert Input.from_json(json.loads(json.dumps(x.to_json()))) == x
+
+
+@quiet
+@given(x=any_input())
+def test_a_spec_becomes_a_view_of_a_program(x: Input) -> None:
+    view = x.view(7)
+    assert (view.storage, view.dtype, view.shape, view.stride, view.offset) == (7, x.dtype, x.shape, x.stride, x.offset)
+
+
+@quiet
+@given(x=any_input())
+def test_what_lies_beside_a_view_is_poison(x: Input) -> None:
+    storage = x.tensor().as_strided((x.storage_size,), (1,), 0).clone()
+    poison = math.nan if storage.is_floating_point() else True if x.dtype == "bool" else torch.iinfo(storage.dtype).max
+    storage.as_strided(x.shape, x.stride, x.offset).fill_(0) if 0 not in x.stride else None
+    inside = torch.zeros(x.storage_size, dtype=torch.bool)
+    for index in torch.cartesian_prod(*map(torch.arange, x.shape)).reshape(-1, len(x.shape)) if x.shape else [[]]:
+        inside[x.offset + sum(int(i) * s for i, s in zip(index, x.stride, strict=True))] = True
+    outside = storage[~inside]
+    assert bool(outside.isnan().all()) if x.dtype in (*FLOATS, "float64") else bool((outside == poison).all())
+    assert not bool(x.tensor().isnan().any())
+
+
+def test_values_are_the_same_on_every_machine() -> None:
+    x = Input("float32", (2, 3), (3, 1), seed=5)
+    assert x.tensor().flatten().tolist() == Input("float32", (2, 3), (6, 2), 4, seed=5).tensor().flatten().tolist()
+    assert [round(v, 4) for v in x.tensor().flatten().tolist()] == [-1.5178, 0.7681, 0.5638, 1.1343, 0.9495, 0.2016]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_profiles_hold_what_they_promise(dtype: str) -> None:
+    made = {p: Input(dtype, (50, 40), (40, 1), profile=p, seed=1).tensor().double() for p in PROFILES}
+    info = torch.finfo(getattr(torch, dtype))
+    assert bool((made["ones"] == 1).all())
+    assert made["integers"].unique().tolist() == [float(i) for i in range(-8, 9)]
+    assert made["normal"].mean().abs() < 0.1 and 0.9 < made["normal"].std() < 1.1
+    assert made["positive"].min() > 0
+    assert made["large"].abs().max() == info.max and made["large"].abs().min() >= info.max * 0.49
+    assert 0 < made["tiny"].abs().min() and made["tiny"].abs().max() <= 4 * info.tiny
+    assert made["mixed"].abs().max() / made["mixed"].abs().median() > 100
+    gone = made["neg_inf"] == -math.inf
+    assert 0.15 < gone.double().mean() < 0.35 and not bool(gone.all(1).any())
+    late = made["neg_inf_first"] == -math.inf
+    assert (
+        bool((late[:, :-1] >= late[:, 1:]).all()) and 0.3 < late.double().mean() < 0.7 and not bool(late[:, -1].any())
+    )
+    finite = [v for p, v in made.items() if p not in ("neg_inf", "neg_inf_first")]
+    assert all(bool(v.isfinite().all()) for v in finite)
+
+
+def test_grid_is_exact_in_tf32_and_not_in_bfloat16() -> None:
+    grid = Input("float32", (1000,), (1,), profile="grid").tensor()
+    assert bool(((grid.view(torch.int32) & 0x1FFF) == 0).all())
+    assert bool((grid.to(torch.bfloat16).float() != grid).any())
+    assert bool((grid.to(torch.float16).float() == grid).all())
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7, 1)])
+def test_neg_inf_leaves_a_row_of_one_element_finite(shape: tuple[int, ...]) -> None:
+    for seed in range(20):
+        assert bool(Input("float32", shape, row_major(shape), profile="neg_inf", seed=seed).tensor().isfinite().all())
+
+
+def test_a_spec_reads_as_a_sentence_with_defaults_left_out() -> None:
+    assert repr(Input("float32", (1, 33), (33, 1))) == "float32 [1, 33]"
+    strided = Input("float32", (1, 33), (66, 2), 3, "ones", 7)
+    assert repr(strided) == "float32 [1, 33], strides (66, 2), offset 3, values ones, seed 7"
+
+
+def test_the_name_is_no_part_of_what_an_input_is() -> None:
+    x = Input("float32", (2,), (1,))
+    assert x.named("x") == x and hash(x.named("x")) == hash(x) and x.named("x").name == "x"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {},
+        {"dtype": "float32"},
+        {"dtype": "float32", "shape": "ab"},
+        {"dtype": "float32", "shape": [2.5]},
+        {"dtype": "float31", "shape": [2]},
+        {"dtype": "float32", "shape": [2], "stride": [1, 1]},
+        {"dtype": "float32", "shape": [-2]},
+        {"dtype": "float32", "shape": [2], "stride": [-1]},
+        {"dtype": "float32", "shape": [2], "profile": "odd"},
+        {"dtype": "float32", "shape": [2], "surprise": 1},
+    ],
+)
+def test_data_that_is_no_input_is_refused(data: object) -> None:
+    with pytest.raises(ValueError):
+        Input.from_json(data)
+
+
+def test_a_stride_may_be_left_out_of_json() -> None:
+    assert Input.from_json({"dtype": "float32", "shape": [2, 3]}) == Input("float32", (2, 3), (3, 1))
+
+
+# --- what is drawn ---------------------------------------------------------------------------------------------------
+
+
+def drawn(strategy: st.SearchStrategy, count: int = 400) -> list:
+    seen: list = []
+
+    @settings(database=None, deadline=None, max_examples=count, derandomize=True, phases=[Phase.generate])
+    @given(strategy)
+    def collect(value: object) -> None:
+        seen.append(value)
+
+    collect()
+    return seen
+
+
+def test_sizes_stay_inside_and_favour_the_neighbourhood_of_powers_of_two() -> None:
+    seen = drawn(sizes(1, 1000))
+    assert min(seen) == 1 and max(seen) <= 1000
+    assert {1, 2, 3, 127, 128, 129, 255, 256, 257} <= set(seen)
+    boundary = [n for n in seen if n in (1, 1000) or any(abs(n - (1 << k)) <= 1 for k in range(11))]
+    assert 0.6 < len(boundary) / len(seen) < 0.95
+
+
+def test_sizes_may_begin_at_zero_and_be_one_number() -> None:
+    assert set(drawn(sizes(0, 2), 60)) == {0, 1, 2}
+    assert set(drawn(sizes(33, 33), 5)) == {33}
+
+
+def test_all_layouts_dtypes_and_profiles_come_up() -> None:
+    seen = drawn(matrices(profiles=tuple(PROFILES)))
+    assert {x.dtype for x in seen} == set(FLOATS) and {x.profile for x in seen} == set(PROFILES)
+    plain = sum(x.is_contiguous and not x.offset for x in seen)
+    assert 0.2 < plain / len(seen) < 0.6
+    assert any(0 in x.stride for x in seen) and any(x.offset % 4 for x in seen)
+    assert any(x.stride[1] == 2 for x in seen) and any(x.stride[0] == 1 < x.stride[1] for x in seen)
+
+
+def test_no_matrix_is_larger_than_allowed() -> None:
+    assert all(x.numel <= 5000 for x in drawn(matrices(rows=(1, 4000), cols=(1, 4000), max_numel=5000), 100))
+
+
+@quiet
+@given(data=st.data())
+def test_like_has_the_same_form_and_other_values(data: st.DataObject) -> None:
+    x = data.draw(matrices(rows=(4, 20), cols=(4, 20), profiles=["normal"]))
+    y = data.draw(like(x, profiles=["normal"]))
+    assert (y.dtype, y.shape) == (x.dtype, x.shape)
+    assert not torch.equal(x.tensor(), y.tensor())
+
+
+@quiet
+@given(pair=matmul_pairs(rows=(1, 20), inner=(1, 20), cols=(1, 20)))
+def test_matmul_pairs_can_be_multiplied(pair: tuple[Input, Input]) -> None:
+    a, b = pair
+    assert a.dtype == b.dtype
+    product = a.tensor() @ b.tensor()
+    assert product.shape == (a.shape[0], b.shape[1]) and bool(product.isfinite().all())
+
+
+@quiet
+@given(x=vectors(size=(0, 9), layouts=["contiguous"], profiles=["ones"]), b=shaped((3, 2), dtypes=["int32"]))
+def test_arguments_narrow_what_is_drawn(x: Input, b: Input) -> None:
+    assert len(x.shape) == 1 and x.is_contiguous and x.offset == 0 and x.profile == "ones"
+    assert b.shape == (3, 2) and b.dtype == "int32"
+
+
+def test_a_misspelt_word_is_answered_with_those_that_exist() -> None:
+    with pytest.raises(ValueError, match=r"no layout 'transpose'; there are contiguous, .*transposed"):
+        drawn(matrices(layouts=["transpose"]), 1)
+    with pytest.raises(ValueError, match="no profile 'norm'"):
+        drawn(matrices(profiles=["norm"]), 1)
+    with pytest.raises(ValueError, match="2 sizes for 3 dimensions"):
+        tensors(3, size=[1, 2])
+    with pytest.raises(ValueError, match="no sizes from 5 to 2"):
+        vectors(size=(5, 2))
+
+
+# --- how it shrinks --------------------------------------------------------------------------------------------------
+
+
+def smallest(strategy: st.SearchStrategy, wrong) -> Input:
+    return find(strategy, wrong, settings=shrinking)
+
+
+def test_anything_shrinks_to_one_contiguous_float32_one() -> None:
+    assert repr(smallest(matrices(), lambda x: True)) == "float32 [1, 1], values ones"
+
+
+def test_a_missing_mask_shrinks_to_the_smallest_row_that_is_no_power_of_two() -> None:
+    x = smallest(matrices(), lambda x: x.shape[1] & (x.shape[1] - 1) != 0)
+    assert repr(x) == "float32 [1, 3], values ones"
+
+
+@pytest.mark.parametrize("limit", [12, 128, 700, 1000])
+def test_a_row_too_long_shrinks_to_the_first_that_is(limit: int) -> None:
+    assert smallest(matrices(), lambda x: x.shape[1] > limit).shape == (1, limit + 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        (lambda x: x.shape[0] > 1 and x.stride[0] != x.shape[1], "float32 [2, 1], strides (2, 1), values ones"),
+        (lambda x: x.stride[0] == 0 and x.shape[0] > 1, "float32 [2, 1], strides (0, 1), values ones"),
+        (lambda x: x.offset % 4, "float32 [1, 1], offset 1, values ones"),
+        (lambda x: x.dtype == "bfloat16", "bfloat16 [1, 1], values ones"),
+        (lambda x: x.tensor().unique().numel() > 2, "float32 [1, 3], values integers"),
+    ],
+)
+def test_other_bugs_shrink_to_the_one_thing_that_matters(wrong, shown: str) -> None:
+    assert repr(smallest(matrices(), wrong)) == shown
+
+
+def test_an_ignored_last_stride_shrinks_to_one_or_the_other_small_tensor_that_has_one() -> None:
+    x = smallest(matrices(), lambda x: x.stride[1] != 1 and x.shape[1] > 1)
+    assert repr(x) in ("float32 [1, 2], strides (4, 2), values ones", "float32 [2, 2], strides (1, 2), values ones")
+
+
+def test_layouts_are_distinct_ways_to_lie_in_memory() -> None:
+    placed = Counter(
+        (x.stride, x.offset) for x in drawn(shaped((3, 4), layouts=LAYOUTS, profiles=["ones"], dtypes=["float32"]))
+    )
+    assert len(placed) >= 12
+
+
+# --- boxes -----------------------------------------------------------------------------------------------------------
+
+BOXES = [name for name in PROFILES if name.startswith("boxes")]
+
+
+def boxes_of(profile: str, dtype: str = "float32", seed: int = 0) -> torch.Tensor:
+    return Input(dtype, (3, 9, 4), (36, 4, 1), 0, profile, seed).tensor()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("profile", ["boxes", "boxes_even", "boxes_odd"])
+def test_boxes_have_an_area(profile: str, dtype: str) -> None:
+    left, top, right, bottom = boxes_of(profile, dtype).double().unbind(-1)
+    assert bool((right > left).all() and (bottom > top).all() and (bottom > 0).all())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_no_side_of_an_even_box_coincides_with_one_of_an_odd_box(dtype: str) -> None:
+    assert bool((boxes_of("boxes_even", dtype) % 2 == 0).all())
+    assert bool((boxes_of("boxes_odd", dtype) % 2 == 1).all())
+
+
+def test_some_of_the_padded_boxes_are_zeros() -> None:
+    padding = (boxes_of("boxes_padded") == 0).all(-1)
+    assert 0 < int(padding.sum()) < padding.numel()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_junk_lies_where_the_gaps_are(dtype: str) -> None:
+    gaps, junk = boxes_of("boxes_gaps", dtype), boxes_of("boxes_junk", dtype, seed=1)
+    assert (gaps[..., 3] <= 0)[0].tolist() == [n % 4 == 3 for n in range(9)]
+    assert (junk.abs() > 1000).any(-1)[0].tolist() == [n % 4 == 3 for n in range(9)]
+    assert bool((boxes_of("boxes_none", dtype)[..., 3] <= 0).all())
+
+
+@pytest.mark.parametrize("profile", BOXES)
+def test_kinds_for_boxes_make_tensors_of_any_shape(profile: str) -> None:
+    for shape in [(), (4,), (3,), (0, 4), (2, 5, 1)]:
+        assert Input("float32", shape, row_major(shape), 0, profile).tensor().shape == shape
+
+
+def test_a_small_tensor_is_made_once_and_a_large_one_is_not_kept() -> None:
+    shelf = strategies._Shelf()
+    small, large = strategies.normal((100,)), strategies.normal((strategies.SMALL // 4 + 1,))
+    assert shelf.get(small) is shelf.get(strategies.normal((100,)))
+    assert shelf.get(large).numel() == strategies.SMALL // 4 + 1
+    assert shelf._bytes == 400
+
+
+def test_tensors_that_are_too_many_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "REMEMBERED", 1000)
+    shelf = strategies._Shelf()
+    for seed in range(5):
+        shelf.get(strategies.normal((100,), seed=seed))
+    assert shelf._bytes == 400

@@ -1,0 +1,86 @@
+"""The compiler's process: what it makes, and what it survives."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gradekit.inspector import compile as compiling
+from gradekit.inspector.compile import Job, compile_all
+from gradekit.inspector.compiler import STAGES, with_true_places
+from gradekit.program import Kernel
+
+from .inspected import float16, float32, program
+
+NOTHING = "module {\n  tt.func public @nothing(%x: !tt.ptr<f32>) {\n    tt.return\n  }\n}\n"
+GOOD = Kernel("nothing", NOTHING, {"num_warps": 4})
+
+
+def test_a_kernel_is_compiled_for_every_architecture_without_a_card() -> None:
+    (kernel,) = program("copy", float16(4096, 1024)).kernels.values()
+    for found in compile_all([Job(kernel, capability) for capability in (75, 80, 90, 100)]):
+        assert tuple(found.stages) == STAGES and found.error == ""
+        assert found.metadata["num_warps"] == 4 and "REG:" in found.usage
+
+
+def test_a_crash_of_the_compiler_is_told_and_harms_no_other_kernel() -> None:
+    good, crash, nonsense = compile_all([Job(GOOD, 90), Job(Kernel("k", "module {}"), 90), Job(Kernel("k", "?"), 90)])
+    assert good.error == "" and "sass" in good.stages
+    assert (crash.failed, crash.error) == ("ttir", "the compiler crashed (SIGSEGV)")
+    assert nonsense.failed == "ttir" and "Parse MLIR file failed" in nonsense.error and "/tmp" not in nonsense.error
+
+
+def test_a_text_nested_too_deeply_is_a_crash_like_any_other() -> None:
+    deep = Kernel("k", f"module attributes {{x = {'[' * 200_000}{']' * 200_000}}} {{}}")
+    (found,) = compile_all([Job(deep, 90)])
+    assert found.failed == "ttir" and found.error
+
+
+def test_a_compilation_that_takes_too_long_ends_and_keeps_the_stages_it_had() -> None:
+    (kernel,) = program("crowded", float32(4096, 4096), float32(4096, 4096)).kernels.values()
+    (found,) = compile_all([Job(kernel, 90)], seconds=1)
+    assert found.error == "the compiler did not finish in time"
+    assert "ttir" in found.stages and "sass" not in found.stages and found.failed in STAGES
+
+
+def test_an_option_that_names_a_file_or_has_a_wrong_type_never_reaches_the_compiler() -> None:
+    options = {
+        "num_warps": 8,
+        "num_stages": True,
+        "ir_override": "/etc/passwd",
+        "ptx_options": "--help",
+        "maxnreg": "9",
+    }
+    assert compiling._request(Job(Kernel("k", NOTHING, options), 90))["options"] == {"num_warps": 8}
+
+
+def test_a_stage_may_be_the_last() -> None:
+    (found,) = compile_all([Job(GOOD, 90, until="ttgir")])
+    assert tuple(found.stages) == ("ttir", "ttgir") and found.error == ""
+
+
+def test_clusters_are_refused_for_cards_that_have_none() -> None:
+    (found,) = compile_all([Job(replace(GOOD, options={"num_warps": 4, "num_ctas": 2}), 80)])
+    assert found.failed == "ttir" and "num_ctas" in found.error
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    compile_all([Job(GOOD, 90, until="ttir")])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_link_in_place_of_a_stage_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "ttir").symlink_to("/etc/hostname")
+    os.mkfifo(tmp_path / "ptx")
+    assert compiling._text(tmp_path / "ttir") == compiling._text(tmp_path / "ptx") == ""
+
+
+def test_places_inside_of_inline_assembly_are_left_out() -> None:
+    ptx = "\t.loc\t1 20 9\n\t// begin inline asm\n\tmov.u32 %r1, %r5;\n\t.loc\t1 21 9\n\t@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];\n\t// end inline asm\n\t.loc\t1 22 9\n"
+    kept = with_true_places(ptx)
+    assert "1 21 9" not in kept and "1 20 9" in kept and "1 22 9" in kept and "ld.global.b32" in kept

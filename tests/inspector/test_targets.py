@@ -1,0 +1,44 @@
+"""Occupancy, against figures that NVIDIA's own calculator gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradekit.inspector.targets import TARGETS, UnknownTarget, occupancy, target
+
+
+@pytest.mark.parametrize(
+    ("on", "warps", "registers", "shared", "blocks", "limit"),
+    [
+        ("sm_80", 4, 32, 0, 16, "warps"),  # 64 warps of 32 registers are all that there is
+        ("sm_80", 1, 16, 0, 32, "blocks"),
+        ("sm_80", 8, 64, 0, 4, "registers"),
+        ("sm_80", 8, 178, 65536, 1, "registers"),  # 2 warps of 5888 registers in each quarter: one block of eight
+        ("sm_80", 4, 32, 160 << 10, 1, "shared memory"),
+        ("sm_80", 4, 32, 40 << 10, 4, "shared memory"),  # 41 KiB each, with what the system keeps
+        ("sm_90", 4, 32, 227 << 10, 1, "shared memory"),
+        ("sm_90", 8, 255, 0, 1, "registers"),
+        ("sm_75", 4, 32, 64 << 10, 1, "shared memory"),
+        ("sm_75", 4, 32, 0, 8, "warps"),
+        ("sm_80", 32, 255, 0, 0, "registers"),
+        ("sm_80", 4, 32, 164 << 10, 0, "shared memory"),
+    ],
+)
+def test_the_scarcest_resource_limits_the_blocks_of_an_sm(
+    on: str, warps: int, registers: int, shared: int, blocks: int, limit: str
+) -> None:
+    found = occupancy(target(on), warps=warps, registers=registers, shared=shared)
+    assert (found.blocks, found.warps, found.limit) == (blocks, blocks * warps, limit)
+    assert 0 <= found.share <= 1
+
+
+@pytest.mark.parametrize("name", ["sm_90", "sm90", "90", "SM_90"])
+def test_a_target_is_found_by_any_common_spelling(name: str) -> None:
+    assert target(name) is TARGETS["sm_90"]
+
+
+def test_an_unknown_target_names_a_near_one_or_all() -> None:
+    with pytest.raises(UnknownTarget, match="did you mean sm_90"):
+        target("sm_91")
+    with pytest.raises(UnknownTarget, match="there are sm_75, sm_80"):
+        target("hopper")

@@ -1,0 +1,254 @@
+"""A call is timed beside torch, and no figure counts before what the timed calls returned has been judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.assignment import Assignment
+from gradekit.engine.run import Unsupported
+from gradekit.findings import Cause
+from gradekit.gpu import baselines, ceilings
+from gradekit.gpu.baselines import Baseline, BaselineError
+from gradekit.gpu.faults import CardFault
+from gradekit.gpu.timing import Turn
+from gradekit.inputs.strategies import normal
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import reference
+from gradekit.sandbox import TraceError, Tracer
+from gradekit.subject import measuring
+from gradekit.subject.device import NeedsCard
+from gradekit.subject.speed import assert_speed, at_least
+from gradekit.subject.subject import Subject
+from gradekit.submission import Submission
+from tests.cards import CEILINGS, FakePrepared, FakeWorker, device
+
+TEXT = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
+
+
+@triton.jit
+def lazy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    there = tl.load(out_ptr + i, i < n)  # what the last call left here
+    x = tl.load(x_ptr + i, i < n)
+    tl.store(out_ptr + i, tl.where(there == there, there, 2 * x), i < n)
+
+
+@triton.jit
+def clock_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, i < n)
+    now = tl.inline_asm_elementwise("mov.u32 $0, %globaltimer_lo;", "=r,r", [i], tl.int32, False, 1)
+    tl.store(out_ptr + i, tl.where(now == 0, x, 2 * x), i < n)
+
+
+def launched(kernel, x):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+def double(x):
+    return launched(kernel, x)
+
+
+def lazy(x):
+    return launched(lazy_kernel, x)
+
+
+def clock(x):
+    return launched(clock_kernel, x)
+
+
+def raises(x):
+    raise ValueError("not today")
+"""
+
+X = normal((1000,), seed=3)
+
+
+def twice(x: Any) -> Any:
+    return x + x
+
+
+def expected(x: Any) -> Any:
+    return reference(twice, x)
+
+
+class FakeClock:
+    """Every turn takes `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.why = ""
+
+    def close(self) -> None:
+        pass
+
+    def turn(self, milliseconds: float) -> Turn:
+        return Turn((self.seconds,) * 3)
+
+
+@pytest.fixture(autouse=True)
+def torchs_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eager torch takes 200 µs, compiled 90; the card moves 4 TB/s."""
+    monkeypatch.setattr(baselines, "eager", lambda f, sets, card: Baseline("eager", FakeClock(2e-4)))  # type: ignore[arg-type]
+    monkeypatch.setattr(baselines, "compiled", lambda f, sets, card: Baseline("compiled", FakeClock(9e-5), 3.5))  # type: ignore[arg-type]
+    monkeypatch.setattr(ceilings, "measure", lambda card: CEILINGS)
+
+
+@pytest.fixture(scope="module")
+def tracer() -> Iterator[Tracer]:
+    with Tracer(Submission("submission.py", TEXT, "")) as tracer:
+        yield tracer
+
+
+@pytest.fixture
+def subject(tracer: Tracer) -> Callable[[FakeWorker], Subject]:
+    """Makes the submission on a machine whose card has this worker."""
+
+    def make(worker: FakeWorker) -> Subject:
+        assignment = Assignment("double", "Double", "double", "2x", Path("."))
+        return Subject(Submission("submission.py", TEXT, ""), assignment, lambda: tracer, device=device(worker))
+
+    return make
+
+
+Make = Callable[[FakeWorker], Subject]
+
+
+def test_a_right_call_is_timed_beside_both_sides(subject: Make) -> None:
+    timed = subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
+    assert timed.ratio("eager").value == pytest.approx(2)
+    assert timed.ratio("compiled").value == pytest.approx(0.9)
+    assert (timed.card, timed.size) == ("Test Card", "[1000] float32")
+    assert timed.compile_seconds["compiled"] == 3.5
+    assert_speed(timed, at_least(1.5, "eager"))
+
+
+def test_the_work_is_counted_on_the_program_that_is_timed(subject: Make) -> None:
+    work = subject(FakeWorker()).double.timed(X, against=twice, expected=expected).work
+    assert (work.least_bytes, work.bytes_moved, work.flops) == (8000, 8000, 1024)
+
+
+def test_a_wrong_result_of_a_timed_call_fails_whatever_its_speed(subject: Make) -> None:
+    with pytest.raises(Failure, match="On Test Card, in a call that was timed: at shape") as caught:
+        subject(FakeWorker(offset=0.01)).double.timed(X, against=twice, expected=expected)
+    assert caught.value.cause is Cause.WRONG_VALUES
+
+
+def test_every_set_of_inputs_is_judged_by_its_own_values(subject: Make) -> None:
+    seen: list[torch.Tensor] = []
+
+    def noting(x: Any) -> Any:
+        seen.append(x.tensor())
+        return expected(x)
+
+    subject(FakeWorker(prepared=FakePrepared(sets=3))).double.timed(X, against=twice, expected=noting)
+    assert len(seen) == 3 and not torch.equal(seen[0], seen[1])
+
+
+def test_what_fails_on_every_machine_fails_before_a_card_is_asked_for(tracer: Tracer) -> None:
+    assignment = Assignment("double", "Double", "double", "2x", Path("."))
+    bare = Subject(Submission("submission.py", TEXT, ""), assignment, lambda: tracer)
+    with pytest.raises(TraceError, match="not today"):
+        bare.raises.timed(X, against=twice, expected=expected)
+
+
+def test_without_a_card_it_is_left_open(tracer: Tracer) -> None:
+    assignment = Assignment("double", "Double", "double", "2x", Path("."))
+    bare = Subject(Submission("submission.py", TEXT, ""), assignment, lambda: tracer)
+    with pytest.raises(NeedsCard, match="GPU"):
+        bare.double.timed(X, against=twice, expected=expected)
+
+
+def test_a_kernel_that_reads_what_its_last_call_left_is_not_timed(subject: Make) -> None:
+    with pytest.raises(Failure, match="reads memory that nothing has written") as caught:
+        subject(FakeWorker()).lazy.timed(X, against=twice, expected=expected)
+    assert caught.value.cause is Cause.UNINITIALIZED_READ
+    assert "there = tl.load" in TEXT.split("\n")[(caught.value.line or 0) - 1]
+
+
+def test_a_kernel_that_reads_a_clock_is_not_timed(subject: Make) -> None:
+    with pytest.raises(Unsupported, match="inline_asm"):
+        subject(FakeWorker()).clock.timed(X, against=twice, expected=expected)
+
+
+def test_a_fault_of_the_students_kernel_is_theirs(subject: Make) -> None:
+    fault = CardFault("illegal-access", "an illegal memory access was encountered", "kernel", 9)
+    with pytest.raises(Failure, match="On Test Card, kernel in double reads or writes memory") as caught:
+        subject(FakeWorker(fault=fault)).double.timed(X, against=twice, expected=expected)
+    assert (caught.value.cause, caught.value.line) == (Cause.ILLEGAL_ACCESS, 9)
+
+
+def test_a_fault_of_the_card_leaves_it_open(subject: Make) -> None:
+    with pytest.raises(NeedsCard, match="the worker died"):
+        subject(FakeWorker(fault=CardFault("crash", "the worker died"))).double.timed(
+            X, against=twice, expected=expected
+        )
+
+
+def test_a_reference_that_torch_cannot_compile_leaves_it_open(subject: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Baseline:
+        raise BaselineError("compiled: no C compiler")
+
+    monkeypatch.setattr(baselines, "compiled", broken)
+    with pytest.raises(NeedsCard, match="no C compiler"):
+        subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
+
+
+def test_a_figure_that_no_card_can_reach_is_refused(subject: Make) -> None:
+    with pytest.raises(measuring.Impossible, match="cannot be true"):
+        subject(FakeWorker(seconds=1e-10)).double.timed(X, against=twice, expected=expected)
+
+
+def test_two_checks_of_one_call_share_its_figures_and_not_their_verdicts(subject: Make) -> None:
+    worker = FakeWorker()
+    one = subject(worker)
+    first = one.double.timed(X, against=twice, expected=expected)
+    assert_speed(first, at_least(1.5, "eager"))
+    turns = worker.turns
+    second = one.double.timed(X, against=twice, expected=expected)
+    assert worker.turns == turns
+    assert (len(first.verdicts), len(second.verdicts)) == (1, 0)
+
+
+def test_what_the_card_holds_is_given_back_for_the_next_call(subject: Make) -> None:
+    worker = FakeWorker()
+    one = subject(worker)
+    one.double.timed(X, against=twice, expected=expected)
+    one.double.timed(normal((2000,)), against=twice, expected=expected)
+    assert worker.forgotten == [0]
+
+
+def test_a_call_that_could_not_be_captured_is_noted(subject: Make) -> None:
+    prepared = FakePrepared(how="stream", why="operation not permitted")
+    timed = subject(FakeWorker(prepared=prepared)).double.timed(X, against=twice, expected=expected)
+    assert timed.notes == (
+        "The submission was timed without a CUDA graph, launches included (operation not permitted).",
+    )
+
+
+def test_more_rounds_are_added_to_those_that_there_are(subject: Make) -> None:
+    timed = subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
+    before = len(timed.rounds)
+    timed.measure_longer({"eager": [1.5]})
+    assert len(timed.rounds) > before
+
+
+def test_whole_numbers_are_read_for_the_count_because_loops_may_depend_on_them() -> None:
+    assert measuring._whole_numbers(normal((10,), "int32")) is not None
+    assert measuring._whole_numbers(X) is None

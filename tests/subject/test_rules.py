@@ -1,0 +1,113 @@
+"""The rules that a program must keep, whatever its result."""
+
+from typing import Any
+
+import pytest
+
+from gradekit.engine.run import OverBudget
+from gradekit.findings import Cause
+from gradekit.judge.failure import Failure
+from gradekit.program import Allocate, Aten, Choice, Kernel, Launch, Program, Scalar, Source, Step, View
+from gradekit.subject import rules
+from gradekit.submission import Submission
+
+SUBMISSION = Submission("submission.py", "import torch\n\ndef double(x):\n    pass\n", "")
+X = View(0, "float32", (4,), (1,))
+OUT = View(1, "float32", (4,), (1,))
+LAUNCH = Launch("k", (1, 1, 1), (X, OUT), Source(9))
+ALLOCATE = Allocate(1, 16)
+OWN = {"k": Kernel("k", 'loc("/tmp/submission.py":3:1)'), "foreign": Kernel("f", 'loc("/lib/other.py":3:1)')}
+
+
+def program(*steps: Step, results: tuple[Any, ...] = (OUT,), returned: str = "tensor") -> Program:
+    return Program((X,), {0: 16}, steps, results, returned, OWN, path="/tmp/submission.py")
+
+
+def broken_rule(made: Program, allow: tuple[str, ...] = ()) -> Failure:
+    with pytest.raises(Failure) as caught:
+        rules.check_program(made, "double", allow, SUBMISSION)
+    return caught.value
+
+
+def test_allocating_and_launching_is_all_right() -> None:
+    rules.check_program(program(ALLOCATE, LAUNCH), "double", (), SUBMISSION)
+
+
+def test_computing_with_torch_is_refused_with_operation_and_line_also_beside_a_kernel() -> None:
+    failure = broken_rule(program(ALLOCATE, LAUNCH, Aten("aten::add", (X, X), {}, (OUT,), Source(12))))
+    assert (failure.cause, failure.line) == (Cause.FORBIDDEN_OP, 12)
+    assert "computes with torch (aten::add)" in failure.message
+
+
+def test_an_operation_that_the_assignment_allows_is_allowed() -> None:
+    made = program(ALLOCATE, LAUNCH, Aten("aten::sum", (X,), {}, (OUT,)))
+    rules.check_program(made, "double", ("aten::sum",), SUBMISSION)
+
+
+def test_torch_hidden_in_one_configuration_is_found() -> None:
+    aten = Aten("aten::mul", (X, X), {}, (OUT,))
+    assert broken_rule(program(ALLOCATE, Choice(((LAUNCH,), (aten,)), ("a", "b")))).cause is Cause.FORBIDDEN_OP
+
+
+def test_a_result_without_any_launch_is_refused() -> None:
+    assert broken_rule(program(ALLOCATE)).cause is Cause.NO_KERNEL
+
+
+def test_a_kernel_from_elsewhere_is_not_the_submissions() -> None:
+    failure = broken_rule(program(ALLOCATE, Launch("foreign", (1, 1, 1), (X, OUT))))
+    assert failure.cause is Cause.NO_KERNEL and "not defined in the submission" in failure.message
+
+
+def test_an_empty_result_needs_no_kernel() -> None:
+    rules.check_program(program(results=(View(0, "float32", (0,), (1,)),)), "double", (), SUBMISSION)
+
+
+def test_returning_nothing_names_the_function_that_lacks_its_return() -> None:
+    failure = broken_rule(program(ALLOCATE, LAUNCH, results=(Scalar(None),), returned="none"))
+    assert (failure.cause, failure.line) == (Cause.WRONG_TYPE, 3)
+    assert "returns nothing" in failure.message
+
+
+def test_returning_a_number_is_not_a_tensor() -> None:
+    failure = broken_rule(program(ALLOCATE, LAUNCH, results=(Scalar(1.0),), returned="float"))
+    assert failure.cause is Cause.WRONG_TYPE and "float" in failure.message
+
+
+def test_returning_an_input_is_no_new_tensor() -> None:
+    assert broken_rule(program(LAUNCH, results=(X,))).cause is Cause.UNCHANGED_INPUT
+
+
+def test_a_result_that_no_step_made_is_refused() -> None:
+    made = program(LAUNCH, results=(View(77, "float32", (4,), (1,)),))
+    assert broken_rule(made).cause is Cause.NO_KERNEL
+
+
+def test_a_run_over_its_budget_is_a_failure_at_the_line() -> None:
+    with pytest.raises(Failure, match="Does a loop in one never end") as caught, rules.within_budget("double"):
+        raise OverBudget("steps", 100, 8)
+    assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 8)
+
+
+def test_an_allocation_over_the_budget_says_how_much_is_allowed() -> None:
+    with pytest.raises(Failure, match=r"because it allocates more than 4 GiB\."), rules.within_budget("double"):
+        raise OverBudget("bytes", 4 << 30, 8)
+
+
+def test_without_autotuning_there_is_one_option() -> None:
+    assert rules.options(program(ALLOCATE, LAUNCH)) == [(0, "")]
+
+
+def test_configurations_that_compute_the_same_run_once() -> None:
+    kernels = {key: Kernel("k", text, {"num_warps": warps}) for key, text, warps in KERNELS}
+    options = tuple((Launch(key, (1, 1, 1), (X, OUT)),) for key in kernels)
+    made = Program((X,), {0: 16}, (ALLOCATE, Choice(options, ("A4", "A8", "B4"))), (OUT,), "tensor", kernels)
+    assert rules.options(made) == [(0, "A4"), (2, "B4")]
+
+
+KERNELS = [("a4", "text of A", 4), ("a8", "text of A", 8), ("b4", "text of B", 4)]
+
+
+def test_arguments_are_called_what_the_student_calls_them() -> None:
+    text = "def softmax(matrix, dim=-1):\n    return matrix\n"
+    named = rules.argument_names((object(), 3, 4), "softmax", Submission("s.py", text, ""))
+    assert named == ("matrix", "dim", "argument 3")

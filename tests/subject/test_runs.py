@@ -1,0 +1,249 @@
+"""Runs on a card: what the engine finds right is run there too, and what it does not know is judged by the card alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import Assignment
+from gradekit.engine.run import Unsupported
+from gradekit.findings import Cause, Finding
+from gradekit.gpu.faults import CardFault
+from gradekit.inputs.strategies import Input, normal
+from gradekit.judge.compare import assert_close
+from gradekit.judge.failure import Failure
+from gradekit.judge.memory import (
+    assert_allocates,
+    assert_bytes_moved,
+    assert_inputs_unmodified,
+    assert_launches,
+    assert_memory_clean,
+)
+from gradekit.judge.reference import reference
+from gradekit.sandbox import Tracer
+from gradekit.subject.runs import Share
+from gradekit.subject.subject import Subject
+from gradekit.submission import Submission
+from tests.cards import FakeWorker, device
+
+TEXT = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
+
+
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 32})], key=["n"])
+@triton.jit
+def tuned_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
+
+
+def double(x):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+def tuned(x):
+    out = torch.empty_like(x)
+    tuned_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    return out
+
+
+def outside(x):
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel() + 1, BLOCK=64)
+    return out
+"""
+SUBMISSION = Submission("submission.py", TEXT, "")
+ASSIGNMENT = Assignment("double", "Double", "double", "2x", Path("."))
+
+
+@pytest.fixture(scope="module")
+def tracer() -> Iterator[Tracer]:
+    with Tracer(SUBMISSION) as tracer:
+        yield tracer
+
+
+Make = Callable[[FakeWorker], Subject]
+
+
+@pytest.fixture
+def subject(tracer: Tracer) -> Make:
+    """Makes the submission on a machine with a card, of which each check gets eight runs."""
+
+    def make(worker: FakeWorker) -> Subject:
+        made = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer, device=device(worker))
+        made.begin_check(Share(8))
+        return made
+
+    return make
+
+
+def vector(seed: int = 0, size: int = 100) -> Input:
+    return normal((size,), seed=seed)
+
+
+def expected(x: Input) -> object:
+    return reference(lambda x: x + x, x)
+
+
+def test_what_the_engine_finds_right_is_run_on_the_card_too(subject: Make) -> None:
+    seen = subject(FakeWorker()).double(vector())
+    (variant,) = seen.variants
+    assert (variant.card, variant.circumstance) == ("Test Card", "on Test Card")
+    assert_close(seen, expected(vector()))
+
+
+def test_what_is_wrong_on_the_card_alone_fails_and_names_the_card(subject: Make) -> None:
+    seen = subject(FakeWorker(offset=0.01)).double(vector())
+    with pytest.raises(Failure, match="On Test Card: at shape") as caught:
+        assert_close(seen, expected(vector()))
+    assert caught.value.cause is Cause.WRONG_VALUES
+
+
+def test_what_the_engine_finds_wrong_never_goes_to_the_card(subject: Make) -> None:
+    worker = FakeWorker()
+    assert subject(worker).outside(vector()).findings
+    assert worker.asked == []
+
+
+def test_each_configuration_gets_its_turn_on_the_card(subject: Make) -> None:
+    worker = FakeWorker()
+    one = subject(worker)
+    labels = [one.tuned(vector(seed)).variants[-1].circumstance for seed in range(4)]
+    assert len(set(worker.asked)) == 2
+    assert all(label.startswith("on Test Card, with the configuration ") for label in labels)
+
+
+def test_a_configuration_that_does_not_fit_on_the_card_is_left_out_as_triton_does(subject: Make) -> None:
+    worker = FakeWorker(faults={0: CardFault("resources", "out of resource: shared memory", "tuned_kernel", 15)})
+    (variant,) = [v for v in subject(worker).tuned(vector()).variants if v.card]
+    assert "BLOCK: 32" in variant.label or "BLOCK=32" in variant.label
+
+
+def test_a_kernel_of_which_no_configuration_fits_fails(subject: Make) -> None:
+    fault = CardFault("resources", "out of resource: shared memory", "tuned_kernel", 15)
+    with pytest.raises(Failure) as caught:
+        subject(FakeWorker(faults={0: fault, 1: fault})).tuned(vector())
+    assert caught.value.cause is Cause.OUT_OF_RESOURCES
+
+
+def test_a_check_sends_no_more_runs_than_its_share(subject: Make) -> None:
+    worker = FakeWorker()
+    one = subject(worker)
+    one.begin_check(Share(2, stride=3))
+    carded = [bool(one.double(vector(seed)).variants) for seed in range(10)]
+    assert carded == [True, False, False, True, *[False] * 6]
+
+
+def test_the_next_check_has_a_share_of_its_own(subject: Make) -> None:
+    worker = FakeWorker()
+    one = subject(worker)
+    for seed in range(2):
+        one.begin_check(Share(1))
+        one.double(vector(seed))
+    assert len(worker.asked) == 2
+
+
+def test_a_fault_on_the_card_is_the_students_failure_and_remembered(subject: Make) -> None:
+    worker = FakeWorker(fault=CardFault("illegal-access", "an illegal memory access", "kernel", 9))
+    one = subject(worker)
+    for _ in range(2):
+        with pytest.raises(Failure, match="On Test Card, kernel in double") as caught:
+            one.double(vector())
+        assert caught.value.line == 9
+    assert len(worker.asked) == 1
+
+
+def test_a_store_that_only_the_card_saw_is_a_finding_and_names_it(subject: Make) -> None:
+    found = Finding(Cause.OUT_OF_BOUNDS_STORE, "stores past the end of the result", line=10)
+    seen = subject(FakeWorker(findings=[found])).double(vector())
+    with pytest.raises(Failure, match="Line 10: On Test Card: stores past the end"):
+        assert_memory_clean(seen)
+
+
+def test_the_cards_own_trouble_leaves_the_engines_word(subject: Make) -> None:
+    one = subject(FakeWorker(fault=CardFault("crash", "gone")))
+    seen = one.double(vector())
+    assert seen.variants == ()
+    assert_close(seen, expected(vector()))
+    assert len(one.device.troubles) == 1
+
+
+def test_with_a_mutation_nothing_runs_on_the_card(tracer: Tracer) -> None:
+    worker = FakeWorker()
+    mutated = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer, lambda wanted, inputs: wanted, device=device(worker))
+    mutated.begin_check(Share(8))
+    mutated.double(vector())
+    assert worker.asked == []
+
+
+# --- what the engine does not know ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine knows nothing; the worker of these tests, which uses it too, still does."""
+    import gradekit.subject.runs
+    from gradekit.engine import run as real
+
+    class Ignorant:
+        Unsupported, Budget, Counters = real.Unsupported, real.Budget, real.Counters
+
+        @staticmethod
+        def run(*_: object, **__: object) -> None:
+            raise real.Unsupported("tt.elementwise_inline_asm", 9)
+
+    monkeypatch.setattr(gradekit.subject.runs, "engine", Ignorant)
+
+
+@pytest.mark.usefixtures("unknown")
+def test_what_the_engine_does_not_know_is_judged_by_the_card(subject: Make) -> None:
+    assert_close(subject(FakeWorker()).double(vector()), expected(vector()))
+    with pytest.raises(Failure):
+        assert_close(subject(FakeWorker(offset=0.01)).double(vector()), expected(vector()))
+
+
+@pytest.mark.usefixtures("unknown")
+def test_every_configuration_of_it_is(subject: Make) -> None:
+    worker = FakeWorker()
+    seen = subject(worker).tuned(vector())
+    assert sorted(worker.asked) == [0, 1] and len(seen.variants) == 1
+
+
+@pytest.mark.usefixtures("unknown")
+@pytest.mark.parametrize("claim", [assert_memory_clean, assert_inputs_unmodified, assert_bytes_moved])
+def test_nobody_watched_its_memory_so_that_stays_open(subject: Make, claim: Callable[[object], None]) -> None:
+    with pytest.raises(Unsupported, match="inline_asm"):
+        claim(subject(FakeWorker()).double(vector()))
+
+
+@pytest.mark.usefixtures("unknown")
+def test_what_the_card_itself_saw_it_do_is_known(subject: Make) -> None:
+    found = Finding(Cause.OUT_OF_BOUNDS_STORE, "stores past the end of the result", line=10)
+    with pytest.raises(Failure):
+        assert_memory_clean(subject(FakeWorker(findings=[found])).double(vector()))
+
+
+@pytest.mark.usefixtures("unknown")
+def test_launches_and_allocations_are_known_from_the_program(subject: Make) -> None:
+    seen = subject(FakeWorker()).double(vector())
+    assert_launches(seen, at_most=1)
+    assert_allocates(seen)
+    assert (seen.counters.launches, seen.counters.bytes_allocated) == (1, 400)
+
+
+@pytest.mark.usefixtures("unknown")
+def test_without_a_card_it_is_left_open(tracer: Tracer) -> None:
+    with pytest.raises(Unsupported):
+        Subject(SUBMISSION, ASSIGNMENT, lambda: tracer).double(vector())

@@ -1,0 +1,173 @@
+"""What a test says about speed: which part of the points a ratio earns, who has the benefit of doubt, and what is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gradekit.credit import awarding
+from gradekit.findings import Cause
+from gradekit.inputs.strategies import normal
+from gradekit.judge.failure import Failure
+from gradekit.judge.memory import assert_launches
+from gradekit.program import Program
+from gradekit.report.record import plain, schema
+from gradekit.subject.speed import Launched, Timed, Work, assert_peak_memory, assert_speed, at_least, duration, facts
+from tests.cards import CEILINGS, rounds
+
+PROGRAM = Program((), {}, (), (), "tensor", {})
+
+
+def timed(student: float = 1e-4, eager: float = 2e-4, compiled: float = 1e-4, **changes: Any) -> Timed:
+    """A call on [1024, 1024] that took so many seconds."""
+    noise = changes.pop("noise", 0.0)
+    values: dict[str, Any] = {
+        "entry": "softmax",
+        "args": (normal((1024, 1024)),),
+        "program": PROGRAM,
+        "card": "Test Card",
+        "rounds": rounds(student, eager=eager, compiled=compiled, noise=noise),
+        "counters": Launched(2, 1 << 22),
+        "work": Work(8 << 20, 16 << 20, 5e6, "float32"),
+        "ceilings": CEILINGS,
+    }
+    return Timed(**values | changes)
+
+
+def earned(call: Timed, *requirements: Any) -> tuple[float, str]:
+    """The part of the points, and what is said of the rest."""
+    with awarding() as award:
+        assert_speed(call, *requirements)
+    return award.fraction, award.cause
+
+
+# --- which part of the points ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "share"), [(2.0, 1), (1.5, 1), (1.49, 0), (0.1, 0)]
+)  # fmt: skip
+def test_without_partial_credit_it_is_all_or_nothing(value: float, share: float) -> None:
+    assert at_least(1.5, "eager").share(value) == share
+
+
+@pytest.mark.parametrize(("value", "share"), [(0.95, 1), (0.825, 0.5), (0.7, 0), (0.3, 0)])
+def test_partial_credit_grows_linearly(value: float, share: float) -> None:
+    assert at_least(0.95, "compiled", some_from=0.7).share(value) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("factor", "side", "some_from"), [(1.0, "numpy", None), (0.0, "eager", None), (0.9, "eager", 0.9)]
+)
+def test_a_requirement_that_makes_no_sense_is_refused(factor: float, side: str, some_from: float | None) -> None:
+    with pytest.raises(ValueError, match="side|some_from"):
+        at_least(factor, side, some_from=some_from)
+
+
+def test_what_is_fast_enough_earns_everything() -> None:
+    assert earned(timed(), at_least(1.5, "eager"), at_least(0.95, "compiled")) == (1.0, "")
+
+
+def test_the_worst_requirement_decides() -> None:
+    call = timed(eager=1.25e-4, compiled=1.0e-4)
+    share, cause = earned(call, at_least(1.5, "eager", some_from=1.0), at_least(0.95, "compiled"))
+    assert share == pytest.approx(0.5)
+    assert cause == "too-slow"
+
+
+def test_too_slow_says_both_figures_the_interval_the_threshold_and_the_card() -> None:
+    with pytest.raises(Failure) as caught:
+        assert_speed(timed(compiled=0.5e-4), at_least(0.95, "compiled", some_from=0.7))
+    assert caught.value.cause is Cause.TOO_SLOW
+    assert caught.value.message == (
+        "At [1024, 1024] float32 on Test Card, softmax takes 100 µs where torch.compile takes 50 µs: it is 0.50 times "
+        "as fast (between 0.50 and 0.50), and must be 0.95 times as fast; points begin at 0.7."
+    )
+
+
+def test_nothing_asked_for_is_a_mistake_of_the_test() -> None:
+    with pytest.raises(ValueError, match="at_least"):
+        assert_speed(timed())
+
+
+# --- doubt ----------------------------------------------------------------------------------------------------------
+
+
+def test_doubt_goes_to_the_student_and_is_recorded() -> None:
+    call = timed(eager=1.0e-4, noise=0.02)
+    assert earned(call, at_least(1.0, "eager")) == (1.0, "")
+    assert [verdict["verdict"] for verdict in call.verdicts] == ["too close to call"]
+
+
+def test_in_doubt_more_is_measured_and_that_decides() -> None:
+    asked: list[Any] = []
+
+    def longer(before: Any, thresholds: Any) -> Any:
+        asked.append(dict(thresholds))
+        return rounds(1.1e-4, eager=1e-4, compiled=1e-4)
+
+    call = timed(eager=1e-4, noise=0.02, longer=longer)
+    with pytest.raises(Failure):
+        assert_speed(call, at_least(1.0, "eager"))
+    assert asked == [{"eager": [1.0]}]
+    assert [verdict["verdict"] for verdict in call.verdicts] == ["fail"]
+
+
+def test_without_doubt_nothing_more_is_measured() -> None:
+    def longer(before: Any, thresholds: Any) -> Any:
+        raise AssertionError("asked for more")
+
+    assert earned(timed(longer=longer), at_least(1.5, "eager")) == (1.0, "")
+
+
+# --- memory and launches --------------------------------------------------------------------------------------------
+
+
+def test_memory_within_the_limit_passes_and_above_fails() -> None:
+    assert_peak_memory(timed(), at_most=1 << 22)
+    with pytest.raises(Failure, match=r"holds 4\.0 MiB beside its inputs, and may hold 1\.0 MiB") as caught:
+        assert_peak_memory(timed(), at_most=1 << 20)
+    assert caught.value.cause is Cause.TOO_MUCH_MEMORY
+
+
+def test_launches_of_what_was_timed_can_be_counted() -> None:
+    assert_launches(timed(), at_most=2)
+    with pytest.raises(Failure, match="launches 2 kernels"):
+        assert_launches(timed(), at_most=1)
+
+
+# --- the record -----------------------------------------------------------------------------------------------------
+
+
+def test_the_facts_are_what_the_schema_describes() -> None:
+    import jsonschema
+
+    call = timed(configuration="BLOCK: 64", choices={"BLOCK: 64": 1e-4, "BLOCK: 32": 2e-4}, notes=("eager: so",))
+    earned(call, at_least(1.5, "eager"))
+    described = {"$ref": "#/$defs/speed", "$defs": schema()["$defs"]}
+    jsonschema.Draft202012Validator(described).validate(plain(facts(call)))
+
+
+def test_the_facts_hold_times_ratios_clocks_and_the_roofline() -> None:
+    found = facts(timed())
+    assert found["microseconds"] == pytest.approx({"student": 100, "eager": 200, "compiled": 100})
+    assert found["ratios"]["eager"]["value"] == pytest.approx(2)
+    assert (found["rounds"], found["discarded"], found["sm_mhz"]) == (12, 0, {"lowest": 1800, "highest": 1811})
+    roofline = found["roofline"]
+    assert roofline["bytes_per_second"] == pytest.approx((8 << 20) / 1e-4)
+    assert roofline["of_bytes"] == pytest.approx((8 << 20) / 1e-4 / 4e12)
+    assert roofline["binds"] == "memory"
+
+
+def test_arithmetic_binds_where_its_least_time_is_longer() -> None:
+    assert facts(timed(work=Work(8 << 20, 8 << 20, 4e9, "float32")))["roofline"]["binds"] == "arithmetic"
+
+
+def test_a_dtype_without_a_ceiling_leaves_the_rate_open() -> None:
+    assert facts(timed(work=Work(8 << 20, 8 << 20, 4e9, "int32")))["roofline"]["of_flops"] is None
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(1.32e-5, "13.2 µs"), (2.1e-3, "2.1 ms"), (1.5, "1.5 s")])
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,276 @@
+"""The submission as a test calls it: traced once for each signature, run once for each input, in every configuration."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from gradekit.assignment import Assignment
+from gradekit.engine import run as engine
+from gradekit.findings import Cause
+from gradekit.inputs.strategies import Input
+from gradekit.judge.compare import assert_close
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import reference
+from gradekit.program import Program, Scalar, View
+from gradekit.sandbox import Limits, TraceError, Tracer
+from gradekit.subject import runs
+from gradekit.subject.subject import PATIENCE, Subject, to_arguments
+from gradekit.submission import Submission
+
+TEXT = """
+import os
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask) + tl.load(y_ptr + i, mask), mask)
+
+
+def add(x, y):
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), BLOCK=64)
+    return out
+
+
+def both(x, y):
+    return add(x, y), add(y, x)
+
+
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 64}, num_warps=8), triton.Config({"BLOCK": 32})], key=["n"])
+@triton.jit
+def tuned_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * 64 + tl.arange(0, BLOCK)  # wrong for BLOCK = 32: half of each tile is left out
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask) + tl.load(y_ptr + i, mask), mask)
+
+
+def tuned(x, y):
+    out = torch.zeros_like(x)
+    tuned_kernel[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel())
+    return out
+
+
+def hangs(x):
+    while True:
+        pass
+
+
+def dies(x):
+    os._exit(3)
+
+
+known = {}
+
+
+def remembers(x, y):
+    form = x.shape, x.dtype
+    if form not in known:
+        known[form] = add(x, y)
+    return known[form]
+
+
+def raises(x):
+    raise ValueError("not today")
+"""
+
+SUBMISSION = Submission("submission.py", TEXT, "0" * 64)
+ASSIGNMENT = Assignment("sums", "Sums", "add", "x + y", Path("."))
+
+
+class CountingTracer(Tracer):
+    """A tracer that counts: what was traced, and how many were started."""
+
+    traced: ClassVar[list[Any]] = []
+    started: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        type(self).started += 1
+        super().__init__(SUBMISSION, limits=Limits(call_seconds=2.5))
+
+    def trace(self, entry: str, args: Any) -> Program:
+        self.traced.append((entry, args))
+        return super().trace(entry, args)
+
+
+@pytest.fixture
+def subject() -> Iterator[Subject]:
+    CountingTracer.traced, CountingTracer.started = [], 0
+    subject = Subject(SUBMISSION, ASSIGNMENT, CountingTracer)
+    yield subject
+    subject.close()
+
+
+def vector(size: int = 100, **changes: Any) -> Input:
+    return Input(**{"dtype": "float32", "shape": (size,), "stride": (1,), **changes})
+
+
+def plus(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x + y
+
+
+def test_a_call_answers_with_the_result_and_what_it_took(subject: Subject) -> None:
+    x, y = vector(), vector(seed=1)
+    seen = subject.add(x, y)
+    assert torch.equal(seen.tensor, x.tensor() + y.tensor())
+    assert (seen.entry, seen.inputs, seen.findings) == ("add", (x, y), ())
+    assert seen.counters.launches == 1 and seen.counters.bytes_stored == 400
+
+
+def test_numbers_of_python_and_tensors_are_arguments_too(subject: Subject) -> None:
+    x = torch.arange(10.0)
+    assert torch.equal(subject.add(x, x).tensor, 2 * x)
+
+
+def test_several_results_have_no_one_tensor(subject: Subject) -> None:
+    seen = subject.both(vector(), vector(seed=1))
+    assert len(seen.results) == 2
+    with pytest.raises(Failure) as caught:
+        _ = seen.tensor
+    assert caught.value.cause is Cause.WRONG_TYPE
+
+
+def test_one_signature_is_traced_once_but_the_first_twice(subject: Subject) -> None:
+    for size, seed in itertools.product([100, 101, 102], range(4)):
+        subject.add(vector(size, seed=seed), vector(size, seed=9))
+    assert [args[0].shape for _, args in CountingTracer.traced] == [(100,), (100,), (101,), (102,)]
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_a_result_of_an_earlier_call_of_the_same_form_is_no_new_tensor(subject: Subject, size: int) -> None:
+    with contextlib.suppress(Failure):
+        subject.remembers(vector(), vector(seed=1))
+    with pytest.raises(Failure) as caught:
+        subject.remembers(vector(size), vector(size, seed=2))
+    assert caught.value.cause is Cause.NO_KERNEL
+
+
+@pytest.mark.parametrize("other", [vector(101), vector(stride=(2,)), vector(offset=1), vector(dtype="float16")])
+def test_another_form_is_another_signature(subject: Subject, other: Input) -> None:
+    subject.add(vector(), vector())
+    subject.add(other, other)
+    assert len(CountingTracer.traced) == 3
+
+
+def test_the_same_input_is_not_run_twice(subject: Subject) -> None:
+    first = subject.add(vector(), vector(seed=1))
+    assert subject.add(vector(), vector(seed=1)) is first
+    assert subject.add(vector(), vector(seed=2)) is not first
+
+
+def test_tensors_without_a_spec_are_run_again(subject: Subject) -> None:
+    x = torch.ones(3)
+    first = subject.add(x, x)
+    x += 1
+    assert not torch.equal(subject.add(x, x).tensor, first.tensor)
+
+
+def test_one_tensor_passed_twice_shares_its_storage_and_equal_ones_do_not() -> None:
+    x = vector()
+    (a, b), _ = to_arguments((x, x))
+    (c, d), _ = to_arguments((x, vector()))
+    assert isinstance(a, View) and isinstance(b, View) and a.storage == b.storage
+    assert isinstance(c, View) and isinstance(d, View) and c.storage != d.storage
+
+
+def test_views_of_one_tensor_share_its_storage() -> None:
+    base = torch.arange(10.0)
+    (a, b, n), tensors = to_arguments((base[:5], base[5:], 3))
+    assert a == View(0, "float32", (5,), (1,), 0) and b == View(0, "float32", (5,), (1,), 5)
+    assert n == Scalar(3) and len(tensors) == 2
+
+
+def test_every_distinct_configuration_is_run_and_the_wrong_one_named(subject: Subject) -> None:
+    x, y = vector(), vector(seed=1)
+    seen = subject.tuned(x, y)
+    assert torch.equal(seen.tensor, x.tensor() + y.tensor())
+    (variant,) = seen.variants  # the configuration with 8 warps computes what the first does
+    assert "32" in variant.label
+    with pytest.raises(Failure, match="With the configuration .*32") as caught:
+        assert_close(seen, reference(plus, x, y))
+    assert caught.value.cause is Cause.WRONG_VALUES
+
+
+def test_an_exception_in_the_call_is_the_students_with_its_line(subject: Subject) -> None:
+    with pytest.raises(TraceError, match="not today") as caught:
+        subject.raises(vector())
+    assert caught.value.cause is Cause.EXCEPTION
+    assert TEXT.split("\n")[(caught.value.line or 0) - 1].strip() == 'raise ValueError("not today")'
+
+
+@pytest.mark.parametrize(("entry", "cause"), [("hangs", Cause.TIMEOUT), ("dies", Cause.CRASH)])
+def test_after_a_process_was_lost_the_next_call_gets_a_new_one(subject: Subject, entry: str, cause: Cause) -> None:
+    with pytest.raises(TraceError) as caught:
+        subject.call(entry, (vector(),))
+    assert caught.value.cause is cause
+    assert torch.equal(subject.add(vector(), vector()).tensor, 2 * vector().tensor())
+    assert CountingTracer.started == 2
+
+
+def test_a_submission_that_keeps_dying_is_left_alone(subject: Subject) -> None:
+    for size in range(1, PATIENCE + 4):
+        with pytest.raises(TraceError):
+            subject.dies(vector(size))
+    assert len(CountingTracer.traced) == PATIENCE
+
+
+def test_a_call_that_failed_is_remembered_too(subject: Subject) -> None:
+    for _ in range(2):
+        with pytest.raises(TraceError):
+            subject.dies(vector())
+    assert len(CountingTracer.traced) == 1
+
+
+def test_calls_are_evidence_until_they_are_forgotten(subject: Subject) -> None:
+    with pytest.raises(TraceError):
+        subject.raises(vector())
+    seen = subject.add(vector(), vector())
+    assert [(call.entry, call.observation) for call in subject.calls] == [("raises", None), ("add", seen)]
+    subject.forget_calls()
+    assert subject.calls == []
+
+
+def test_with_a_mutation_the_judge_sees_the_mutant() -> None:
+    subject = Subject(SUBMISSION, ASSIGNMENT, CountingTracer, lambda expected, inputs: [expected[0] * 0])
+    x, y = vector(), vector(seed=1)
+    seen = subject.add(x, y)
+    assert torch.equal(seen.tensor, x.tensor() + y.tensor())  # the run itself is the submission's
+    with pytest.raises(Failure):
+        assert_close(seen, reference(plus, x, y))
+    subject.close()
+
+
+def test_after_a_kernel_that_never_ends_others_are_given_less(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    def run(*_: Any, budget: engine.Budget, **__: Any) -> None:
+        given.append(budget.steps)
+        raise engine.OverBudget("steps", budget.steps, 12)
+
+    monkeypatch.setattr(engine, "run", run)
+    for seed in (1, 2, 3, 3, 3, 4):
+        with pytest.raises(Failure, match="Does a loop in one never end") as caught:
+            subject.add(vector(seed=seed), vector())
+        assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 12)
+    assert given == [
+        engine.Budget().steps,
+        runs.HURRY,
+        runs.HURRY,
+        runs.HURRY,
+    ]  # what was stopped once is not run again
+
+
+def test_its_repr_is_short_for_hypothesis_shows_it(subject: Subject) -> None:
+    subject.add(vector(), vector())
+    assert repr(subject) == "Subject('submission.py')"
