@@ -22,7 +22,7 @@ from gradekit.program import Program
 from gradekit.subject.device import NeedsCard
 from gradekit.subject.speed import Launched, Timed, Work
 
-from .test_timed import TESTS, made
+from .plugin.test_timed import TESTS, made
 
 
 def test_the_assignment_says_what_varies_and_to_which_sizes() -> None:

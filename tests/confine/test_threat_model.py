@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import sandbox, submission, wellformed
+from gradekit import sandbox, wellformed
 from gradekit.confine import LEVELS
 from gradekit.engine.frame import Budget
-from gradekit.submission import archive, notebook
+from gradekit.submission import archive, notebook, reading
 from tests.hostile.escapes import ESCAPES
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{sandbox.Limits().program_bytes >> 20} MiB of program",
         f"{wellformed.MOST_TTIR >> 20} MiB of TTIR",
         f"may have {archive.MAX_BYTES >> 20} MiB and {archive.MAX_ENTRIES:,} entries",
-        f"Python {submission.MAX_SOURCE_BYTES >> 20} MiB; notebooks {submission.MAX_NOTEBOOK_BYTES >> 20} MiB",
+        f"Python {reading.MAX_SOURCE_BYTES >> 20} MiB; notebooks {reading.MAX_NOTEBOOK_BYTES >> 20} MiB",
     ],
 )
 def test_its_figures_are_those_of_the_code(words: str) -> None:
@@ -48,4 +48,4 @@ def test_it_describes_every_level() -> None:
 
 
 def test_what_the_notebooks_reader_takes_fits_in_a_submission() -> None:
-    assert notebook.MOST_CODE <= submission.MAX_SOURCE_BYTES
+    assert notebook.MOST_CODE <= reading.MAX_SOURCE_BYTES

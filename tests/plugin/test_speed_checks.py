@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.test_measuring import FakeClock
 
 from gradekit import grade
 from gradekit.assignment import Assignment
@@ -20,6 +19,7 @@ from gradekit.report.record import to_dict, validate
 from gradekit.subject.device import Device
 from tests.cards import CEILINGS, FakeWorker, device
 from tests.plugin.samples import RIGHT
+from tests.subject.test_measuring import FakeClock
 
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
