@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+
+from triton import language
 
 HINTS = (
     # the launch
@@ -15,6 +18,14 @@ HINTS = (
      "If this is a launch, the grid must be a tuple, such as `kernel[(n,)](...)`, or a function that gives one."),
     (r"'float' object cannot be interpreted as an integer",
      "If this is a grid, its sizes must be integers: `triton.cdiv(n, BLOCK)` rounds up, `/` gives a float."),
+    (r"'tuple' object cannot be interpreted as an integer",
+     ("If this is a launch, the brackets hold the grid alone, one tuple of up to three sizes. A program has no threads to "
+      "count: the size of its block is an argument of the kernel.")),
+    (r"'function' object is not subscriptable", "If this is a launch, is @triton.jit missing above the kernel?"),
+    (r"^KeyError: '?\w+'?$",
+     "If this is a grid's function, it finds what the launch passes by name: `meta['BLOCK']` for a parameter BLOCK."),
+    (r"<lambda>\(\) takes 0 positional arguments but 1 was given",
+     "If this is a grid's function, it takes one argument: `lambda meta: (triton.cdiv(n, meta['BLOCK']),)`."),
     (r"dynamic_func\(\) (missing|got|takes)",
      "The launch and the kernel's parameters do not agree: count the arguments, those marked tl.constexpr included."),
     (r"Keyword argument \w+ was specified but unrecognised",
@@ -90,15 +101,27 @@ HINTS = (
     (r"invalid operands of type pointer", "Only integers can be added to a pointer: use // in place of /, or .to(tl.int32)."),
     (r"Value argument cannot be block type if pointer",
      "This stores a block through a single pointer: add a block of offsets to the pointer, or reduce the block first."),
+    (r"Mask argument cannot be block type if pointer",
+     "The pointer is a single one, and the mask a block: add a block of offsets to the pointer."),
     (r"`other` cannot be provided without `mask`", "`other` fills in what the mask leaves out: give a mask too, or leave it out."),
+    (r"is not string$", 'Printing begins with a text: tl.device_print("x", x). A report does not show what is printed.'),
     (r"Expected dtype \[.*\] but got int", "This function wants floats: convert with .to(tl.float32) first."),
     # the host
     (r"Expected all tensors to be on the same device",
      "One of the tensors is on the CPU: make it with `device=x.device`."),
+    (r"'builtin_function_or_method'|'method'", "Is a call missing its parentheses? `x.size()` is a shape, `x.numel()` a number."),
 )  # fmt: skip
 """What Triton says, and what to do about it."""
 
 
 def hint(message: str) -> str:
     """What to do about an error with this message; "" where there is nothing helpful to say."""
-    return next((advice for pattern, advice in HINTS if re.search(pattern, message)), "")
+    advice = next((advice for pattern, advice in HINTS if re.search(pattern, message)), "")
+    return " ".join(filter(None, [_near_miss(message), advice]))
+
+
+def _near_miss(message: str) -> str:
+    """The function of triton.language that a misspelt one is nearly called, as a question."""
+    unknown = re.search(r"module 'triton\.language' has no attribute '(\w+)'", message)
+    near = difflib.get_close_matches(unknown[1], dir(language), n=1, cutoff=0.7) if unknown else []
+    return f"Did you mean tl.{near[0]}?" if near else ""
