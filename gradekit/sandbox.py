@@ -431,6 +431,11 @@ def require(level: int) -> None:
     _insist(isolation())
 
 
+def required() -> int:
+    """The level that was last required."""
+    return _required
+
+
 def do_without(*means: str) -> None:
     """Starts the server anew without the named means (fields of Means): to see what is left where a machine has less."""
     global _without, _current

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
+from collections.abc import Iterable
 
 from gradekit.confine import linux
 
 SYS_ADMIN = 21
+READERS = (2, 1)
+"""CAP_DAC_READ_SEARCH and CAP_DAC_OVERRIDE: either reads what permissions keep from a user, as far as Landlock lets it."""
+
 _LAST = 63  # far beyond the last capability that there is
 _VERSION_3 = 0x20080522
 
@@ -24,21 +28,35 @@ def has(capability: int) -> bool:
     return bool(int(words[1], 16) >> capability & 1)
 
 
-def become(user: int) -> None:
-    """This process is `user` (and the group of the same number) from now on, in no other group, for good."""
-    os.setgroups([])
+def become(user: int, *, groups: Iterable[int] = (), keep: int | None = None) -> None:
+    """This process is `user` (and the group of the same number) from now on, in no other group but `groups`, for good.
+
+    `keep` is a capability that it does not lose by this; `drop_capabilities` is to be told of it too.
+    """
+    if keep is not None:
+        linux.prctl(linux.PR_SET_KEEPCAPS, 1)
+    os.setgroups(list(groups))
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 
 
-def drop_capabilities() -> None:
-    """Nothing that this process does or starts has a privilege any more, not even as root or through a set-uid file."""
-    for capability in range(_LAST):
+def drop_capabilities(keep: int | None = None) -> None:
+    """Nothing that this process does or starts has a privilege any more, not even as root or through a set-uid file.
+
+    `keep` is one capability that stays, for what it starts too.
+
+    Raises:
+        OSError: it has no `keep` to keep.
+    """
+    for capability in set(range(_LAST)) - {keep}:
         with contextlib.suppress(OSError):  # no such capability, or not allowed to drop it: then it is not there
             linux.prctl(linux.PR_CAPBSET_DROP, capability)
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_CAP_AMBIENT, linux.PR_CAP_AMBIENT_CLEAR_ALL)
-    linux.syscall("capset", struct.pack("=Ii", _VERSION_3, 0), bytes(24))
+    kept = 0 if keep is None else 1 << keep
+    linux.syscall("capset", struct.pack("=Ii", _VERSION_3, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0))
+    if keep is not None:
+        linux.prctl(linux.PR_CAP_AMBIENT, linux.PR_CAP_AMBIENT_RAISE, keep)
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
 
 

@@ -29,6 +29,8 @@ REFUSED = (
     "clock_settime", "clock_adjtime", "adjtimex", "syslog", "vhangup", "init_module", "finit_module", "delete_module",
     "kexec_load", "kexec_file_load", "ioperm", "iopl", "modify_ldt", "lookup_dcookie", "fanotify_init", "bpf",
     "userfaultfd", "add_key", "request_key", "keyctl", "personality",
+    # memory that no limit counts, and attributes of files, which no path rule covers
+    "memfd_create", "memfd_secret", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
 )  # fmt: skip
 ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
 """Answered as if the kernel did not know them: io_uring passes the filter by; for clone3 there is clone, whose flags can

@@ -1,7 +1,8 @@
-"""`python -m gradekit.gpu FD FOLDER DEVICE PARENT`: the worker's process.
+"""`python -m gradekit.gpu SOCKET PROGRESS FOLDER DEVICE PARENT [WITHOUT...]`: the worker's process.
 
-It speaks over the socket that it inherits as FD with the process PARENT, and runs programs on DEVICE ("cuda:0", or "cpu"
-for the stand-in); FOLDER is for its files.
+It speaks over the socket that it inherits as SOCKET with the process PARENT, says in the file PROGRESS what it is at,
+and runs programs on DEVICE ("cuda:0", or "cpu" for the stand-in); FOLDER is for its files. It is shut in first, by all
+means that this machine has but those named: see walls.py.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gradekit.gpu.server import serve
+from gradekit.gpu import walls
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    sock, progress, folder, device, parent, *without = sys.argv[1:]
+    means = walls.enter(Path(folder), device, int(parent), without)
+    from gradekit.gpu.server import serve
+
+    serve(int(sock), int(progress), Path(folder), device, means)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-Kind = Literal["illegal-access", "hang", "crash", "compile", "out-of-memory", "resources"]
+Kind = Literal["illegal-access", "hang", "crash", "compile", "out-of-memory", "resources", "isolation"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _DEADLY = (
@@ -33,8 +33,8 @@ class CardFault(Exception):
     """A program could not be run on the card: the `kernel` that was at it and the submission's `line`, where known.
 
     `kind` is "illegal-access" (a kernel touched memory that it may not), "hang" (it did not end in time), "compile",
-    "resources" (the card refuses the launch), "out-of-memory", or "crash" (the worker's process ended, or the program
-    makes no sense).
+    "resources" (the card refuses the launch), "out-of-memory", "isolation" (the worker would be less shut in than is
+    required), or "crash" (the worker's process ended, or the program makes no sense).
     """
 
     def __init__(self, kind: Kind, message: str, kernel: str = "", line: int | None = None) -> None:

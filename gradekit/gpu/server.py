@@ -1,17 +1,17 @@
 """The worker's process: it replays programs on one card, for whoever holds the other end of its socket.
 
 It is given programs, specs of inputs and inputs, never an expected value, and imports nothing that judges. Requests
-and answers are JSON of limited size; tensors lie in files of its folder, made by the other side. A fault of the card
-ends it, after it has said so: the next request gets a new process.
+and answers are JSON of limited size; tensors lie in memory whose descriptor comes with one byte before the request. A
+fault of the card ends the process, after it has said so: the next request gets a new one.
 
-    {"do": "run", "program", "inputs": [[file, nbytes], ...], "option", "allow", "results": [...]}
+    {"do": "run", "program", "inputs": [[start, nbytes], ...], "option", "allow", "results": [...]}
     {"do": "prepare", "id", "program", "arguments": [...], "allow"}
     {"do": "turn", "id", "milliseconds"}
     {"do": "fetch", "id", "set", "results": [...]}
     {"do": "close", "id"}
 
-"results" has [file, nbytes] for each tensor that is to be written, and null for other results.
-An answer is {"ok": {...}} or {"fault": {...}}.
+"results" has [start, nbytes] for each tensor that is to be written, and null for other results.
+An answer is {"ok": {...}} or {"fault": {...}}; the first, sent unasked, says by which means the process is shut in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import dataclasses
 import json
 import os
 import resource
-import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +31,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.confine import Means
 from gradekit.gpu import files
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
@@ -44,37 +44,43 @@ from gradekit.tracer import wire
 CAP = 80 << 20
 """Bytes of one message, either way."""
 
-PROGRESS = "progress"
-"""The file of the folder that says what is done now: who kills this process can tell what it was at."""
-
-FILE_BYTES = 64 << 30
-SET_PROCESS_DEATH_SIGNAL = 1
+FILE_BYTES = 1 << 30
+MEMORY_BYTES = 16 << 30
+"""What a process may write to in memory of its own, beyond what it has once the card is ready."""
 
 
-def serve(descriptor: int, folder: Path, device: str, parent: int) -> None:
-    """Serves the socket that `descriptor` names until its other end closes. `device` is "cpu" or "cuda:<index>"."""
-    _die_with(parent)
-    _limit()
+def serve(descriptor: int, progress: int, folder: Path, device: str, means: Means) -> None:
+    """Serves the socket that `descriptor` names until its other end closes. `device` is "cpu" or "cuda:<index>"; who
+    kills this process can tell from the file `progress` what it was at; `means` are in force."""
+    _lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
     sock = socket.socket(fileno=descriptor)
-    server = Server(folder, on_card(device, folder) if device != "cpu" else on_cpu())
-    wire.send(sock, {"ok": "ready"})
+    server = Server(progress, on_card(device, folder) if device != "cpu" else on_cpu())
+    _lower({resource.RLIMIT_DATA: _data_bytes() + MEMORY_BYTES})  # not of addresses: CUDA maps far more than it uses
+    wire.send(sock, {"ok": {"means": means.as_data()}})
     with contextlib.suppress(wire.WireError):
         while not server.ended:
+            server.memory = _descriptor(sock)
             wire.send(sock, server.answer(wire.receive(sock, CAP)))
+            os.close(server.memory)
     os._exit(0)  # sooner than taking torch and CUDA apart
 
 
-def _die_with(parent: int) -> None:
-    """The kernel ends this process when the thread that started it ends, even while it waits for the card."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(SET_PROCESS_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+def _descriptor(sock: socket.socket) -> int:
+    """That of the memory with the tensors of the request that follows."""
+    byte, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
+    if not byte or not descriptors:
+        raise wire.Closed("end of stream")
+    return descriptors[0]
 
 
-def _limit() -> None:
-    """Not of memory: CUDA maps far more addresses than it uses."""
-    for which, value in {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES}.items():
+def _data_bytes() -> int:
+    """What this process has in memory of its own that it may write to."""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    return int(status.partition("VmData:")[2].split()[0]) << 10
+
+
+def _lower(limits: dict[int, int]) -> None:
+    for which, value in limits.items():
         _, hard = resource.getrlimit(which)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(which, (value, value))
@@ -112,13 +118,13 @@ def on_cpu() -> Where:
 
 
 class Server:
-    """Answers requests, one at a time; `ended` once the card is lost to this process."""
+    """Answers requests, one at a time, with tensors in `memory`; `ended` once the card is lost to this process."""
 
-    def __init__(self, folder: Path, where: Where) -> None:
+    def __init__(self, progress: int, where: Where) -> None:
         self.ended = False
-        self._folder, self._where = folder, where
+        self.memory = -1
+        self._progress, self._where = progress, where
         self._prepared: dict[int, Preparation] = {}
-        self._progress = os.open(folder / PROGRESS, os.O_CREAT | os.O_WRONLY, 0o600)
         self._libc = ctypes.CDLL(None)
         self._requests: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "run": self._run, "prepare": self._prepare, "turn": self._turn, "fetch": self._fetch, "close": self._close,
@@ -145,8 +151,8 @@ class Server:
 
     def _watch(self, what: str, kernel: str, line: int | None) -> None:
         data = json.dumps({"what": what, "kernel": kernel, "line": line}).encode()
-        os.pwrite(self._progress, data, 0)
-        os.ftruncate(self._progress, len(data))
+        os.ftruncate(self._progress, 0)
+        os.write(self._progress, data)
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
@@ -191,14 +197,14 @@ class Server:
     # --- tensors -----------------------------------------------------------------------------------------------------
 
     def _input(self, view: View, entry: Sequence[Any]) -> Tensor:
-        data = files.mapped(self._folder / entry[0], entry[1])
+        data = files.mapped(self.memory, entry)
         empty = torch.empty(0, dtype=getattr(torch, view.dtype))
         return empty.set_(data.untyped_storage(), view.offset, view.shape, view.stride)
 
     def _write(self, results: Sequence[Tensor | None], entries: Sequence[Any]) -> None:
         for result, entry in zip(results, entries, strict=True):
             if result is not None and entry[1]:
-                data = files.mapped(self._folder / entry[0], entry[1])
+                data = files.mapped(self.memory, entry)
                 data.view(result.dtype).view(result.shape).copy_(result)
 
     def _sets(self, program: Program, arguments: Sequence[Any]) -> list[list[Tensor]]:

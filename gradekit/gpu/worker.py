@@ -33,6 +33,7 @@ import torch
 from torch import Tensor
 
 from gradekit import sandbox
+from gradekit.confine import Means, workshop
 from gradekit.engine.explain import Namer
 from gradekit.findings import Cause, Finding
 from gradekit.gpu import files
@@ -40,7 +41,7 @@ from gradekit.gpu.card import Card, Reading
 from gradekit.gpu.faults import CardFault, Kind
 from gradekit.gpu.inputs import Argument
 from gradekit.gpu.replay import bytes_of
-from gradekit.gpu.server import CAP, PROGRESS, arguments_to
+from gradekit.gpu.server import CAP, arguments_to
 from gradekit.gpu.timing import Turn
 from gradekit.program import ITEMSIZE, Program, Scalar, View, encode
 from gradekit.tracer import wire
@@ -96,25 +97,38 @@ class Prepared:
 
 @dataclass
 class _Process:
-    """A running worker."""
+    """A running worker; what it `said` on its standard error and `printed`, and where it tells its `progress`: files
+    that have no name, so that nothing can be put in their place. `means` are known once it is ready."""
 
     popen: subprocess.Popen[bytes]
     sock: socket.socket
-    ready: bool = False
+    said: int
+    printed: int
+    progress: int
+    means: Means | None = None
     prepared: dict[int, tuple[Program, int]] = field(default_factory=dict)  # with how many sets there are
     owner: int = field(default_factory=os.getpid)
+
+    def close(self) -> None:
+        """Give back what it was spoken to with."""
+        self.sock.close()
+        for descriptor in (self.said, self.printed, self.progress):
+            os.close(descriptor)
 
 
 class Worker:
     """Programs on a card, or without one (`card` None) on the CPU stand-in. It starts at the first request.
 
     Use it as a context manager, or `close` it; in one thread, for the process ends with the thread that started it.
+    `said` is the end of what the process has said on its standard error during the last request.
     """
 
     def __init__(self, card: Card | None) -> None:
         self.device = "cpu" if card is None or card.device.type == "cpu" else f"cuda:{card.index}"
+        self.said = ""
         self._folder: Path | None = None
         self._process: _Process | None = None
+        self._without: tuple[str, ...] = ()
         self._next = 0
 
     # --- requests ----------------------------------------------------------------------------------------------------
@@ -137,14 +151,15 @@ class Worker:
         Raises:
             CardFault: it could not be run.
         """
-        with self._shared(program, inputs) as (given, wanted, tensors):
+        with self._shared(program, inputs) as (memory, given, wanted, tensors):
             answer = self._ask({
                 "do": "run", "program": encode(program), "inputs": given, "option": option, "allow": sorted(allow),
                 "results": wanted,
-            }, seconds)  # fmt: skip
+            }, seconds, memory)  # fmt: skip
             results = _results(program, tensors)
-        findings = tuple(_finding(caught, program, names) for caught in answer["caught"])
-        return CardRun(results, float(answer["seconds"]), self._printed(), findings)
+        with _sensible():
+            findings = tuple(_finding(caught, program, names) for caught in answer["caught"])
+            return CardRun(results, float(answer["seconds"]), self._printed(), findings)
 
     def prepare(
         self, program: Program, specs: Sequence[Argument], *, allow: Collection[str] = (), seconds: float = 120.0
@@ -161,11 +176,12 @@ class Worker:
         }  # fmt: skip
         answer = self._ask(request, seconds)
         assert self._process is not None
-        self._process.prepared[self._next] = program, answer["sets"]
-        return Prepared(
-            self._next, answer["label"], dict(answer["choices"]), answer["launches"], answer["peak_bytes"],
-            answer["sets"], answer["how"], answer["why"],
-        )  # fmt: skip
+        with _sensible():
+            self._process.prepared[self._next] = program, int(answer["sets"])
+            return Prepared(
+                self._next, answer["label"], dict(answer["choices"]), answer["launches"], answer["peak_bytes"],
+                answer["sets"], answer["how"], answer["why"],
+            )  # fmt: skip
 
     def turn(self, id: int, *, milliseconds: float) -> Turn:
         """One turn of the clock of what was prepared under `id`, of about that long.
@@ -175,7 +191,8 @@ class Worker:
         """
         self._prepared(id)
         answer = self._ask({"do": "turn", "id": id, "milliseconds": milliseconds}, TURN_SECONDS + milliseconds / 1e3)
-        return Turn(tuple(answer["seconds"]), _reading(answer["before"]), _reading(answer["after"]))
+        with _sensible():
+            return Turn(tuple(answer["seconds"]), _reading(answer["before"]), _reading(answer["after"]))
 
     def results(self, id: int) -> list[list[Result]]:
         """For each set of inputs, what the timed calls wrote: results in the program's order, on the CPU.
@@ -187,8 +204,8 @@ class Worker:
 
     def _results_of(self, id: int, number: int) -> list[Result]:
         program, _ = self._prepared(id)
-        with self._shared(program, ()) as (_, wanted, tensors):
-            self._ask({"do": "fetch", "id": id, "set": number, "results": wanted}, TURN_SECONDS)
+        with self._shared(program, ()) as (memory, _, wanted, tensors):
+            self._ask({"do": "fetch", "id": id, "set": number, "results": wanted}, TURN_SECONDS, memory)
             return _results(program, tensors)
 
     def forget(self, id: int) -> None:
@@ -218,9 +235,14 @@ class Worker:
         return None if self._process is None else self._process.popen.pid
 
     @property
-    def said(self) -> str:
-        """The end of what the process has said on its standard error during the last request."""
-        return "" if self._folder is None else _tail(self._folder / "said")
+    def means(self) -> Means:
+        """By what means the process is shut in; it is started for that, if it does not run.
+
+        Raises:
+            CardFault: it cannot be started.
+        """
+        self.start()
+        return self._ready().means or Means()
 
     def start(self) -> None:
         """Starts the process if it does not run, without waiting for it: call it early, to import torch meanwhile."""
@@ -229,31 +251,62 @@ class Worker:
         self._end()
         if self._folder is None:
             self._folder = files.private_folder()
-        self._process = _started(self._folder, self.device)
+        self._process = _started(self._folder, self.device, self._without)
         _living.add(self)
 
-    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], seconds: float, memory: int | None = None) -> dict[str, Any]:
+        """The answer to a request, whose tensors lie in the memory of that descriptor."""
         self.start()
-        assert self._process is not None and self._folder is not None
+        process = self._ready()
         try:
-            self._wait_until_ready()
-            for name in ("said", "printed"):
-                os.truncate(self._folder / name, 0)
+            for descriptor in (process.said, process.printed):
+                os.ftruncate(descriptor, 0)
             deadline = time.monotonic() + seconds
-            wire.send(self._process.sock, request, deadline)
-            answer = wire.receive(self._process.sock, CAP, deadline)
+            _send(process.sock, process.progress if memory is None else memory)
+            wire.send(process.sock, request, deadline)
+            answer = wire.receive(process.sock, CAP, deadline)
         except wire.WireError as error:
             raise self._lost(error, seconds) from None
         except BaseException:  # interrupted: the answer would be taken for that of the next request
             self._end()
             raise
+        self.said = _tail(process.said)
         return self._checked(answer)
 
-    def _wait_until_ready(self) -> None:
+    def _ready(self) -> _Process:
+        """The process, once it has met the card, shut in at least as strongly as is required."""
         assert self._process is not None
-        if not self._process.ready:
-            wire.receive(self._process.sock, CAP, time.monotonic() + START_SECONDS)
-            self._process.ready = True
+        while self._process.means is None:
+            self._await_means()
+        required = min(sandbox.required(), workshop.HIGHEST)
+        if self._process.means.level < required:
+            raise _too_open(self._process.means, required)
+        return self._process
+
+    def _await_means(self) -> None:
+        assert self._process is not None
+        try:
+            said = wire.receive(self._process.sock, CAP, time.monotonic() + START_SECONDS)
+            self._process.means = Means.of(said["ok"]["means"])
+        except (wire.WireError, ValueError, KeyError, TypeError) as error:
+            self._not_started(error)
+
+    def _not_started(self, error: Exception) -> None:
+        """Starts it anew with an open filesystem: a driver may lie, or need a device, where nobody thought of it.
+
+        No program has come near the process, and what it lacks then counts for `means`.
+
+        Raises:
+            CardFault: that was tried already, or would change nothing.
+        """
+        assert self._process is not None
+        self.said = _tail(self._process.said)
+        self._end()
+        if self.device == "cpu" or self._without or isinstance(error, wire.Late):
+            last = " ".join(self.said.strip().splitlines()[-1:])
+            raise CardFault("crash", f"the worker could not be started ({error}) {last}".strip())
+        self._without = ("landlock",)
+        self.start()
 
     def _checked(self, answer: Any) -> dict[str, Any]:
         if isinstance(answer, dict) and isinstance(answer.get("ok"), dict):
@@ -275,10 +328,6 @@ class Worker:
 
     def _lost(self, error: wire.WireError, seconds: float) -> CardFault:
         """The process is gone, silent or senseless: what it was at is to blame."""
-        assert self._process is not None
-        if not self._process.ready:
-            said, _ = self.said.strip().splitlines()[-1:], self._end()
-            return CardFault("crash", f"the worker could not be started ({error}) {' '.join(said)}".strip())
         at, status = self._progress(), self._end()
         late = isinstance(error, wire.Late)
         message = f"not done after {seconds:g} seconds" if late else f"the worker's process ended ({_ending(status)})"
@@ -288,11 +337,12 @@ class Worker:
         return CardFault(kind, message, str(at["kernel"]), at["line"] if type(at["line"]) is int else None)
 
     def _progress(self) -> dict[str, Any]:
-        assert self._folder is not None
+        assert self._process is not None
+        self.said = _tail(self._process.said)
         try:
-            told = json.loads(_tail(self._folder / PROGRESS))
+            told = json.loads(_tail(self._process.progress))
             return {"what": told["what"], "kernel": told["kernel"], "line": told["line"]}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"what": "", "kernel": "", "line": None}
 
     def _end(self) -> int:
@@ -300,7 +350,7 @@ class Worker:
         process, self._process = self._process, None
         if process is None:
             return 0
-        process.sock.close()
+        process.close()
         if process.owner != os.getpid():  # this process was forked from the one that it belongs to
             return 0
         gone = process.popen.poll()
@@ -316,42 +366,27 @@ class Worker:
         return self._process.prepared[id]
 
     def _printed(self) -> tuple[str, ...]:
-        assert self._folder is not None
-        return tuple(_tail(self._folder / "printed").splitlines())
+        assert self._process is not None
+        return tuple(_tail(self._process.printed).splitlines())
 
     # --- tensors -----------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _shared(self, program: Program, inputs: Sequence[Tensor]) -> Iterator[tuple[Any, Any, list[Tensor]]]:
-        """The files of the inputs and of the results, for as long as the request takes: [name, bytes] each, and the
-        results' bytes."""
-        self.start()
-        assert self._folder is not None
-        folder, names = self._folder, list[str]()
+    def _shared(self, program: Program, inputs: Sequence[Tensor]) -> Iterator[tuple[int, Any, Any, list[Tensor]]]:
+        """Memory for the inputs, which are put there, and for the results: its descriptor, where each of them lies, and
+        the results' bytes."""
+        whole = [bytes_of(tensor) for tensor in inputs]
+        room = [result.numel * ITEMSIZE[result.dtype] for result in program.results if isinstance(result, View)]
         try:
-            given = [_written(folder, names, tensor) for tensor in inputs]
-            tensors = [_room(folder, names, result) for result in program.results if isinstance(result, View)]
-            kept = iter(names[len(given) :])
-            sizes = iter(tensors)
-            wanted = [[next(kept), next(sizes).numel()] if isinstance(r, View) else None for r in program.results]
-            yield given, wanted, tensors
+            memory = files.shared([*(data.numel() for data in whole), *room])
         except OSError as error:
-            raise CardFault("out-of-memory", f"no room for tensors in {folder.parent}: {error.strerror}") from None
-        finally:
-            for name in names:
-                (folder / name).unlink(missing_ok=True)
-
-
-def _written(folder: Path, names: list[str], tensor: Tensor) -> list[Any]:
-    data = bytes_of(tensor)
-    names.append(f"in-{len(names)}")
-    files.make(folder / names[-1], data.numel()).copy_(data)
-    return [names[-1], data.numel()]
-
-
-def _room(folder: Path, names: list[str], result: View) -> Tensor:
-    names.append(f"out-{len(names)}")
-    return files.make(folder / names[-1], result.numel * ITEMSIZE[result.dtype])
+            raise CardFault("out-of-memory", f"no room for tensors: {error.strerror}") from None
+        with contextlib.closing(memory):
+            for number, data in enumerate(whole):
+                memory.tensor(number).copy_(data)
+            given, kept = memory.pieces[: len(whole)], iter(memory.pieces[len(whole) :])
+            wanted = [next(kept) if isinstance(result, View) else None for result in program.results]
+            yield memory.descriptor, given, wanted, [memory.tensor(len(whole) + n) for n in range(len(room))]
 
 
 def _results(program: Program, tensors: Sequence[Tensor]) -> list[Result]:
@@ -385,14 +420,36 @@ def _reading(data: Any) -> Reading | None:
     return None if data is None else Reading(**data | {"reasons": tuple(data["reasons"])})
 
 
-def _tail(path: Path) -> str:
-    """The last bytes of a file that the worker may be writing to."""
+@contextlib.contextmanager
+def _sensible() -> Iterator[None]:
+    """An answer that makes no sense is a fault, whatever it holds: the process has met kernels."""
     try:
-        with path.open("rb") as stream:
-            stream.seek(max(stream.seek(0, os.SEEK_END) - KEPT, 0))
-            return stream.read(KEPT).decode("utf-8", "replace")
-    except OSError:
-        return ""
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise CardFault("crash", "the worker sent an answer that makes no sense") from None
+
+
+def _too_open(means: Means, required: int) -> CardFault:
+    why = "; ".join(means.missing()[:-1])
+    return CardFault(
+        "isolation",
+        f"the process that compiles kernels is isolated at level {means.level} here, where level {required} is "
+        f"required ({why})",
+    )
+
+
+def _send(sock: socket.socket, descriptor: int) -> None:
+    """The descriptor, with the byte that stands before a request."""
+    try:
+        socket.send_fds(sock, [b"."], [descriptor])
+    except OSError as error:
+        raise wire.Closed(str(error)) from None
+
+
+def _tail(descriptor: int) -> str:
+    """The last bytes of a file that the worker may be writing to."""
+    start = max(os.fstat(descriptor).st_size - KEPT, 0)
+    return os.pread(descriptor, KEPT, start).decode("utf-8", "replace")
 
 
 def _ending(status: int) -> str:
@@ -402,15 +459,18 @@ def _ending(status: int) -> str:
 # --- starting one ----------------------------------------------------------------------------------------------------
 
 
-def _started(folder: Path, device: str) -> _Process:
+MODULE = "gradekit.gpu"
+
+
+def _started(folder: Path, device: str, without: Sequence[str]) -> _Process:
     ours, theirs = socket.socketpair()
-    append = os.O_CREAT | os.O_WRONLY | os.O_APPEND  # so that it can be emptied between requests
-    said, printed = (os.open(folder / name, append, 0o600) for name in ("said", "printed"))
-    command = [sys.executable, "-P", "-m", "gradekit.gpu", str(theirs.fileno()), str(folder), device, str(os.getpid())]
-    try:
+    said, printed, progress = (files.note() for _ in range(3))
+    handed = [theirs.fileno(), progress]
+    command = [sys.executable, "-P", "-m", MODULE, *map(str, handed), str(folder), device, str(os.getpid()), *without]
+    with theirs:
         popen = subprocess.Popen(
             command,
-            pass_fds=[theirs.fileno()],
+            pass_fds=handed,
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=said,
@@ -418,11 +478,7 @@ def _started(folder: Path, device: str) -> _Process:
             env=environment(folder, device),
             start_new_session=True,
         )
-    finally:
-        theirs.close()
-        os.close(said)
-        os.close(printed)
-    return _Process(popen, ours)
+    return _Process(popen, ours, said, printed, progress)
 
 
 def environment(folder: Path, device: str) -> dict[str, str]:

@@ -1,0 +1,102 @@
+"""What the worker's process may still reach. It is shut in before it imports torch: before it has a second thread, a
+context on the card, or a program.
+
+Triton builds a small C library for each new kind of launch, and starts ptxas for each kernel: so it may run a compiler
+and what belongs to it, and read where the system, the driver and Python's packages lie.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fnmatch
+import glob
+import os
+import re
+import shutil
+import sysconfig
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from gradekit.confine import workshop
+from gradekit.confine.landlock import Rules
+from gradekit.confine.level import Means
+from gradekit.tracer import place
+
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec",
+           "/usr/local/bin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/libexec")  # fmt: skip
+_READ = ("/usr/include", "/usr/local/include", "/usr/share/nvidia", "/etc/ld.so.cache", "/etc/ld.so.conf",
+         "/etc/ld.so.conf.d", "/etc/nvidia", "/etc/alternatives")  # fmt: skip
+_MACHINE = ("/proc/self", "/proc/driver/nvidia", "/proc/devices", "/proc/cpuinfo", "/proc/meminfo", "/proc/version",
+            "/proc/stat", "/proc/sys/vm", "/proc/modules", "/sys/devices", "/sys/bus", "/sys/class", "/sys/module",
+            "/sys/kernel/mm")  # fmt: skip
+_DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-modeset", "/dev/nvidia-caps/*",
+            "/dev/dxg", "/dev/nvmap", "/dev/nvhost*")  # fmt: skip
+_NEEDED = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg")
+_TOOLKITS = ("/usr/local/cuda*", "/usr/local/nvidia*")
+
+
+def enter(folder: Path, device: str, parent: int, without: Collection[str] = ()) -> Means:
+    """Shuts this process in, and ends it with the thread of `parent` that started it; `device` is "cpu" or names a card.
+    What is in force from now on.
+
+    Raises:
+        OSError: this machine offered something that it then refused.
+    """
+    card = devices() if device != "cpu" else []
+    needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
+    shop = workshop.found(rules(card), needed, without)
+    shop.enter(str(folder), parent)
+    return shop.means
+
+
+def rules(card: Collection[str]) -> Rules:
+    """What may be read, run and written to, with these devices of a card."""
+    toolkits = [path for pattern in _TOOLKITS for path in glob.glob(pattern)] if card else []
+    run = [*_SYSTEM, *toolkits, *place.runnable(), *_compiler()]
+    read = [*place.readable(), *_package(), *_READ, *_MACHINE, *_includes(), *_named(), *(_driver() if card else ())]
+    return Rules(tuple(_there(read)), tuple(_there(run)), (*place.DEVICES, *card))
+
+
+def devices() -> list[str]:
+    """The devices through which cards are reached."""
+    return sorted({path for pattern in _DEVICES for path in glob.glob(pattern)})
+
+
+def _there(paths: Collection[str]) -> Iterator[str]:
+    return (path for path in dict.fromkeys(paths) if os.path.exists(path))
+
+
+def _package() -> list[str]:
+    """gradekit itself, which the worker has not imported yet; not the assignments that may be installed with it."""
+    package = Path(__file__).parents[1]
+    return [str(path) for path in package.iterdir() if path.name != "_assignments"]
+
+
+def _compiler() -> Iterator[str]:
+    """Where the C compiler that Triton would take lives with its own programs, if that is no folder of the system's."""
+    for name in filter(None, (os.environ.get("CC"), "clang", "gcc")):
+        found = shutil.which(name)
+        if found and (prefix := str(Path(found).resolve().parents[1])) not in ("/", "/usr", "/usr/local"):
+            yield prefix
+
+
+def _includes() -> list[str]:
+    return [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
+
+
+def _named() -> Iterator[str]:
+    """Folders that the environment names for the compiler and the loader."""
+    for name in ("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "TRITON_LIBCUDA_PATH"):
+        for folder in os.environ.get(name, "").split(os.pathsep):
+            if os.path.isabs(folder) and os.path.realpath(folder) != "/":
+                yield folder
+
+
+def _driver() -> set[str]:
+    """The folder of the driver's library, wherever the loader finds it."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return set()
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    return {os.path.dirname(path) for path in re.findall(r"/\S*libcuda\.so\S*", maps)}
