@@ -170,22 +170,11 @@ def running(root: Path, mark: str, *machines: tuple[str, ...]) -> Iterator[Clust
         cluster.stop()
 
 
-def grading(root: Path, mark: str, *options: str) -> subprocess.Popen[str]:
+def grading(root: Path, mark: str, *options: str, id: str = "double", profile: str = "quick") -> subprocess.Popen[str]:
     """`gradekit grade` of what lies in root/in."""
-    words = [
-        "grade",
-        str(root / "in"),
-        "-a",
-        "double",
-        "-o",
-        str(root / "out"),
-        "--resume",
-        "--profile",
-        "quick",
-        *options,
-    ]
+    words = ["grade", str(root / "in"), "-a", id, "-o", str(root / "out"), "--resume", "--profile", profile]
     return subprocess.Popen(
-        [sys.executable, "-m", "gradekit", *words], cwd=root, env=environment(root, mark), text=True,
+        [sys.executable, "-m", "gradekit", *words, *options], cwd=root, env=environment(root, mark), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
