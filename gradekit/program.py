@@ -18,7 +18,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union
 
@@ -259,11 +259,11 @@ def _decode_dict(data: dict[str, Any]) -> dict[Any, Any]:
 
 
 def _build(noun: type, values: dict[str, Any]) -> Any:
-    hints = _hints(noun)
+    known = _fields(noun)
     for name, value in values.items():
-        if name not in hints:
+        if name not in known:
             raise ProgramError(f"{noun.__name__} has no field {_show(name)}")
-        if not _fits(value, hints[name]):
+        if not known[name](value):
             raise ProgramError(f"{noun.__name__}.{name} cannot be {_show(value)}")
     try:
         return noun(**values)
@@ -272,24 +272,45 @@ def _build(noun: type, values: dict[str, Any]) -> Any:
 
 
 @functools.cache
-def _hints(noun: type) -> dict[str, Any]:
-    return typing.get_type_hints(noun)
+def _fields(noun: type) -> dict[str, Callable[[Any], bool]]:
+    """What fits each field of a noun."""
+    return {name: _fits(hint) for name, hint in typing.get_type_hints(noun).items()}
 
 
-def _fits(value: Any, hint: Any) -> bool:
+@functools.cache
+def _fits(hint: Any) -> Callable[[Any], bool]:
+    """What tells whether a value is of the type `hint`: worked out once, for a call has hundreds of values."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
-        return True
+        return lambda value: True
     if origin in (Union, types.UnionType):
-        return any(_fits(value, option) for option in args)
+        return _fits_one_of(args)
     if origin is tuple:
-        inner = args[:1] * len(value) if isinstance(value, tuple) and args[-1] is Ellipsis else args
-        return isinstance(value, tuple) and len(value) == len(inner) and all(map(_fits, value, inner))
+        return _fits_tuple(args)
     if origin is dict:
-        return isinstance(value, dict) and all(_fits(k, args[0]) and _fits(v, args[1]) for k, v in value.items())
+        key, item = map(_fits, args)
+        return lambda value: isinstance(value, dict) and all(key(k) and item(v) for k, v in value.items())
     if hint in (int, float):
-        return type(value) is hint
-    return isinstance(value, hint if hint is not None else type(None))
+        return lambda value: type(value) is hint
+    kind = hint if hint is not None else type(None)
+    return lambda value: isinstance(value, kind)
+
+
+def _fits_one_of(hints: tuple[Any, ...]) -> Callable[[Any], bool]:
+    options = tuple(map(_fits, hints))
+    return lambda value: any(option(value) for option in options)
+
+
+def _fits_tuple(hints: tuple[Any, ...]) -> Callable[[Any], bool]:
+    if hints[-1] is Ellipsis:
+        item = _fits(hints[0])
+        return lambda value: isinstance(value, tuple) and all(map(item, value))
+    items = tuple(map(_fits, hints))
+    return lambda value: (
+        isinstance(value, tuple)
+        and len(value) == len(items)
+        and all(fits(v) for fits, v in zip(items, value, strict=True))
+    )
 
 
 def _show(value: Any) -> str:
