@@ -80,7 +80,7 @@ def unwritten(evidence: Evidence) -> Diagnosis | None:
         return None
     first = min(_flat(e, shape) for e in finding.elements)
     if first >= 0 and 0 < finding.count == math.prod(shape) - first:
-        sentence = _missing_part(first, shape) + _reach(first, shape, evidence)
+        sentence = _missing_part(first, shape) + (_reach(first, shape, evidence) if first else _instead(evidence))
     else:
         sentence = _missing_columns(finding, shape)
     return Diagnosis(Cause.UNWRITTEN_OUTPUT, sentence, finding.line) if sentence else None
@@ -126,10 +126,21 @@ def _missing_columns(finding: Finding, shape: tuple[int, ...]) -> str:
     return f"{columns} never written, only the first {first} of {shape[1]} {'is' if first == 1 else 'are'}."
 
 
+def _instead(evidence: Evidence) -> str:
+    """What a kernel does that writes nothing of the result, where that is known."""
+    written = evidence.find(Cause.INPUT_MODIFIED)
+    if written is not None and written.line is not None and written.tensor:
+        return f" Line {written.line} writes to the input {written.tensor}: do the launch's arguments stand in their order?"
+    stores = ("tt.store", "tt.descriptor_store", "tt.atomic_rmw", "tt.atomic_cas")
+    if evidence.program is not None and not any(ttir_text.uses(evidence.program, each) for each in stores):
+        return " No kernel here stores anything: a result leaves a kernel by tl.store alone."
+    return ""
+
+
 def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:
     """What the grid has to do with it, where the numbers say so."""
     grids = [math.prod(launch.grid) for launch in evidence.program.launches()] if evidence.program else []
-    if len(grids) != 1 or first == 0:
+    if len(grids) != 1:
         return ""
     programs, rest = grids[0], math.prod(shape) - first
     if programs == 1:
@@ -138,4 +149,6 @@ def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:
         return f" The grid's {programs} programs all do the same: the kernel never asks for its tl.program_id."
     if first % programs == 0 and rest < first // programs == ttir_text.largest_range(evidence.program):
         return f" The grid's {programs} programs cover just that: round their number up, with triton.cdiv."
+    if first == ttir_text.largest_range(evidence.program) + programs - 1:
+        return f" The grid's {programs} programs begin one element after the other: multiply the program id by the block."
     return ""

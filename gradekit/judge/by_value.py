@@ -292,6 +292,22 @@ _NARROW_SUMS = (
 )
 
 
+def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
+    """Whole numbers that are off by no more than a float32 rounds, and a kernel that converts them to floats."""
+    comparison = evidence.comparison
+    if comparison is None or evidence.program is None or comparison.actual.is_floating_point():
+        return None
+    exact = comparison.reference.exact.double()
+    if not bool(((comparison.actual.double() - exact).abs() <= 2.0**-23 * exact.abs()).all()):
+        return None
+    for name, lines in ttir_text.narrow_lines(evidence.program, r"arith\.sitofp .* to (?:tensor<[^>]*x)?(f32)\b"):
+        line = min(lines, default=None)
+        where = f"line {line}" if line else "the kernel"
+        sentence = f"{where} converts whole numbers to {name}, which holds them exactly only up to 2**24."
+        return Diagnosis(Cause.WRONG_VALUES, sentence[0].upper() + sentence[1:] + " Compute with integers.", line)
+    return None
+
+
 def rounded_result(evidence: Evidence) -> Diagnosis | None:
     """Every element of a float32 result is a number that a narrower dtype holds, and close to the right one."""
     comparison = evidence.comparison

@@ -35,6 +35,7 @@ RULES = (
     by_value.transposed,
     by_value.shifted,
     by_history.right_for_powers_of_two,
+    by_value.integers_as_floats,
     by_value.narrow_arithmetic,
     by_value.one_factor,
     by_value.only_the_first,

@@ -14,7 +14,7 @@ _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _ACCESS = re.compile(r"\btt\.(load|store) ([^:{\n]*)(.*)$", re.MULTILINE)
 _PLACE = re.compile(r'"([^"\n]*)":(\d+):\d+')
 _LABEL = re.compile(r"#loc\d*")
-_HALF = {"f16": "float16", "bf16": "bfloat16"}
+_FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 _OPERANDS_WITHOUT_MASK = {"load": 1, "store": 2}
 
 
@@ -37,9 +37,9 @@ def accesses(program: Program) -> list[Access]:
 
 
 def narrow_lines(program: Program, pattern: str) -> list[tuple[str, frozenset[int]]]:
-    """For each operation that matches `pattern`: the half-precision dtype that it names, and the lines it stands in."""
+    """For each operation that matches `pattern`: the floating dtype that it names, and the lines it stands in."""
     return [
-        (_HALF[match[1]], frozenset(_lines(match.string[match.end() :].split("\n", 1)[0], aliases, program.path)))
+        (_FLOATS[match[1]], frozenset(_lines(match.string[match.end() :].split("\n", 1)[0], aliases, program.path)))
         for text in (kernel.ttir for kernel in program.kernels.values())
         for aliases in [dict(_ALIAS.findall(text))]
         for match in re.finditer(pattern, text)

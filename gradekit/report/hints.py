@@ -28,7 +28,7 @@ HINTS = {
     "all-zeros": "check that the kernel is launched and stores to the tensor that is returned",
     "unchanged-input": "return the tensor that the kernel writes, not the one that it reads",
     "forbidden-op": "do this step inside the Triton kernel; the host may allocate, view, copy and launch",
-    "no-kernel": "launch a Triton kernel: kernel[grid](...)",
+    "no-kernel": "launch a Triton kernel: kernel[grid](...); a grid of 0 programs (n // BLOCK, for a small n) launches none",
     "reads-values": "the host sees shapes and dtypes, never values: compute with them in the kernel",
     "missing-entry": "name the function exactly as the handout does",
     "wrong-arity": "give the function the parameters that the handout names",

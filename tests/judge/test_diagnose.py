@@ -211,6 +211,23 @@ def test_a_kernel_that_never_asks_for_its_program_id_is_told_so() -> None:
     assert sentence.endswith("The grid's 2 programs all do the same: the kernel never asks for its tl.program_id.")
 
 
+def test_programs_that_begin_one_element_apart_are_told_so() -> None:
+    sentence = said(found(unwritten((65,), 3), [plain(68)], torch.zeros(68), grid=(2, 1, 1)))[1]
+    assert sentence.endswith("The grid's 2 programs begin one element after the other: multiply the program id by the block.")
+
+
+def test_a_kernel_that_stores_nothing_is_told_so() -> None:
+    sentence = said(found(unwritten((0,), 20), [plain(20)], torch.zeros(20), ttir="tt.get_program_id"))[1]
+    assert sentence.endswith("No kernel here stores anything: a result leaves a kernel by tl.store alone.")
+
+
+def test_an_input_that_is_written_in_place_of_the_result_is_named() -> None:
+    written = Finding(Cause.INPUT_MODIFIED, "changes the input", 16, tensor="y", elements=((0,),))
+    findings = [unwritten((0,), 3), written]
+    diagnosis = diagnose(Failure(Cause.NAN, "NaN"), Run([plain(3)], torch.zeros(3), findings), [plain(3)])
+    assert said(diagnosis)[1].endswith("Line 16 writes to the input y: do the launch's arguments stand in their order?")
+
+
 @pytest.mark.parametrize("finding", [unwritten((128, 0), 71 * 5), unwritten((128, 0, 0), 360), unwritten((), 0)])
 def test_holes_in_a_result_are_not_called_its_end(finding: Finding) -> None:
     assert found(finding, [plain(3)], torch.zeros(200, 5)) is None
@@ -482,6 +499,28 @@ def test_small_errors_of_a_kernel_that_rounds_to_half_precision_are_of_low_preci
                                        "scf.for %k = %0 to %1 step %2 iter_args(%acc = %z) -> (tensor<16x16xf16>)"])  # fmt: skip
 def test_an_accumulator_of_a_product_in_half_precision_is_seen(operation: str) -> None:
     assert said(judged(softmax, half(3, 33), noisy, ttir=halved(operation)))[0] is Cause.LOW_PRECISION
+
+
+def half_of(x: torch.Tensor) -> torch.Tensor:
+    return x // 2
+
+
+def half_as_float32(x: torch.Tensor) -> torch.Tensor:
+    return (x.float() / 2).int()
+
+
+def test_whole_numbers_that_went_through_float32_are_told_by_the_line() -> None:
+    x = plain(9, dtype="int32", profile="large")
+    diagnosis = judged(half_of, [x], half_as_float32, ttir=halved("arith.sitofp %x : tensor<64xi32> to tensor<64xf32>"))
+    cause, sentence = said(diagnosis)
+    assert cause is Cause.WRONG_VALUES
+    assert sentence.startswith("Line 15 converts whole numbers to float32, which holds them exactly only up to 2**24.")
+
+
+def test_whole_numbers_that_are_far_off_are_not_called_rounded() -> None:
+    x = plain(9, dtype="int32", profile="integers")
+    ttir = halved("arith.sitofp %x : tensor<64xi32> to tensor<64xf32>")
+    assert judged(double, [x], torch.arange(9, dtype=torch.int32), ttir=ttir) is None
 
 
 def test_rounding_in_the_kernel_explains_no_large_error_and_no_result_that_must_be_rounded() -> None:
