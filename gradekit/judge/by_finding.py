@@ -150,5 +150,5 @@ def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:
     if first % programs == 0 and rest < first // programs == ttir_text.largest_range(evidence.program):
         return f" The grid's {programs} programs cover just that: round their number up, with triton.cdiv."
     if first == ttir_text.largest_range(evidence.program) + programs - 1:
-        return f" The grid's {programs} programs begin one element after the other: multiply the program id by the block."
+        return f" The grid's {programs} programs begin one element apart: multiply the program id by the block."
     return ""

@@ -213,7 +213,7 @@ def test_a_kernel_that_never_asks_for_its_program_id_is_told_so() -> None:
 
 def test_programs_that_begin_one_element_apart_are_told_so() -> None:
     sentence = said(found(unwritten((65,), 3), [plain(68)], torch.zeros(68), grid=(2, 1, 1)))[1]
-    assert sentence.endswith("The grid's 2 programs begin one element after the other: multiply the program id by the block.")
+    assert sentence.endswith("The grid's 2 programs begin one element apart: multiply the program id by the block.")
 
 
 def test_a_kernel_that_stores_nothing_is_told_so() -> None:
