@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
 from gradekit.tracer import versions
@@ -142,7 +141,9 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors anywhere in nested lists, tuples and dicts."""
     if isinstance(value, torch.Tensor):
         return [value]
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    if isinstance(value, (tuple, list)):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    return tensors_in(list(value.values())) if isinstance(value, dict) else []
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -21,7 +21,7 @@ from triton.runtime.errors import OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import cuda, figures, versions
+from gradekit.tracer import alignment, cuda, figures, versions
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.output import spoken
 from gradekit.tracer.recorder import NAME, Recorder
@@ -54,7 +54,8 @@ class Compiler:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
         self.compile_fully = triton.compiler.compile
-        self._failed: dict[tuple[int, str], tuple[Any, CompilationError]] = {}
+        self._alignments = alignment.Alignments()
+        self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
     def install(self) -> None:
         """Makes Triton use it, for every jit function that has not compiled anything yet."""
@@ -62,28 +63,27 @@ class Compiler:
         triton.compile = self
 
     def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
-        key = (id(src.fn), str((src.signature, src.constants, src.attrs, options)))
+        key = alignment.key(src, options or {})
         if key in self._failed:
             raise self._failed[key][1].with_traceback(None)
         if src.ext != "ttir":
             raise NotImplementedError("This kernel is written in Gluon; only Triton's own language is read here.")
         try:
-            ttir, argument_types, parsed = _lower(src, options or {})
+            ttir, argument_types, parsed = self._lower(src, options or {})
         except CompilationError as error:
-            self._failed[key] = src.fn, error  # an autotuner meets the same one at every call
+            self._failed[key] = src, error  # an autotuner meets the same one at every call
             raise
         src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
         # that names the line
         kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), _options(parsed))
         return TracedKernel(self, src, kernel, argument_types, parsed)
 
-
-def _lower(src: Any, options: dict[str, Any]) -> tuple[str, list[str], Any]:
-    with spoken() as said:
-        try:
-            return versions.lower(src, options)
-        except RuntimeError as error:
-            raise PassesFailed(src.fn.__name__, said() or str(error)) from None
+    def _lower(self, src: Any, options: dict[str, Any]) -> tuple[str, list[str], Any]:
+        with spoken() as said:
+            try:
+                return self._alignments.lower(src, options)
+            except RuntimeError as error:
+                raise PassesFailed(src.fn.__name__, said() or str(error)) from None
 
 
 @dataclass(frozen=True)

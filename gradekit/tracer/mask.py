@@ -96,6 +96,8 @@ def _guarded(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
     """The same call with "no data" wherever it names a CUDA device, and whether it names one."""
+    if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor) and not _default_is_cuda():
+        return args, kwargs, False  # most calls: what shape it has, how many elements
     lowered = tuple(_lowered(value) for value in args)
     named = {key: _lowered_device(value) if key == "device" else _lowered(value) for key, value in kwargs.items()}
     if named.get("pin_memory"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -248,8 +249,30 @@ def dtype_name(dtype: torch.dtype) -> str:
 def storages_of(value: Any) -> set[int]:
     """The numbers of all storages that a step, view or list of them mentions."""
     found: set[int] = set()
-    map_views(value, lambda number: found.add(number) or number)  # type: ignore[func-returns-value]
+    _collect(value, found)
     return found
+
+
+def _collect(value: Any, found: set[int]) -> None:
+    kind: Any = type(value)
+    if kind is View or kind is Allocate:
+        found.add(value.storage)
+    elif kind is dict:
+        _collect(tuple(value.values()), found)
+    elif kind is tuple or kind is list:
+        for item in value:
+            _collect(item, found)
+    else:
+        for name in _parts(kind):
+            _collect(getattr(value, name), found)
+
+
+@functools.cache
+def _parts(kind: Any) -> tuple[str, ...]:
+    """The names of the fields of a step, among which there may be views."""
+    if not dataclasses.is_dataclass(kind) or kind is Source or kind is Scalar:
+        return ()
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def numbers_in(value: Any) -> Iterator[int]:
@@ -266,16 +289,17 @@ def numbers_in(value: Any) -> Iterator[int]:
 
 def map_views(value: Any, rename: Callable[[int], int]) -> Any:
     """`value` with every storage number in it replaced."""
-    if isinstance(value, (View, Allocate)):
-        return dataclasses.replace(value, storage=rename(value.storage))
-    if isinstance(value, (tuple, list)):
-        return tuple(map_views(item, rename) for item in value)
-    if isinstance(value, dict):
+    kind: Any = type(value)
+    if kind is View:
+        return View(rename(value.storage), value.dtype, value.shape, value.stride, value.offset)
+    if kind is Allocate:
+        return Allocate(rename(value.storage), value.nbytes, value.source)
+    if kind is tuple or kind is list:
+        return tuple([map_views(item, rename) for item in value])
+    if kind is dict:
         return {key: map_views(item, rename) for key, item in value.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, (type, Source)):
-        names = [f.name for f in dataclasses.fields(value)]
-        return type(value)(**{name: map_views(getattr(value, name), rename) for name in names})
-    return value
+    parts = _parts(kind)
+    return kind(*[map_views(getattr(value, name), rename) for name in parts]) if parts else value
 
 
 def every_launch(steps: Sequence[Step]) -> Iterator[Launch]:

@@ -33,13 +33,10 @@ def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], A
         triton.CompilationError: the front end refuses the kernel.
         RuntimeError: a pass or the verifier does; what MLIR says goes to the standard error descriptor.
     """
-    backend = make_backend(TARGET)
+    backend = _backend()
     parsed = backend.parse_options(dict(options))
-    context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
     generators = backend.get_codegen_implementation(parsed)
-    module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), context)
+    module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), _context())
     module = _ttir_passes(backend, module, parsed)
     entry = module.get_function(module.get_entry_func_name())
     return str(module), [str(kind) for kind in module.get_function_signature(entry)], parsed
@@ -51,7 +48,7 @@ def signature(path: str) -> list[str]:
     Raises:
         RuntimeError: they do not.
     """
-    context = _reading_context()
+    context = _context()
     module = ir.parse_mlir_module(path, context)
     module.context = context
     entry = module.get_function(module.get_entry_func_name())
@@ -59,11 +56,16 @@ def signature(path: str) -> list[str]:
 
 
 @functools.cache
-def _reading_context() -> Any:
-    """Made once: it takes twenty times as long as reading a kernel."""
+def _backend() -> Any:
+    return make_backend(TARGET)
+
+
+@functools.cache
+def _context() -> Any:
+    """What MLIR knows of its dialects and types. One serves for all: to make one takes nearly as long as to compile a kernel."""
     context = ir.context()
     ir.load_dialects(context)
-    make_backend(TARGET).load_dialects(context)
+    _backend().load_dialects(context)
     return context
 
 
@@ -104,6 +106,19 @@ def watch_jit_functions() -> None:
         _JIT_FUNCTIONS.append(weakref.ref(self))  # a list: to hash a jit function is to read all that it refers to
 
     JITFunction.__init__ = watched
+
+
+def parse_once() -> None:
+    """From now on, the source of a jit function is parsed once, not for each compilation that it is a part of."""
+    parse = JITFunction.parse
+    trees: dict[str, Any] = {}
+
+    def parsed(self: JITFunction) -> Any:
+        if self.src not in trees:
+            trees[self.src] = parse(self)
+        return trees[self.src]
+
+    JITFunction.parse = parsed
 
 
 def keep_dynamo_out() -> None:

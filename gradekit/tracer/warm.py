@@ -27,6 +27,7 @@ def warm_up() -> None:
     """Everything that every submission needs."""
     versions.keep_dynamo_out()
     versions.watch_jit_functions()
+    versions.parse_once()
     versions.lower(_source(), {})
     freeze()
 

@@ -1,0 +1,112 @@
+"""Kernels compiled in both ways, with one template for all alignments and each by itself: `alignments.py corpus STEP`, or
+`alignments.py calls` with a submission's text and its calls as JSON on the standard input. Prints how many were compared and
+which were different. A process of its own, since the tracer shows this one a machine with a GPU."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "engine")]
+
+from triton._C.libtriton import ir
+from triton.compiler import ASTSource
+from triton.compiler.compiler import make_backend
+
+from gradekit.tracer import alignment, child, cuda, errors, versions, warm
+
+
+def by_itself(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str]]:
+    """The text and the types of the arguments, from a compiler that knows of nothing else."""
+    backend = make_backend(versions.TARGET)
+    parsed = backend.parse_options(dict(options))
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    generators = backend.get_codegen_implementation(parsed)
+    module = source.make_ir(versions.TARGET, parsed, generators, backend.get_module_map(), context)
+    module = versions._ttir_passes(backend, module, parsed)
+    types = module.get_function_signature(module.get_function(module.get_entry_func_name()))
+    return str(module), [str(kind) for kind in types]
+
+
+def sets_of(paths: list[alignment.Path]) -> Iterator[dict[alignment.Path, Any]]:
+    """None of the arguments aligned, all of them, every second, and all but the last."""
+    for chosen in ([], paths, paths[::2], paths[:-1]):
+        yield dict.fromkeys(chosen, alignment.ALIGNED)
+
+
+class Comparison:
+    """`compared` texts, of which some are `different`, by the names of their kernels; `single` kernels had no template."""
+
+    def __init__(self) -> None:
+        self.compared = 0
+        self.different: list[str] = []
+        self.alignments = alignment.Alignments()
+
+    def lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
+        """As `Alignments.lower`, after a look at both ways."""
+        alone = by_itself(source, options)
+        shared = self.alignments.lower(source, options)
+        self.compared += 1
+        if alone != shared[:2]:
+            self.different.append(f"{source.name} {source.signature} {source.attrs}")
+        return shared
+
+    def report(self) -> None:
+        """One line of JSON."""
+        single = sum(template is None for _, template in self.alignments._known.values())
+        print(json.dumps({"compared": self.compared, "different": self.different, "single": single}))
+
+
+def corpus(step: int) -> Comparison:
+    """Every `step`th kernel of the engine's corpus, in several alignments."""
+    import corpus.compile as compiler
+    from corpus import CASES
+
+    comparison = Comparison()
+    for case in itertools.islice(CASES.values(), 0, None, step):
+        for source in _sources(compiler, case):
+            comparison.lower(source, case.options)
+    return comparison
+
+
+def _sources(compiler: Any, case: Any) -> list[ASTSource]:
+    made: list[ASTSource] = []
+
+    def remember(**parts: Any) -> ASTSource:
+        made.append(ASTSource(**parts))
+        return made[-1]
+
+    compiler.ASTSource = remember
+    compiler.compiled(case)
+    (source,) = made
+    paths = list(alignment._paths(source))
+    return [ASTSource(source.fn, source.signature, dict(source.constants), attrs) for attrs in sets_of(paths)]
+
+
+def calls(text: str, requests: list[dict[str, Any]]) -> Comparison:
+    """The kernels that a submission launches in some calls, in the alignments that come up there."""
+    comparison = Comparison()
+    warm.warm_up()
+    cuda.install()
+    with tempfile.TemporaryDirectory() as directory:
+        submission = child.Child(Path(directory))
+        submission.tracer.compiler._alignments = comparison  # type: ignore[assignment]
+        submission.load(text)
+        for request in requests:
+            try:
+                submission.answer(request)
+            except errors.Refusal:
+                continue
+    return comparison
+
+
+if __name__ == "__main__":
+    found = corpus(int(sys.argv[2])) if sys.argv[1] == "corpus" else calls(**json.load(sys.stdin))
+    found.report()

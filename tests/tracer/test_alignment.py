@@ -1,0 +1,144 @@
+"""A kernel that was compiled for one alignment has the text for every other that Triton would give it by itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit import grade, sandbox
+from gradekit.assignment import discover
+from gradekit.program import Argument, Launch, Program, Scalar, View, encode
+from gradekit.submission import read
+from gradekit.tracer.alignment import TEXT
+
+from . import styles
+from .helpers import only, submission, tensor, traced
+
+ROOT = Path(__file__).parents[2]
+HALVES = [tensor(number, 1, 2, 128, 64, dtype="float16") for number in range(3)]
+ASSIGNMENTS = discover(ROOT / "assignments")
+RIGHT = Path(__file__).parents[1] / "course" / "right"
+
+ASKS = """
+def entry(x):
+    out = torch.empty_like(x)
+    copy_kernel[(1,)](x, out, x.numel(), BLOCK=128)
+    return out
+"""
+
+
+def compared(*arguments: str, given: Any = None) -> dict[str, Any]:
+    """What tests/tracer/alignments.py says."""
+    command = [sys.executable, str(Path(__file__).with_name("alignments.py")), *arguments]
+    environment = sandbox.environment("/tmp")
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=environment, input=json.dumps(given)
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def call(entry: str, *args: Argument) -> dict[str, Any]:
+    """What the tracer is asked for the program of a call."""
+    return {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args]}
+
+
+def test_kernels_of_the_corpus_have_the_same_text_both_ways() -> None:
+    """Every construct of the front end, in four sets of aligned arguments: a sample each time"""
+    found = compared("corpus", "24")
+    assert found["compared"] > 40 and (found["different"], found["single"]) == ([], 0)
+
+
+@pytest.mark.slow
+def test_all_kernels_of_the_corpus_have_the_same_text_both_ways() -> None:
+    """Every construct of the front end, in four sets of aligned arguments"""
+    found = compared("corpus", "1")
+    assert found["compared"] > 1000 and (found["different"], found["single"]) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "requests"),
+    [
+        (styles.VECTOR_ADD, [call("add", tensor(0, n), tensor(1, n, offset=n % 2)) for n in (1000, 1024, 1001, 7)]),
+        (styles.ATTENTION, [call("attention", *HALVES, Scalar(0.5))]),
+    ],
+    ids=["pointers", "descriptors"],
+)
+def test_launches_in_several_alignments_have_the_same_text_both_ways(text: Any, requests: Any) -> None:
+    """Offsets and sizes that are multiples of 16 and not; descriptors among the arguments"""
+    found = compared("calls", given={"text": text.text, "requests": requests})
+    assert found["compared"] > 0 and (found["different"], found["single"]) == ([], 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", [id for id, assignment in ASSIGNMENTS.items() if not assignment.is_quiz])
+def test_right_submissions_have_the_same_text_both_ways(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the solution is asked for, asked of every right submission"""
+    asked: list[dict[str, Any]] = []
+    ask = sandbox.Tracer._ask
+
+    def remembered(tracer: sandbox.Tracer, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        if request["do"] in ("trace", "gradient"):
+            asked.append(dict(request))
+        return ask(tracer, request, seconds)
+
+    monkeypatch.setattr(sandbox.Tracer, "_ask", remembered)
+    grade(ASSIGNMENTS[id], ROOT / "solutions" / id / "solution.py", quick=True, device="cpu")
+    assert asked
+    for path in (ROOT / "solutions" / id / "solution.py", *sorted((RIGHT / id).glob("*.py"))):
+        found = compared("calls", given={"text": read(path).text, "requests": asked})
+        assert found["compared"] > 0 and (path.name, found["different"]) == (path.name, [])
+
+
+def aligned(program: Program) -> list[bool]:
+    """Which arguments the kernel's text says are aligned."""
+    kernel = program.kernels[only(program.steps, Launch).kernel]
+    line = next(line for line in kernel.ttir.splitlines() if "tt.func public" in line)
+    return [TEXT in argument for argument in line.partition("(")[2].split("%")[1:]]
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (tensor(0, 128), [True, True, True]),
+        (tensor(0, 127), [True, True, False]),
+        (tensor(0, 128, offset=1), [False, True, True]),
+        (tensor(0, 127, offset=1), [False, True, False]),
+        (tensor(0, 128, offset=4), [True, True, True]),
+    ],
+)
+def test_only_multiples_of_16_are_called_aligned(x: View, expected: Sequence[bool]) -> None:
+    """Addresses in bytes, and integers"""
+    assert aligned(traced(ASKS, x)) == list(expected)
+
+
+def test_what_was_compiled_first_leaves_no_trace_in_what_comes_later() -> None:
+    """One submission's process gives each form the same text, in whichever order they are asked for"""
+    forms = [tensor(0, 128), tensor(0, 127), tensor(0, 128, offset=1)]
+    programs = []
+    for order in (forms, forms[::-1]):
+        with sandbox.Tracer(submission(ASKS)) as tracer:
+            programs.append({form: tracer.trace("entry", [form]) for form in order})
+    assert programs[0] == programs[1]
+
+
+def test_a_kernel_is_compiled_once_for_all_alignments() -> None:
+    """What it prints while it is compiled is printed once"""
+    text = """
+    @triton.jit
+    def kernel(x, n):
+        tl.static_print("compiled")
+        tl.store(x + n, 1.0)
+
+    def entry(x):
+        kernel[(1,)](x, x.numel())
+    """
+    with sandbox.Tracer(submission(text)) as tracer:
+        kernels = [list(tracer.trace("entry", [tensor(0, size)]).kernels) for size in (128, 127, 64)]
+    assert tracer.output == "compiled\n"
+    assert kernels[0] == kernels[2] != kernels[1]
