@@ -33,7 +33,7 @@ class Loaded:
     """A submission whose statements have run: its `module`, the `path` of its text, and `notes` on what was left out.
 
     `missing` tells, for a name that a left-out statement would have defined, which note says so; `names` are all that
-    the submission defines itself.
+    the submission defines itself. `accepted` is the function that was last called, and how many arguments it took.
     """
 
     module: types.ModuleType
@@ -41,6 +41,7 @@ class Loaded:
     notes: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
+    accepted: tuple[Any, int] | None = None
 
     def functions(self) -> dict[str, tuple[int, int]]:
         """Public callables that the submission itself makes, with the number of required and of all parameters."""

@@ -150,7 +150,9 @@ def find_entry(loaded: Loaded, entry: str, count: int) -> Any:
         raise Refusal("missing-entry", _missing(loaded, entry))
     if not callable(function):
         raise Refusal("missing-entry", f"`{entry}` is a {type(function).__name__}, not a function.")
-    _check_arity(function, entry, count)
+    if loaded.accepted is None or loaded.accepted[0] is not function or loaded.accepted[1] != count:
+        _check_arity(function, entry, count)
+        loaded.accepted = function, count
     return function
 
 
