@@ -215,7 +215,9 @@ def verify(id: str | None, quick: bool) -> None:
 @click.argument("id", required=False)
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit with 1 where a starter is out of date.")
-def release(id: str | None, folder: Path | None, only_check: bool) -> None:
+@click.option("--notebook", is_flag=True, help="In DIR/ID, a notebook too, which runs on Colab.")
+@click.option("--install", metavar="SOURCE", default="", help="What pip gets in it: by default the wheel beside it.")
+def release(id: str | None, folder: Path | None, only_check: bool, notebook: bool, install: str) -> None:
     """Make the starter of ID (by default of each) from its solution; with DIR, all that students get, in DIR/ID."""
     from gradekit.assignment import discover, get
     from gradekit.course import release as releasing
@@ -228,6 +230,8 @@ def release(id: str | None, folder: Path | None, only_check: bool) -> None:
         raise click.exceptions.Exit(1 if any(differences.values()) else 0)
     for assignment in chosen:
         click.echo("\n".join(map(str, releasing.release(assignment, folder))))
+        if folder and notebook:
+            click.echo(releasing.notebook(assignment, folder, install))
 
 
 @main.command()

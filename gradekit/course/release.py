@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gradekit.assignment import Assignment, AssignmentError
 from gradekit.course.regions import RegionError, starter
+from gradekit.course.worksheet import worksheet
 from gradekit.quiz.answers import blank
 from gradekit.quiz.questions import load
 
@@ -68,6 +69,18 @@ def release(assignment: Assignment, folder: Path | None = None) -> list[Path]:
     new = target / assignment.starter.name
     new.write_text(text, encoding="utf-8")
     return [new, *(target / path.name for path in copies)]
+
+
+def notebook(assignment: Assignment, folder: Path, source: str = "") -> Path:
+    """Write the assignment's notebook, `folder`/<id>/submission.ipynb, which installs gradekit from `source`.
+
+    Raises:
+        OSError: a page cannot be read, or the notebook not written.
+    """
+    path = folder / assignment.id / "submission.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(worksheet(assignment, source), encoding="utf-8")
+    return path
 
 
 def public(assignment: Assignment) -> list[Path]:

@@ -1,6 +1,7 @@
 """Makes a notebook of an assignment from what the folder has: the handout, with its pictures inside, and the starter.
 
-It runs wherever Jupyter does, on Colab too: the first code cell gets gradekit, the last one checks what was written.
+It travels alone and runs wherever Jupyter does, on Colab too: other pages of the folder are in it, the first code cell
+gets gradekit, the last one checks what was written.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment
-from gradekit.versions import version
 
 _SETUP = """\
 # Run this cell first. It installs gradekit where it is missing, as on Colab.
-try:
+{note}try:
     import gradekit
 except ModuleNotFoundError:
-    %pip install -q "{source}"
+    %pip install -q {source}
     import gradekit
 
 %load_ext gradekit"""
+
+_BESIDE = """\
+# It comes from the file gradekit-(version).whl, which your course hands out with this notebook: put that file into
+# the notebook's folder first (on Colab, upload it under Files, on the left).
+"""
 
 _ANSWERS = """\
 ## Your answers
@@ -41,19 +46,25 @@ _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 def worksheet(assignment: Assignment, source: str = "") -> str:
-    """The notebook's JSON; `source` is what pip installs where gradekit is missing (by default this version of it).
+    """The notebook's JSON.
+
+    Args:
+        source: what pip installs where gradekit is missing: the address of a wheel, say. By default a wheel that
+            lies beside the notebook. It is no bare name of an index unless the course says so: whoever
+            registered that name there would run code at every student's.
 
     Raises:
         OSError: the handout, the starter or a picture cannot be read.
     """
     from nbformat import v4  # here alone: it takes longer to import than the rest of the command line
 
-    first, *sections = re.split(r"(?m)^(?=## )", _with_pictures(assignment))
-    setup = _SETUP.format(source=source or _pinned())
+    handout = _for_cells(_with_pictures(assignment, assignment.handout), assignment)
+    first, *sections = re.split(r"(?m)^(?=## )", handout)
+    others = [_with_pictures(assignment, path) for path in _other_pages(assignment)]
     cells = [
         v4.new_markdown_cell(first.strip()),
-        v4.new_code_cell(setup),
-        *(v4.new_markdown_cell(section.strip()) for section in sections),
+        v4.new_code_cell(_setup(source)),
+        *(v4.new_markdown_cell(text.strip()) for text in (*sections, *others)),
         v4.new_markdown_cell(_ANSWERS if assignment.is_quiz else _TASK.format(id=assignment.id)),
         v4.new_code_cell(_starter(assignment)),
         v4.new_code_cell(f'gradekit.check("{assignment.id}")'),
@@ -61,9 +72,31 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
     return _text(cells)
 
 
-def _pinned() -> str:
-    own = version("gradekit")
-    return f"gradekit=={own}" if own else "gradekit"
+def _setup(source: str) -> str:
+    if source:
+        return _SETUP.format(source=f'"{source}"', note="")
+    return _SETUP.format(source="./gradekit-*.whl", note=_BESIDE)
+
+
+def _other_pages(assignment: Assignment) -> list[Path]:
+    return sorted(path for path in assignment.folder.glob("*.md") if path != assignment.handout)
+
+
+def _for_cells(text: str, assignment: Assignment) -> str:
+    """A handout's text with what is typed and where it stands as in a notebook: no file, no shell, no other page."""
+    text = re.sub(r"gradekit check(?: (?:submission\.py|answers\.toml))?(?=[\s`])", f"%gradekit {assignment.id}", text)
+    text = re.sub(r"in `(?:submission\.py|answers\.toml)`", f"in the cell under “{_place(assignment)}”", text)
+    for page in _other_pages(assignment):
+        text = re.sub(rf"\[([^\]]*)\]\({re.escape(page.name)}\)", f"“{_title(page)}” (below)", text)
+    return text.replace("submission.py", "submission.ipynb")
+
+
+def _place(assignment: Assignment) -> str:
+    return "Your answers" if assignment.is_quiz else "Your code"
+
+
+def _title(page: Path) -> str:
+    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
 def _text(cells: list[Any]) -> str:
@@ -82,9 +115,9 @@ def _starter(assignment: Assignment) -> str:
     return re.sub(r'\A""".*?"""\s*', "", text, flags=re.DOTALL).strip()
 
 
-def _with_pictures(assignment: Assignment) -> str:
-    """The handout with each picture of the folder in place of its name: a notebook travels alone."""
-    text = assignment.handout.read_text(encoding="utf-8")
+def _with_pictures(assignment: Assignment, page: Path) -> str:
+    """The page's text with each picture of the folder in place of its name."""
+    text = page.read_text(encoding="utf-8")
     return re.sub(r"!\[([^\]]*)\]\(([\w./-]+)\)", lambda match: _picture(match, assignment.folder), text)
 
 

@@ -46,9 +46,36 @@ def test_pictures_travel_inside(copy: Assignment) -> None:
     assert f"![a tile](data:image/svg+xml;base64,{picture}) and ![none](gone.svg)" in "".join(first)
 
 
+def setup(assignment: Assignment, source: str = "") -> str:
+    return "".join(json.loads(worksheet(assignment, source))["cells"][1]["source"])
+
+
 def test_the_first_code_cell_installs_what_the_course_names(copy: Assignment) -> None:
-    cells = json.loads(worksheet(copy, "https://example.org/gradekit.whl"))["cells"]
-    assert '%pip install -q "https://example.org/gradekit.whl"' in "".join(cells[1]["source"])
+    assert '%pip install -q "https://example.org/gradekit.whl"' in setup(copy, "https://example.org/gradekit.whl")
+
+
+def test_unless_the_course_names_something_it_is_the_wheel_beside_the_notebook(copy: Assignment) -> None:
+    assert "%pip install -q ./gradekit-*.whl" in setup(copy)
+    assert "which your course hands out with this notebook" in setup(copy)
+
+
+def markdown(assignment: Assignment) -> list[str]:
+    return ["".join(c["source"]) for c in json.loads(worksheet(assignment))["cells"] if c["cell_type"] == "markdown"]
+
+
+def test_its_words_speak_of_cells_where_the_handout_speaks_of_a_file(copy: Assignment) -> None:
+    words = "    gradekit check submission.py\n\n`gradekit check -k a`\n`gradekit bench submission.py`\nin `submission.py`.\n"
+    copy.handout.write_text("# Copy\n\n" + words)
+    assert markdown(copy)[0].removeprefix("# Copy\n\n").splitlines() == [
+        "    %gradekit copy", "", "`%gradekit copy -k a`", "`gradekit bench submission.ipynb`",
+        "in the cell under “Your code”.",
+    ]  # fmt: skip
+
+
+def test_other_pages_travel_inside(copy: Assignment) -> None:
+    copy.handout.write_text("# Copy\n\nSee [more](more.md).\n")
+    (copy.folder / "more.md").write_text("# More to read\n\nMore.\n")
+    assert markdown(copy)[:2] == ["# Copy\n\nSee “More to read” (below).", "# More to read\n\nMore."]
 
 
 def test_the_same_assignment_makes_the_same_notebook(copy: Assignment) -> None:
