@@ -211,8 +211,11 @@ _NOUNS = {
 
 def encode(value: Any) -> Any:
     """`value` (a Program or a part of one) as data that `json.dumps` accepts; infinities and NaN as {"is": "float"}."""
-    if is_dataclass(value):
-        return {"is": type(value).__name__} | {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+    kind: Any = type(value)
+    if kind in (int, str, bool, types.NoneType):
+        return value
+    if names := _names(kind):
+        return {"is": kind.__name__} | {name: encode(getattr(value, name)) for name in names}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, dict):
@@ -220,6 +223,12 @@ def encode(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {"is": "float", "value": repr(value)}
     return value
+
+
+@functools.cache
+def _names(noun: Any) -> tuple[str, ...]:
+    """The fields of a noun; none of anything else."""
+    return tuple(f.name for f in fields(noun)) if is_dataclass(noun) else ()
 
 
 def decode(data: Any, expected: type = Program) -> Any:
