@@ -214,7 +214,7 @@ def _graded(job: Job) -> Graded:
     with _file(job) as path:
         report = check(
             path, job.assignment, require_isolation=job.isolation, seed=job.seed, profile=job.profile, hidden=job.hidden,
-            on_subject=lambda subject: kept.update(_kept(subject)),
+            swift=True, on_subject=lambda subject: kept.update(_kept(subject)),
         )  # fmt: skip
     return Graded(record.to_dict(report), **kept)
 

@@ -90,6 +90,14 @@ class Input:
             return self.offset
         return self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
 
+    @property
+    def simplicity(self) -> tuple[int, ...]:
+        """A measure by which examples can be sorted, the one that is easiest to read first: elements, then dimensions,
+        strides, offset, dtype, values and seed."""
+        profile = _PROFILE_ORDER.get(self.profile, len(_PROFILE_ORDER))
+        strided = int(not self.is_contiguous)
+        return (self.numel, len(self.shape), strided, self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
+
     def tensor(self) -> torch.Tensor:
         """The CPU tensor, with exactly these strides and offset; treat it as read-only, for it is shared.
 
@@ -304,6 +312,9 @@ PROFILES: dict[str, Profile] = {
     "boxes_none": boxes.boxes_none,
 }
 """Kinds of values: functions of (shape, dtype, generator) to float64 or int64 values; integer dtypes know fewer."""
+
+_PROFILE_ORDER = {name: place for place, name in enumerate(PROFILES)}
+_DTYPE_ORDER = {name: place for place, name in enumerate((*FLOATS, *(n for n in ITEMSIZE if n not in FLOATS)))}
 
 COMMON = ("ones", "integers", "grid", "normal", "positive", "mixed")
 """The kinds that every strategy draws unless told otherwise: finite, and far from overflow and underflow."""

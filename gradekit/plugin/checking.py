@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,22 +51,42 @@ def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
 
 
 def rehearsed(item: pytest.Function, grading: Grading) -> bool:
-    """Whether the check of `item` has passed on the examples that an earlier run of this process drew for it."""
+    """Whether the check of `item` has passed on the examples that this process remembers.
+
+    Raises:
+        what the simplest of them raised that fails, where the grading is to be `swift`; else it is for Hypothesis to find.
+    """
     examples = item.stash.get(_EXAMPLES, None)
-    drawn = rehearsal.remembered(rehearsal.key(item, grading)) if examples is not None else None
-    if examples is None or drawn is None:
-        return False
     fixtures = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+    drawn = _remembered(item, grading, examples, fixtures) if examples is not None else ()
+    if examples is None or not drawn:
+        return False
     if examples.rehearse(drawn, fixtures):
         return True
+    error = examples.look_around(drawn, fixtures) if grading.swift else None
+    if error is not None:
+        raise error
+    examples.forget()
     item.stash[EVIDENCE].history.clear()
     return False
 
 
+def _remembered(
+    item: pytest.Function, grading: Grading, examples: Examples, fixtures: dict[str, Any]
+) -> Sequence[rehearsal.Given]:
+    key = rehearsal.key(item, grading)
+    known = rehearsal.remembered(key)
+    if known is None and grading.swift:
+        rehearsal.remember(key, examples.drawn(lambda: item.obj(**fixtures)))
+        known = rehearsal.remembered(key)
+    return known or ()
+
+
 def _remember(item: pytest.Item, grading: Grading, examples: Examples | None) -> None:
     passed = examples.all_passed if examples is not None else None
-    if passed is not None:
-        rehearsal.remember(rehearsal.key(item, grading), passed)
+    key = rehearsal.key(item, grading)
+    if passed is not None and not rehearsal.remembered(key):
+        rehearsal.remember(key, passed)
 
 
 def _examples(

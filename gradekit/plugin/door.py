@@ -76,6 +76,7 @@ def grade(
     on_subject: Callable[[Subject], None] | None = None,
     kind: str | None = None,
     programs: Path | None = None,
+    swift: bool = False,
 ) -> Report:
     """The report of `assignment`'s tests on the submission at `path`.
 
@@ -91,6 +92,7 @@ def grade(
         on_subject: called when all checks have run, with the submission as they saw it.
         kind: run the checks of this kind alone.
         programs: what the calls became elsewhere (see gradekit.recorded): then nothing is read at `path`.
+        swift: show the simplest example that fails, and look for no smaller one: for a process that grades many.
 
     Raises:
         NoSuchSubmission: there is nothing at `path`.
@@ -114,6 +116,7 @@ def grade(
     arguments += ["--gradekit-device", device]
     arguments += ["--gradekit-kind", kind] if kind else []
     arguments += ["--gradekit-programs", str(programs)] if programs else []
+    arguments += ["--gradekit-swift"] if swift else []
     listener = Listener(on_progress or (lambda title, done, total: None), on_subject or (lambda subject: None))
     return _report(arguments, keyword, assignment, listener)
 

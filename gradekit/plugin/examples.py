@@ -14,7 +14,7 @@ import contextlib
 import functools
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,9 @@ from hypothesis.errors import HypothesisException
 from hypothesis.strategies import DataObject, SearchStrategy
 
 from gradekit.plugin.profiles import Profile
+
+AROUND = 12
+"""Examples that are tried after the one that failed in a rehearsal."""
 
 
 class Example:
@@ -85,12 +88,16 @@ class Examples:
     _failures: dict[tuple[str, ...], tuple[Example, BaseException]] = field(default_factory=dict)
     _passed: dict[tuple[str, ...], Example] = field(default_factory=dict)
     _interactive: bool = False
+    _only_drawn: list[dict[str, Any]] | None = None
     _started: float = field(default_factory=time.monotonic)
     _deadline: float | None = None
 
     def __call__(self, **arguments: Any) -> None:
         example = Example(arguments, self.fixtures)
         self._interactive |= example.interactive
+        if self._only_drawn is not None:
+            self._only_drawn.append(example.given)
+            return
         if not example.interactive and example.key in self._failures:
             _raise_again(self._failures[example.key][1])
         if example.key not in self._passed and not self._skips(example):
@@ -103,17 +110,46 @@ class Examples:
             return None
         return [example.given for example in self._passed.values()]
 
-    def rehearse(self, drawn: Iterable[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> bool:
-        """Run the test on `drawn` without Hypothesis; whether every example passed. If not, it is as if none had run."""
-        with contextlib.suppress(Exception, pytest.fail.Exception):  # whatever it is, Hypothesis finds it again
+    def drawn(self, draw: Callable[[], Any]) -> list[dict[str, Any]]:
+        """What Hypothesis draws for a submission that passes, while `draw` runs the test in its hands; none of it is tried.
+
+        Empty where the test draws on its way, or is not to be drawn for.
+        """
+        self._only_drawn = []
+        with contextlib.suppress(Exception, pytest.fail.Exception):  # then it fails again when examples are tried
+            draw()
+        drawn, self._only_drawn = self._only_drawn, None
+        return [] if self._interactive else drawn
+
+    def rehearse(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> bool:
+        """Run the test on `drawn` without Hypothesis, up to the first example that fails; whether every one passed."""
+        with contextlib.suppress(Exception, pytest.fail.Exception):  # the caller decides what becomes of it
             for given in drawn:
+                if self._late():
+                    break
                 self._run(Example({**fixtures, **given}, self.fixtures))
-        if self.all_passed is not None and len(self._passed) == self.ran:
-            return True
+        return not self._failures and self.undecided is None and len(self._passed) == self.ran > 0
+
+    def look_around(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> BaseException | None:
+        """What the first failure of a rehearsal was, once some of the examples after it have run too: a diagnosis wants
+        to know which pass. Where there was none, why an example was not decided; None where neither is known."""
+        if not self._failures:
+            return self.undecided
+        (first,) = (error for _, error in self._failures.values())
+        rest = drawn[self.ran :]
+        for given in rest[:: max(len(rest) // AROUND, 1)][:AROUND]:
+            if any(self.hopeless(error) for _, error in self._failures.values()):
+                break
+            with contextlib.suppress(Exception, pytest.fail.Exception):  # one failure is reported
+                self._run(Example({**fixtures, **given}, self.fixtures))
+        return first
+
+    def forget(self) -> None:
+        """Begin anew, as if no example had run."""
         self._failures.clear()
         self._passed.clear()
-        self.ran, self.undecided, self._deadline, self._started = 0, None, None, time.monotonic()
-        return False
+        self.ran, self.stopped_early, self.undecided = 0, False, None
+        self._deadline, self._started = None, time.monotonic()
 
     def failure(self, error: BaseException) -> Example | None:
         """The example that raised `error`, which Hypothesis reported as the smallest."""

@@ -47,7 +47,8 @@ class Grading:
     """One run of `assignment`'s tests on the submission at `path`; `seed` decides all examples, `device` names the card.
 
     With `programs` (a file: see gradekit.recorded), the submission itself is neither read nor executed.
-    `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
+    A `swift` run is one of many: a check that fails shows the simplest of its examples that does, and no smaller one is
+    looked for. `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
     """
 
     assignment: Assignment
@@ -57,6 +58,7 @@ class Grading:
     mutant: str | None = None
     device: str = "auto"
     programs: str | None = None
+    swift: bool = False
     submission: Submission | None = None
     subject: Subject | None = None
     rejection: Rejection | None = None

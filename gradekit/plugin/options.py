@@ -37,6 +37,11 @@ def add(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="what the submission's calls became elsewhere (gradekit.recorded): nothing is read or traced here",
     )
+    group.addoption(
+        "--gradekit-swift",
+        action="store_true",
+        help="show the simplest example that fails, and look for no smaller one: for a process that grades many",
+    )
     group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
 
 
@@ -59,6 +64,7 @@ def grading(config: pytest.Config) -> Grading | None:
         mutant=config.getoption("gradekit_mutant"),
         device=config.getoption("gradekit_device"),
         programs=config.getoption("gradekit_programs"),
+        swift=config.getoption("gradekit_swift"),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gradekit.plugin.examples import Example, Examples, controlled
+from gradekit.plugin.examples import AROUND, Example, Examples, controlled
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 
 PROFILE = Profile("test", examples=60, seconds=5.0, shrink_seconds=1.0)
@@ -193,6 +193,53 @@ def test_each_example_begins_and_ends_with_its_outcome() -> None:
     run(failing_above(5), begin=lambda: events.append("begin"), ended=events.append)
     assert events[:1] == ["begin"] and False in events
     assert events.count("begin") == sum(e in (True, False) for e in events)
+
+
+def rehearsing(limit: int, **options: Any) -> Examples:
+    def test(n: int) -> None:
+        assert n <= limit, f"{n} is too large"
+
+    return Examples(test, PROFILE, **options)
+
+
+def test_drawing_alone_gives_the_examples_that_running_gives() -> None:
+    test = failing_above(10**7)
+    ran, _ = run(test)
+    with controlled(test, 0, lambda inner: Examples(inner, PROFILE)) as examples:
+        assert examples is not None
+        assert examples.drawn(test) == ran.all_passed
+        assert examples.ran == 0
+
+
+def test_a_test_that_draws_on_its_way_is_not_drawn_for() -> None:
+    test = failing_interactively(10**7)
+    with controlled(test, 0, lambda inner: Examples(inner, PROFILE)) as examples:
+        assert examples is not None
+        assert examples.drawn(test) == []
+
+
+def test_a_rehearsal_ends_with_the_first_failure_and_looks_around_a_little() -> None:
+    outcomes: list[bool] = []
+    examples = rehearsing(5, ended=outcomes.append)
+    drawn = [{"n": n} for n in range(100)]
+    assert not examples.rehearse(drawn, {})
+    assert outcomes == [True] * 6 + [False]
+    assert "6 is too large" in str(examples.look_around(drawn, {}))
+    assert 7 < len(outcomes) <= 7 + AROUND
+
+
+def test_after_a_hopeless_failure_a_rehearsal_does_not_look_around() -> None:
+    examples = rehearsing(5, hopeless=lambda error: True)
+    drawn = [{"n": n} for n in range(100)]
+    examples.rehearse(drawn, {})
+    examples.look_around(drawn, {})
+    assert examples.ran == 7
+
+
+def test_a_rehearsal_that_takes_too_long_passes_with_what_it_saw() -> None:
+    examples = Examples(lambda n: time.sleep(0.05), Profile("impatient", examples=60, seconds=0.2))
+    assert examples.rehearse([{"n": n} for n in range(60)], {})
+    assert examples.stopped_early and 1 <= examples.ran < 20
 
 
 def test_fixtures_do_not_tell_examples_apart() -> None:

@@ -34,6 +34,7 @@ def test_free():
 
 @pytest.fixture
 def items(pytester: pytest.Pytester) -> dict[str, pytest.Item]:
+    pytester.makeini("[pytest]\naddopts = -p no:benchmark")  # it warns where xdist runs, and warnings are errors here
     collected = pytester.getitems(SAMPLE)
     return {item.name: item for item in collected}
 

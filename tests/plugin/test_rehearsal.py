@@ -10,6 +10,7 @@ import pytest
 from gradekit import grade
 from gradekit.assignment import Assignment
 from gradekit.findings import Report
+from gradekit.inputs.strategies import normal
 from gradekit.plugin import rehearsal
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
@@ -65,6 +66,50 @@ def test_a_right_submission_gets_its_points_after_a_wrong_one(assignment: Make, 
     assert grade(made, submitted(RIGHT), quick=True).score.earned == 50
 
 
+@pytest.mark.parametrize("text", [TRIPLES, UNMASKED])
+def test_a_swift_run_gives_the_same_points_for_the_same_causes(assignment: Make, submitted: Write, text: str) -> None:
+    made, path = assignment(), submitted(text)
+    thorough, swift = grade(made, path, quick=True), grade(made, path, quick=True, swift=True)
+    assert swift.score == thorough.score
+    assert [check.cause for check in swift.checks] == [check.cause for check in thorough.checks]
+
+
+def test_a_swift_report_does_not_depend_on_who_was_graded_before(assignment: Make, submitted: Write) -> None:
+    made = assignment()
+    first = grade(made, submitted(UNMASKED), quick=True, swift=True)
+    for text in (RIGHT, TRIPLES):
+        grade(made, submitted(text), quick=True, swift=True)
+    assert without_time(grade(made, submitted(UNMASKED), quick=True, swift=True)) == without_time(first)
+
+
+def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
+    assignment: Make, submitted: Write, drawn: list[Any]
+) -> None:
+    made = assignment()
+    grade(made, submitted(TRIPLES), quick=True, swift=True)
+    drawn.clear()
+    for text in (RIGHT, UNMASKED):
+        grade(made, submitted(text), quick=True, swift=True)
+    assert not drawn
+
+
+def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(), submitted(TRIPLES), quick=True, swift=True)
+    known = next(examples for key, examples in rehearsal._drawn.items() if "test_doubles" in str(key))
+    shown = next(check.counterexample for check in report.checks if check.id == "test_doubles")
+    assert shown is not None
+    assert shown["inputs"][0]["shape"] == list(known[0]["x"].shape)
+
+
+def test_examples_are_kept_in_the_order_of_their_simplicity() -> None:
+    plain, half, long = normal((3,)), normal((3,), "float16"), normal((4,))
+    rehearsal.remember(
+        "a check", [{"x": long, "n": 1}, {"x": half, "n": 1}, {"x": plain, "n": 2}, {"x": plain, "n": 1}]
+    )
+    shown = [(given["x"], given["n"]) for given in rehearsal.remembered("a check") or ()]
+    assert shown == [(plain, 1), (plain, 2), (half, 1), (long, 1)]
+
+
 def test_another_seed_or_profile_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
     made, path = assignment(), submitted(RIGHT)
     grade(made, path, quick=True)
@@ -84,7 +129,7 @@ def test_a_test_that_was_edited_draws_anew(assignment: Make, submitted: Write, d
 
 def test_values_that_a_test_could_change_are_not_kept() -> None:
     rehearsal.remember("a check", [{"sizes": [1, 2]}])
-    assert rehearsal.remembered("a check") is None
+    assert not rehearsal.remembered("a check")
     rehearsal.remember("a check", [{"sizes": (1, 2)}])
     assert rehearsal.remembered("a check") == ({"sizes": (1, 2)},)
 
