@@ -110,9 +110,9 @@ def _text(cells: list[Any]) -> str:
 
 
 def _starter(assignment: Assignment) -> str:
-    """The starter without its docstring, which speaks of files."""
+    """The starter without its docstring, or the comment that begins it, which speaks of files."""
     text = assignment.starter.read_text(encoding="utf-8")
-    return re.sub(r'\A""".*?"""\s*', "", text, flags=re.DOTALL).strip()
+    return re.sub(r'\A(""".*?"""|(#[^\n]*\n)+)\s*', "", text, flags=re.DOTALL).strip()
 
 
 def _with_pictures(assignment: Assignment, page: Path) -> str:
