@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,14 +16,17 @@ from pathlib import Path
 import pytest
 
 from gradekit.batch.store import Store
+from tests.batch.clusters import ROOT, python_path
 
-ROOT = Path(__file__).parents[2]
 RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
 OTHER = (ROOT / "tests/course/right/vector_add/rows_and_columns.py").read_text()
 WRONG = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text()
 
 KILLS = int(os.environ.get("GRADEKIT_KILLS", "3"))
-"""Moments at which a grading is killed; `make kills` tries a hundred."""
+"""How often a grading is killed in the test of that; `make kills` does it a hundred times."""
+
+PIECE = 10
+"""So many of these in one test, so that several cores share them."""
 
 CLASS = {
     "ada": RIGHT,
@@ -51,7 +55,7 @@ def environment(scratch: Path, mark: str = "") -> dict[str, str]:
     """With a scratch folder of its own, so that what is left behind can be seen; and `mark`, by which to know processes."""
     scratch.mkdir(exist_ok=True)
     scratch.chmod(0o711)
-    added = {"PYTHONPATH": str(ROOT), "GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments"), "TMPDIR": str(scratch)}
+    added = {"PYTHONPATH": python_path(), "GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments"), "TMPDIR": str(scratch)}
     return os.environ | added | {"GRADEKIT_TEST_MARK": mark, "PYTHONWARNINGS": "ignore"}
 
 
@@ -227,19 +231,35 @@ def killed(folder: Path, after: float) -> bool:
     return ended != 0
 
 
-def test_kills_at_any_moment_change_nothing(graded: tuple[Path, str], tmp_path: Path) -> None:
+def quiet_seconds(folder: Path) -> float:
+    """How long a grading of one submission takes here, from its start to the written grade book."""
+    hand_in(folder / "in", {"ada": RIGHT})
+    began = time.monotonic()
+    grade(folder, "--workers", "1")
+    return time.monotonic() - began
+
+
+def whole(folder: Path) -> None:
+    """Every file that a student or a teacher reads is a whole one, if it is there."""
+    for file in (folder / "out/feedback").rglob("report.json"):
+        assert json.loads(file.read_text())["schema"] == "gradekit/report/1"
+    for file in (folder / "out").glob("gradebook.csv"):
+        assert file.read_text().endswith("\n")
+
+
+@pytest.mark.parametrize("piece", range(-(-KILLS // PIECE)))
+def test_kills_at_any_moment_change_nothing(graded: tuple[Path, str], tmp_path: Path, piece: int) -> None:
+    longest = 2 * quiet_seconds(tmp_path / "one")  # a start, and about what lies between two results
     hand_in(tmp_path / "in")
     (tmp_path / "in/ian").mkdir()
-    kills = 0
-    for number in range(KILLS):
-        after = 0.4 + 8.0 * ((number * 0.6180339887) % 1)  # all moments alike, in no order
-        kills += killed(tmp_path, after)
-        for file in (tmp_path / "out/feedback").rglob("report.json"):
-            assert json.loads(file.read_text())["schema"] == "gradekit/report/1"
-        if kills % 5 == 4:  # it has come to its end: begin again
+    kills, moment = 0, random.Random(piece)
+    while kills < min(PIECE, KILLS - piece * PIECE):
+        if killed(tmp_path, moment.uniform(0, longest)):
+            kills += 1
+        else:  # it has come to its end: begin again
             for file in (tmp_path / "out").glob("class.db*"):
                 file.unlink()
-    assert kills > 0
+        whole(tmp_path)
     assert "students:" in grade(tmp_path, "--resume")
     compared = ("points", "possible", "pending", "status", "note")
     quiet = {

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gradekit.batch import cards
 from gradekit.batch.grader import Graded, Job
 from gradekit.lms.autograde import timed
 from tests.batch.clusters import RIGHT, assignments, environment, running
@@ -39,8 +40,14 @@ def results(root: Path, address: str, seconds: int = 120) -> dict[str, Any]:
     return dict(json.loads((root / "autograder/results/results.json").read_text()))
 
 
-def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path) -> None:
-    with running(root, uuid.uuid4().hex, ("--graders", "0", "--stand-in")) as cluster:
+CARDS = {"a card of this machine": (), "a stand-in": ("--stand-in",)}
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path, card: str) -> None:
+    if not CARDS[card] and not cards.found():
+        pytest.skip("there is no GPU here")
+    with running(root, uuid.uuid4().hex, ("--graders", "0", *CARDS[card])) as cluster:
         found = results(root, cluster.address)
     assert found["score"] == 100
     assert [test["status"] for test in found["tests"]] == ["passed", "passed"]
