@@ -19,7 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -52,6 +53,10 @@ WAITING = 2.5
 
 CONFINE_SECONDS = 30.0
 """How long a fork and its confinement may take on a machine that is busy beyond reason."""
+
+AHEAD = 16
+"""How many calls a submission's process is given before the first of them is wanted: few enough for their requests to
+lie in the socket's buffer, whatever the process is doing."""
 
 STOP_SECONDS = 10.0
 """How long the end of all submissions may take before the warden itself is killed."""
@@ -114,6 +119,25 @@ class HasText(Protocol):
         """One Python source text."""
 
 
+@dataclass(frozen=True)
+class Form:
+    """A call that is to be traced: `entry(*args)`, and its backward pass where gradients are `wanted`, as
+    `Tracer.trace_gradient` describes it."""
+
+    entry: str
+    args: tuple[Argument, ...]
+    wanted: tuple[int, ...] = ()
+    upstream: View | None = None
+
+    def request(self) -> dict[str, Any]:
+        """What the child is asked."""
+        request = {"do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args]}
+        if not self.wanted:
+            return request
+        layout = None if self.upstream is None else encode(self.upstream)
+        return request | {"do": "gradient", "wanted": list(self.wanted), "upstream": layout}
+
+
 class Tracer:
     """One submission in a process of its own. Use it as a context manager, or `close` it."""
 
@@ -126,6 +150,9 @@ class Tracer:
         self._sock: socket.socket | None = None
         self._pid = 0
         self._home = _server()
+        self._planned: deque[Form] = deque()  # that will be asked for, once fewer than AHEAD are
+        self._asked: deque[Form] = deque()  # in the order of the answers that are to come
+        self._ready: list[tuple[str, Program | TraceError]] = []  # what came before it was wanted, by the form's repr
 
     def load(self) -> Loaded:
         """Runs the submission's top-level statements (once).
@@ -144,9 +171,7 @@ class Tracer:
         Raises:
             TraceError: the call fails, or is not one that can be traced.
         """
-        self.load()
-        request = {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args]}
-        return self._program(self._ask(request, self._limits.call_seconds), args)
+        return self._traced(Form(entry, tuple(args)))
 
     def trace_gradient(
         self, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None = None
@@ -158,10 +183,19 @@ class Tracer:
         Raises:
             TraceError: the call or its backward pass fails, or is not one that can be traced.
         """
+        return self._traced(Form(entry, tuple(args), tuple(wanted), upstream))
+
+    def prefetch(self, forms: Iterable[Form]) -> None:
+        """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one does
+        something else. Each is then given, once, by `trace` or `trace_gradient`, errors too; wanting them in the same
+        order keeps waiting short. Where the process is lost, the rest are forgotten, and traced when they are wanted.
+
+        Raises:
+            TraceError: the submission cannot be loaded.
+        """
         self.load()
-        request = {"do": "gradient", "entry": entry, "args": [encode(arg) for arg in args], "wanted": list(wanted)}
-        layout = None if upstream is None else encode(upstream)
-        return self._program(self._ask(request | {"upstream": layout}, self._limits.call_seconds), args)
+        self._planned.extend(forms)
+        self._ask_ahead()
 
     def inspect(self, entry: str, args: Sequence[Argument]) -> Inspection:
         """What torch makes of a model around `entry`, compiled for tensors like `args`; takes some seconds.
@@ -169,6 +203,7 @@ class Tracer:
         Raises:
             TraceError: there is no such entry, or the process was lost.
         """
+        self._settle()
         self.load()
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
         try:
@@ -182,6 +217,7 @@ class Tracer:
         Raises:
             TraceError: MLIR or Triton do not accept the text, or break down over it.
         """
+        self._settle()
         types = self._ask({"do": "signature", "ttir": ttir}, self._limits.call_seconds).get("types")
         if not isinstance(types, list):
             raise _nonsense()
@@ -189,6 +225,7 @@ class Tracer:
 
     def close(self) -> None:
         """Ends the process."""
+        self._forget_ahead()
         if self._sock is not None:
             self._sock.close()
             self._sock = None
@@ -197,6 +234,7 @@ class Tracer:
     def abandon(self) -> None:
         """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the process
         ends by itself, and the server is told with the next question."""
+        self._forget_ahead()
         if self._sock is not None:
             self._sock.close()
             self._sock = None
@@ -212,15 +250,82 @@ class Tracer:
         if self._sock is None:
             self._home = _server()
             self._pid, self._sock = self._home.fork(self._limits)
-        seconds *= self._home.pace
-        times = {"seconds": seconds, "wall_seconds": WAITING * seconds}
-        deadline = time.monotonic() + times["wall_seconds"] + GRACE_SECONDS
         try:
-            wire.send(self._sock, request | times, deadline)
-            answer = wire.receive(self._sock, self._limits.program_bytes, deadline)
+            self._send(request, seconds)
+        except wire.WireError as error:
+            raise self._lost(error, request) from None
+        return self._receive(request, seconds)
+
+    def _send(self, request: dict[str, Any], seconds: float) -> None:
+        assert self._sock is not None
+        times = {"seconds": seconds * self._home.pace, "wall_seconds": WAITING * seconds * self._home.pace}
+        wire.send(self._sock, request | times, self._deadline(seconds))
+
+    def _receive(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """The answer to `request`, all of whose predecessors were answered: so the child is at it by now."""
+        assert self._sock is not None
+        try:
+            answer = wire.receive(self._sock, self._limits.program_bytes, self._deadline(seconds))
         except wire.WireError as error:
             raise self._lost(error, request) from None
         return self._checked(answer)
+
+    def _deadline(self, seconds: float) -> float:
+        return time.monotonic() + WAITING * seconds * self._home.pace + GRACE_SECONDS
+
+    # --- calls that are not wanted yet -------------------------------------------------------------------------------
+
+    def _traced(self, form: Form) -> Program:
+        name = repr(form)  # equal forms may differ: 1 is True, and 0.0 is -0.0
+        while (found := self._found(name)) is None and any(
+            repr(other) == name for other in (*self._asked, *self._planned)
+        ):
+            self._ask_ahead()
+            if self._asked:
+                self._take()
+        if found is None:
+            self._settle()
+            self.load()
+            found = self._program(self._ask(form.request(), self._limits.call_seconds), form.args)
+        self._ask_ahead()
+        if isinstance(found, TraceError):
+            raise found
+        return found
+
+    def _found(self, name: str) -> Program | TraceError | None:
+        for number, (other, _) in enumerate(self._ready):
+            if other == name:
+                return self._ready.pop(number)[1]
+        return None
+
+    def _ask_ahead(self) -> None:
+        while self._planned and len(self._asked) < AHEAD and self._sock is not None:
+            form = self._planned.popleft()
+            try:
+                self._send(form.request(), self._limits.call_seconds)
+            except wire.WireError:  # the child has ended: its last answers may still be there to be read
+                self._planned.clear()
+                return
+            self._asked.append(form)
+
+    def _take(self) -> None:
+        """Keeps the next answer until its form is wanted."""
+        form = self._asked.popleft()
+        result: Program | TraceError
+        try:
+            result = self._program(self._receive(form.request(), self._limits.call_seconds), form.args)
+        except TraceError as error:
+            result = error
+        self._ready.append((repr(form), result))
+
+    def _settle(self) -> None:
+        """Takes all answers that are to come: nothing else can be asked before."""
+        while self._asked:
+            self._take()
+
+    def _forget_ahead(self) -> None:
+        self._planned.clear()
+        self._asked.clear()
 
     def _checked(self, answer: Any) -> dict[str, Any]:
         if not isinstance(answer, dict):
@@ -235,6 +340,7 @@ class Tracer:
     def _lost(self, error: wire.WireError, request: dict[str, Any]) -> TraceError:
         """The child is gone, silent or senseless: it is ended, and the next request gets a new one."""
         sock, self._sock, self._loaded = self._sock, None, None
+        self._forget_ahead()
         self._kernels.clear()
         status = self._home.end(self._pid)
         if sock is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from gradekit import sandbox
 from gradekit.findings import Cause
 from gradekit.program import Scalar, View
-from gradekit.sandbox import Limits, TraceError, Tracer
+from gradekit.sandbox import Form, Limits, TraceError, Tracer
 from gradekit.tracer import wire
 
 from .tracer.styles import VECTOR_ADD, Text
@@ -251,6 +252,111 @@ def test_a_second_tracer_starts_from_the_warm_server() -> None:
     with Tracer(Text(ENTRY)) as second:
         second.load()
     assert time.monotonic() - began < 1.0
+
+
+# --- calls that are asked for before they are wanted ------------------------------------------------------------------
+
+COUNTS = """
+import os, time
+calls = 0
+def entry(x, *others):
+    global calls
+    calls += 1
+    print(calls)
+    if x.shape[0] == 13:
+        raise ValueError("thirteen")
+    if x.shape[0] == 17:
+        os._exit(3)
+    return calls
+"""
+
+
+def form(size: int, *others: bool | float) -> Form:
+    return Form("entry", (View(0, "float32", (size,), (1,)), *map(Scalar, others)))
+
+
+def counted(tracer: Tracer, wanted: Form) -> object:
+    """Which call of all it was."""
+    (result,) = tracer.trace(wanted.entry, wanted.args).results
+    assert isinstance(result, Scalar)
+    return result.value
+
+
+def test_calls_are_traced_before_they_are_wanted() -> None:
+    """The answer lies ready while the grader does something else"""
+    with Tracer(Text(ENTRY)) as tracer:
+        tracer.prefetch([form(100)])
+        assert tracer._sock is not None and select.select([tracer._sock], [], [], 30)[0]
+        assert tracer.trace("entry", [X]).returned == "tensor"
+
+
+def test_prefetched_calls_come_in_the_order_in_which_they_were_asked_for() -> None:
+    """More than are asked for at one time, wanted from the last to the first"""
+    forms = [form(size) for size in range(100, 100 + 3 * sandbox.AHEAD)]
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch(forms)
+        numbers = [counted(tracer, wanted) for wanted in reversed(forms)]
+    assert numbers == [*range(len(forms), 0, -1)]
+
+
+def test_a_prefetched_call_is_given_once() -> None:
+    """Asked for twice, it is traced twice; wanted a third time, it is traced again"""
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch([form(5), form(5), form(6)])
+        assert [counted(tracer, form(5)) for _ in range(3)] == [1, 2, 4]
+
+
+def test_a_call_that_was_not_prefetched_waits_for_those_that_were() -> None:
+    """Nothing is lost by asking for something else in between"""
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch([form(5), form(6)])
+        assert [counted(tracer, wanted) for wanted in (form(7), form(6), form(5))] == [3, 2, 1]
+
+
+def test_calls_of_equal_numbers_are_not_confused() -> None:
+    """1, 1.0 and True are equal, and three calls"""
+    forms = [form(5, 1), form(5, True), form(5, 1.0)]
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch(forms)
+        assert [counted(tracer, wanted) for wanted in reversed(forms)] == [3, 2, 1]
+
+
+def test_a_prefetched_call_that_fails_says_so_when_it_is_wanted() -> None:
+    """Those before and after it are given"""
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch([form(5), form(13), form(6)])
+        assert (counted(tracer, form(5)), counted(tracer, form(6))) == (1, 3)
+        with pytest.raises(TraceError, match="thirteen"):
+            tracer.trace("entry", form(13).args)
+
+
+def test_a_process_that_dies_over_a_prefetched_call_is_replaced() -> None:
+    """The call that killed it is told so; those after it are traced by a new process"""
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch([form(5), form(17), form(6), *[form(size) for size in range(100, 150)]])
+        assert counted(tracer, form(5)) == 1
+        with pytest.raises(TraceError) as caught:
+            tracer.trace("entry", form(17).args)
+        assert caught.value.cause is Cause.CRASH
+        assert (counted(tracer, form(120)), counted(tracer, form(6))) == (1, 2)
+
+
+def test_another_call_after_a_prefetched_one_has_killed_the_process_is_traced() -> None:
+    """The new process has loaded the submission"""
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch([form(17), form(5)])
+        assert counted(tracer, form(7)) == 1
+
+
+def test_gradients_are_prefetched_too() -> None:
+    """With the layout of the gradient that comes in"""
+    text = "def entry(x):\n    return x * 2\n"
+    asked = Form("entry", (X,), (0,), View(1, "float32", (100,), (1,)))
+    with Tracer(Text(text)) as tracer:
+        alone = tracer.trace_gradient("entry", [X], (0,), asked.upstream)
+        tracer.prefetch([asked])
+        assert tracer.trace_gradient("entry", [X], (0,), asked.upstream) == alone
+        assert not tracer._ready and not tracer._asked
 
 
 # --- the wire --------------------------------------------------------------------------------------------------------
