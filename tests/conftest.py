@@ -1,9 +1,14 @@
-"""Tests marked `gpu` run where there is a card."""
+"""Tests marked `gpu` run where there is a card; where pytest runs on every core, torch takes one."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
