@@ -227,6 +227,7 @@ def card(device: Device) -> Item:
     name, x, began = f"{device.need().name}, driver {driver()}", torch.arange(33.0), time.monotonic()
     try:
         run = device.run(_probe(), [x], option=0, allow=(), entry="probe")
+        means = device.worker.means
     except (Failure, NeedsCard) as error:
         mend = "see that Triton works here by itself: it needs a C compiler, and a driver for its CUDA"
         return Item("gpu", State.NOTE, one_line(f"{name}, but a small kernel does not run there: {error}"), mend)
@@ -235,7 +236,10 @@ def card(device: Device) -> Item:
     (result,) = run.results
     if not isinstance(result, torch.Tensor) or not torch.equal(result, x + 1):
         return Item("gpu", State.NOTE, f"{name}, but a small kernel gives wrong results there", "examine the card")
-    return Item("gpu", State.GOOD, f"{name}: a kernel ran there, in {seconds(time.monotonic() - began)}")
+    found = f"{name}: a kernel ran there, in {seconds(time.monotonic() - began)}, isolated at level {means.level}"
+    if means.level < ENOUGH:
+        return Item("gpu", State.NOTE, f"{found}; your own code is safe to run", "; ".join(means.missing()[:-1]))
+    return Item("gpu", State.GOOD, found)
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------

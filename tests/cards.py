@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gradekit.confine import Means
 from gradekit.engine import run as engine
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import make_set
@@ -53,7 +54,8 @@ class FakePrepared:
 @dataclass
 class FakeWorker:
     """Answers as a Worker does. `offset` is added to every result, `fault` is raised in place of one; a turn of the
-    student takes `seconds`. `faults` are those of single options; `asked` has the options that were run."""
+    student takes `seconds`. `faults` are those of single options; `asked` has the options that were run; `means` isolate
+    it."""
 
     offset: float = 0.0
     fault: CardFault | None = None
@@ -65,6 +67,7 @@ class FakeWorker:
     closed: bool = False
     forgotten: list[int] = field(default_factory=list)
     findings: list[Any] = field(default_factory=list)
+    means: Means = field(default_factory=lambda: Means(seccomp=True, user=True, landlock=7))
 
     def run(
         self, program: Program, inputs: Sequence[torch.Tensor], *, option: int = 0, allow: Sequence[str] = (), **_: Any

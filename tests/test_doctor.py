@@ -109,6 +109,13 @@ def test_a_card_that_does_not_work_is_a_note(worker: FakeWorker, said: str) -> N
     assert item.state is State.NOTE and said in item.found and item.mend
 
 
+def test_a_cards_process_names_its_level() -> None:
+    assert doctor.card(device(FakeWorker())).found.endswith("isolated at level 2")
+    item = doctor.card(device(FakeWorker(means=Means(seccomp=True, user=True))))
+    assert item.state is State.NOTE and "isolated at level 1; your own code is safe" in item.found
+    assert item.mend == "the filesystem is open: use a kernel with Landlock (5.13 or newer)"
+
+
 def test_with_a_card_that_works_speed_is_measured_here() -> None:
     text = render([Item("gpu", State.GOOD, "NVIDIA H200")])
     assert text.endswith("Measured here:      correctness, memory, structure, speed\n")

@@ -11,6 +11,7 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Collection
 
 from gradekit.confine import linux
 from gradekit.confine.linux import number
@@ -46,7 +47,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
-_SET_MODE_FILTER, _NO_MITIGATION = 1, 4
+_SET_MODE_FILTER, _ALL_THREADS, _NO_MITIGATION = 1, 1, 4
 _X32 = 0x40000000
 
 
@@ -59,24 +60,40 @@ def available() -> bool:
     return platform.machine() in _ARCHITECTURES
 
 
-def install(pid: int) -> None:
+def install(pid: int, *, later: Collection[str] = ()) -> None:
     """Filters the calls of this process, whose id is `pid`, and of all that it starts. Needs no_new_privs.
+
+    Calls that are to be refused `later`, by `refuse`, are left alone.
 
     Raises:
         OSError: the kernel refuses.
     """
-    code = program(pid)
+    _add(program(pid, later=later), _NO_MITIGATION)
+
+
+def refuse(names: Collection[str]) -> None:
+    """Refuses these calls too, to all threads that this process has by now.
+
+    Raises:
+        OSError: the kernel refuses, or a thread has a filter of its own.
+    """
+    refused = [_refuse(name, errno.EPERM) for name in names]
+    _add(b"".join([_head(), *refused, _allowed()]), _NO_MITIGATION | _ALL_THREADS)
+
+
+def _add(code: bytes, flags: int) -> None:
     instructions = ctypes.create_string_buffer(code, len(code))
     described = struct.pack("@HP", len(code) // 8, ctypes.addressof(instructions))
-    linux.syscall("seccomp", _SET_MODE_FILTER, _NO_MITIGATION, described)
+    if thread := linux.syscall("seccomp", _SET_MODE_FILTER, flags, described):
+        raise OSError(errno.EINVAL, f"thread {thread} could not be given the filter")
 
 
-def program(pid: int) -> bytes:
+def program(pid: int, *, later: Collection[str] = ()) -> bytes:
     """The filter, 8 bytes for each instruction."""
     own = (pid, 0)
     parts = [_head()]
     parts += [_refuse(name, errno.ENOSYS) for name in ABSENT]
-    parts += [_refuse(name, errno.EPERM) for name in REFUSED]
+    parts += [_refuse(name, errno.EPERM) for name in REFUSED if name not in later]
     parts += [_only("kill", 0, (*own, -pid)), _only("tgkill", 0, (pid,)), _only("prlimit64", 0, own)]
     parts += [_only(f"sched_set{what}", 0, own) for what in ("affinity", "scheduler", "attr", "param")]
     parts += [_only("setpriority", 1, own)]

@@ -42,9 +42,9 @@ class Workshop:
     keep: int | None = None
     tasks: int = TASKS
 
-    def enter(self, folder: str, parent: int) -> None:
+    def enter(self, folder: str, parent: int, later: Collection[str] = ()) -> None:
         """This process, which has one thread, is shut in from now on, and ends with its `parent`; `folder`, which belongs
-        to its user, is what it may write to.
+        to its user, is what it may write to. System calls are refused as in `seccomp.install`.
 
         Raises:
             OSError: something that the place had offered was refused.
@@ -61,7 +61,7 @@ class Workshop:
         if self.means.landlock:
             landlock.restrict(replace(self.rules, write=(*self.rules.write, folder)))
         if self.means.seccomp:
-            seccomp.install(os.getpid())
+            seccomp.install(os.getpid(), later=later)
 
 
 def found(rules: Rules, devices: Collection[str] = (), without: Collection[str] = ()) -> Workshop:

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from gradekit.confine import Means
-from gradekit.gpu import files
+from gradekit.gpu import files, walls
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.prepared import Preparation, StartClock
@@ -55,6 +55,7 @@ def serve(descriptor: int, progress: int, folder: Path, device: str, means: Mean
     _lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
     sock = socket.socket(fileno=descriptor)
     server = Server(progress, on_card(device, folder) if device != "cpu" else on_cpu())
+    walls.close(means)
     _lower({resource.RLIMIT_DATA: _data_bytes() + MEMORY_BYTES})  # not of addresses: CUDA maps far more than it uses
     wire.send(sock, {"ok": {"means": means.as_data()}})
     with contextlib.suppress(wire.WireError):

@@ -17,7 +17,7 @@ import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from gradekit.confine import workshop
+from gradekit.confine import seccomp, workshop
 from gradekit.confine.landlock import Rules
 from gradekit.confine.level import Means
 from gradekit.tracer import place
@@ -32,6 +32,12 @@ _MACHINE = ("/proc/self", "/proc/driver/nvidia", "/proc/devices", "/proc/cpuinfo
 _DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-modeset", "/dev/nvidia-caps/*",
             "/dev/dxg", "/dev/nvmap", "/dev/nvhost*")  # fmt: skip
 _NEEDED = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg")
+_THREADS = ("/proc/self/task",)
+"""CUDA names its threads by files there, and gives up where it cannot."""
+
+_SOCKETS = ("socket", "bind", "listen")
+"""CUDA makes one Unix socket when it meets the card, which nobody can reach, and gives up where it cannot."""
+
 _TOOLKITS = ("/usr/local/cuda*", "/usr/local/nvidia*")
 
 
@@ -45,8 +51,25 @@ def enter(folder: Path, device: str, parent: int, without: Collection[str] = ())
     card = devices() if device != "cpu" else []
     needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
     shop = workshop.found(rules(card), needed, without)
-    shop.enter(str(folder), parent)
+    _keep_in_mind("/proc/self/task")
+    shop.enter(str(folder), parent, later=_SOCKETS if card else ())
     return shop.means
+
+
+def close(means: Means) -> None:
+    """Takes away what only meeting the card needed; called once the card is ready, before the first program.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    if means.seccomp:
+        seccomp.refuse(_SOCKETS)
+
+
+def _keep_in_mind(folder: str) -> None:
+    """Landlock's rules are of files as the kernel has them in memory, and it may forget those of /proc; not one that is
+    open."""
+    os.open(folder, os.O_PATH | os.O_CLOEXEC)
 
 
 def rules(card: Collection[str]) -> Rules:
@@ -54,7 +77,7 @@ def rules(card: Collection[str]) -> Rules:
     toolkits = [path for pattern in _TOOLKITS for path in glob.glob(pattern)] if card else []
     run = [*_SYSTEM, *toolkits, *place.runnable(), *_compiler()]
     read = [*place.readable(), *_package(), *_READ, *_MACHINE, *_includes(), *_named(), *(_driver() if card else ())]
-    return Rules(tuple(_there(read)), tuple(_there(run)), (*place.DEVICES, *card))
+    return Rules(tuple(_there(read)), tuple(_there(run)), (*place.DEVICES, *card, *_THREADS))
 
 
 def devices() -> list[str]:

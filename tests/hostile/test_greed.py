@@ -60,7 +60,7 @@ def test_the_greedy_are_stopped(body: str) -> None:
             assert error.message and len(error.message) < 10_000
     waited = sandbox.pace() * sandbox.WAITING * (SHORT.import_seconds + SHORT.call_seconds)
     assert time.monotonic() - began < waited + 10
-    with Tracer(VECTOR_ADD) as honest:
+    with Tracer(VECTOR_ADD, limits=Limits()) as honest:
         assert honest.load().functions
 
 

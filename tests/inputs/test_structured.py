@@ -18,6 +18,7 @@ EVERY_PATTERN = st.sampled_from(sorted(kinds.PATTERNS))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")  # torch 2.11, checks or not
 @quiet
 @given(sparse=csr_matrices(layouts=ONE_BY_ONE))
 def test_the_three_tensors_of_a_sparse_matrix_are_what_torch_takes(sparse: Csr) -> None:

@@ -1,0 +1,247 @@
+"""Who breaks the compiler by hostile TTIR commands the worker's process, and finds nothing there: see captured.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit import sandbox
+from gradekit.confine import landlock, seccomp
+from gradekit.gpu import card, files, worker
+from gradekit.gpu.worker import CardFault, Worker
+from gradekit.program import Allocate, Kernel, Launch, View
+from gradekit.subject.device import NeedsCard, judged
+
+from .programs import COPY, entry, normal, program
+
+TOKEN = "the-secret-that-nobody-may-read"
+pytestmark = pytest.mark.skipif(not seccomp.available(), reason="no seccomp here")
+CARD = pytest.param("cuda", marks=pytest.mark.gpu)
+needs_landlock = pytest.mark.skipif(not landlock.version(), reason="no Landlock here")
+
+
+def on(device: str) -> Worker:
+    return Worker(card.find() if device == "cuda" else None)
+
+
+@pytest.fixture(scope="module", params=["cpu", CARD])
+def captured(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    with on(request.param) as found:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(worker, "MODULE", "tests.gpu.captured")
+            assert found.means.seccomp
+        yield found
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """What must not be touched: a secret in a folder that everybody may enter, a port, a process of this user."""
+    folder = tmp_path_factory.mktemp("world")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
+    secret = folder / "secret.txt"
+    secret.write_text(TOKEN)
+    secret.chmod(0o666)
+    victim = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as unix:
+        server.setblocking(False)
+        unix.bind(f"\0gradekit-{os.getpid()}")
+        unix.listen()
+        unix.setblocking(False)
+        yield {"secret": str(secret), "port": server.getsockname()[1], "unix": unix.getsockname(),
+               "victim": victim.pid, "folder": str(folder), "sockets": (server, unix), "process": victim,
+               "solution": str(Path(__file__).parents[2] / "solutions" / "softmax" / "solution.py")}  # fmt: skip
+    victim.kill()
+    victim.wait()
+
+
+def said(found: Worker, order: str) -> str:
+    """What Python, run in the worker's process, left in `got`."""
+    text = f"import ctypes, os, signal, socket, subprocess, sys\n{order}\n".encode()
+    memory = files.shared([1 << 16])
+    memory.tensor(0)[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+    try:
+        return str(json.loads(found._ask({"do": "run"}, 30.0, memory.descriptor)["got"]))
+    finally:
+        memory.close()
+
+
+SHUT = {
+    "a secret": "got = open({secret!r}).read()",
+    "a secret, by a program": "got = subprocess.run(['cat', {secret!r}], capture_output=True).stdout",
+    "a secret, by a link": "os.symlink({secret!r}, folder + '/link'); got = open(folder + '/link').read()",
+    "the solution": "got = open({solution!r}).read()[:0] + {token!r}",
+    "the list of users": "got = open('/etc/passwd').read()[:0] + {token!r}",
+    "the names in a folder": "got = os.listdir({folder!r}) and {token!r}",
+    "the grader's environment": "got = open(f'/proc/{{os.getppid()}}/environ').read()[:0] + {token!r}",
+    "the victim's memory": "got = open('/proc/{victim}/mem', 'r+b') and {token!r}",
+    "a place for another file": "open({folder!r} + '/new', 'w'); got = {token!r}",
+    "a way to spoil gradekit": "import gradekit; open(gradekit.__path__[0] + '/new.py', 'w'); got = {token!r}",
+    "shared memory": "open('/dev/shm/gradekit-spoilt', 'w'); got = {token!r}",
+}
+CLOSED = {
+    "TCP": "socket.create_connection(('127.0.0.1', {port}), 1).send(b'x'); got = {token!r}",
+    "an abstract socket": "socket.socket(socket.AF_UNIX).connect({unix!r}); got = {token!r}",
+    "any socket": "socket.socket(socket.AF_UNIX); got = {token!r}",
+    "signals for the grader": "os.kill(os.getppid(), 0); got = {token!r}",
+    "signals for others": "os.kill({victim}, 9); got = {token!r}",
+    "tracing": "got = ctypes.CDLL(None).ptrace(16, {victim}, 0, 0) == 0 and {token!r}",
+    "limits for others": "import resource; resource.prlimit({victim}, resource.RLIMIT_CPU, (0, 0)); got = {token!r}",
+    "a session of its own": "os.setsid(); got = {token!r}",
+    "becoming root": "os.setuid(0) if os.getuid() else os.setgroups([1]); got = {token!r}",
+    "mounts": "got = ctypes.CDLL(None).mount(b'none', b'/', b'tmpfs', 0, None) == 0 and {token!r}",
+    "the grader's memory, shortened": "os.ftruncate(memory, 0); got = {token!r}",
+    "more memory than is its own": "x = bytearray(40 << 30); got = {token!r}",
+    "files without end": "open(folder + '/big', 'wb').truncate(2 << 30); got = {token!r}",
+}
+
+
+def unharmed(world: dict[str, Any], heard: str) -> bool:
+    for one in world["sockets"]:
+        with pytest.raises(BlockingIOError):
+            one.accept()
+    here = sorted(os.listdir(world["folder"])) == ["secret.txt"] and not os.path.exists("/dev/shm/gradekit-spoilt")
+    return TOKEN not in heard and here and world["process"].poll() is None
+
+
+@needs_landlock
+@pytest.mark.parametrize("order", SHUT.values(), ids=SHUT)
+def test_of_files_it_has_none_but_its_own(captured: Worker, world: dict[str, Any], order: str) -> None:
+    assert unharmed(world, said(captured, order.format(**world, token=TOKEN)))
+
+
+@pytest.mark.parametrize("order", CLOSED.values(), ids=CLOSED)
+def test_what_reaches_out_of_it_is_refused(captured: Worker, world: dict[str, Any], order: str) -> None:
+    assert unharmed(world, said(captured, order.format(**world, token=TOKEN)))
+
+
+def test_on_an_old_kernel_what_reaches_out_is_refused_too(
+    world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are open then, and its level says so"""
+    monkeypatch.setattr(worker, "MODULE", "tests.gpu.captured")
+    with Worker(None) as found:
+        found._without = ("landlock",)
+        assert found.means.level <= 1  # as root 0, where root alone may read Python
+        for order in CLOSED.values():
+            assert unharmed(world, said(found, order.format(**world, token=TOKEN)))
+
+
+def test_its_own_work_it_can_do(captured: Worker) -> None:
+    """Files in its folder, a C compiler where there is one, ptxas, threads, and packages that it had not imported"""
+    order = (
+        "import threading, sqlite3, glob, shutil, triton\nopen('a.c', 'w').write('int f(void) { return 7; }')\n"
+        "thread = threading.Thread(target=print); thread.start(); thread.join()\n"
+        "ptxas = glob.glob(triton.__path__[0] + '/backends/nvidia/bin/ptxas')[0]\n"
+        "got = [subprocess.run([ptxas, '--version']).returncode]\n"
+        "if shutil.which('gcc'):\n    subprocess.run(['gcc', '-O3', '-shared', '-fPIC', 'a.c', '-o', 'a.so'], check=True)\n"
+        "    got.append(ctypes.CDLL(folder + '/a.so').f())"
+    )
+    assert said(captured, order) in ("[0, 7]", "[0]")
+
+
+def test_every_thread_of_it_is_shut_in(captured: Worker) -> None:
+    """Also those that the driver started before the first program came"""
+    said(captured, "")
+    for task in Path(f"/proc/{captured.pid}/task").iterdir():
+        state = dict(re.findall(r"(\w+):\s+(\S+)", (task / "status").read_text()))
+        assert (state["Seccomp"], state["NoNewPrivs"]) == ("2", "1")
+        assert int(state["CapEff"], 16).bit_count() <= 1  # the one that reads, where root alone may read Python
+
+
+def test_as_root_it_is_nobody_that_there_is(captured: Worker) -> None:
+    if os.geteuid():
+        pytest.skip("not root")
+    assert int(said(captured, "got = os.getuid()")) > 60_000
+
+
+# --- levels -----------------------------------------------------------------------------------------------------------
+
+
+@needs_landlock
+@pytest.mark.parametrize("device", ["cpu", CARD])
+def test_it_reaches_the_level_that_staff_ask_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_required", 3)  # of which it can have all but a network of its own
+    made, tensors = entry(COPY, normal(8))
+    with on(device) as found:
+        assert torch.equal(found.run(made, tensors).results[0], tensors[0])
+        assert found.means.level == 2
+
+
+def test_below_the_level_that_is_asked_for_it_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody loses a point by it"""
+    monkeypatch.setattr(sandbox, "_required", 2)
+    made, tensors = entry(COPY, normal(8))
+    with Worker(None) as found:
+        found._without = ("landlock",)
+        with pytest.raises(
+            CardFault, match=r"level [01] here, where level 2 is required \(.*the filesystem is open"
+        ) as caught:
+            found.run(made, tensors)
+    assert isinstance(judged(caught.value, "entry", "card"), NeedsCard)
+
+
+def test_a_card_that_cannot_be_met_behind_walls_is_met_with_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any program is near, and the level says so"""
+    tried: list[Any] = []
+    start = worker._started
+
+    def started(folder: Path, device: str, without: Any) -> Any:
+        tried.append(without)
+        monkeypatch.setattr(worker, "MODULE", "gradekit.gpu" if without else "gradekit.nothing")
+        return start(folder, "cpu", without)
+
+    monkeypatch.setattr(worker, "_started", started)
+    with Worker(None) as found:
+        found.device = "cuda:0"
+        assert found.means.level <= 1
+    assert tried == [(), ("landlock",)]
+
+
+# --- what it says, and what it is given -------------------------------------------------------------------------------
+
+
+def test_an_answer_that_makes_no_sense_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, tensors = entry(COPY, normal(8))
+    with Worker(None) as found:
+        found.run(made, tensors)
+        answers = iter([{}, {"seconds": "x", "caught": []}, {"seconds": 1.0, "caught": [{"trespass": 1}]}])
+        monkeypatch.setattr(worker.wire, "receive", lambda *a: {"ok": next(answers)})
+        for _ in range(3):
+            with pytest.raises(CardFault, match="makes no sense"):
+                found.run(made, tensors)
+
+
+HOSTILE = {
+    "nothing": "",
+    "not TTIR": "MZ\0\1" * 100,
+    "deep": "module {" + "scf.if " * 20_000,
+    "deep brackets": "(" * 300_000,
+    "huge tensors": 'module { tt.func public @k(%a: tensor<1099511627776x1099511627776xf32>) { tt.return } }',
+    "no end": "module {\n  tt.func public @k() {\n" + "  %0 = arith.constant 1 : i32\n" * 50_000,
+    "an operation of LLVM's": 'module { tt.func public @k() { llvm.call @system() : () -> () tt.return } }',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", CARD])
+def test_hostile_ttir_is_a_fault(device: str) -> None:
+    """Each is refused, and an honest kernel runs afterwards"""
+    made, tensors = entry(COPY, normal(8))
+    with on(device) as found:
+        for name, ttir in HOSTILE.items():
+            steps = [Allocate(1, 32), Launch("k", (1, 1, 1), ())]
+            bad = replace(program(steps, [View(1, "float32", (8,), (1,))]), kernels={"k": Kernel("k", ttir)})
+            with pytest.raises(CardFault):
+                pytest.fail(f"{name}: {found.run(bad, [], seconds=30)}")
+            assert torch.equal(found.run(made, tensors).results[0], tensors[0])
