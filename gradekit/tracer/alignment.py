@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import triton.language as tl
 
-from gradekit.tracer import versions
 from gradekit.tracer.versions import ASTSource
 
 ALIGNED = [["tt.divisibility", 16]]
@@ -28,6 +27,7 @@ CAN_BE_ALIGNED = re.compile(r"\*.*|[iu](8|16|32|64)")
 
 Path = tuple[int, ...]
 Lowered = tuple[str, list[str], Any]
+Compile = Callable[[ASTSource, dict[str, Any]], Lowered]
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,10 @@ class Template:
 
 
 class Alignments:
-    """`lower` as `versions` has it, remembering what it compiled."""
+    """`lower` remembers what `compile`, which is `versions.lower` or wraps it, has compiled."""
 
-    def __init__(self) -> None:
+    def __init__(self, compile: Compile) -> None:
+        self._compile = compile
         # the sources keep alive what the keys name by id
         self._known: dict[str, tuple[ASTSource, Template | None]] = {}
 
@@ -56,14 +57,27 @@ class Alignments:
         """As `versions.lower`."""
         paths = tuple(_paths(source))
         if any(specs and (specs != ALIGNED or path not in paths) for path, specs in source.attrs.items()):
-            return versions.lower(source, options)
+            return self._compile(source, options)
         name = key(source, options)
         if name not in self._known:
-            self._known[name] = source, _template(source, options, paths)
+            self._known[name] = source, self._template(source, options, paths)
         template = self._known[name][1]
         if template is None:
-            return versions.lower(source, options)
+            return self._compile(source, options)
         return template.text(source.attrs), template.types, template.options
+
+    def _template(self, source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Template | None:
+        """The text of `source` with a gap at every path; None where it is not as expected."""
+        everywhere = copy.copy(source)
+        everywhere.attrs = dict.fromkeys(paths, ALIGNED)
+        text, types, parsed = self._compile(everywhere, options)
+        function = FUNCTION.search(text)
+        pieces = function[0].split(TEXT) if function else []
+        if function is None or len(pieces) != len(paths) + 1:
+            return None
+        pieces[0] = text[: function.start()] + pieces[0]
+        pieces[-1] += text[function.end() :]
+        return Template(tuple(pieces), paths, types, parsed)
 
 
 def key(source: ASTSource, options: dict[str, Any]) -> str:
@@ -94,17 +108,3 @@ def _within(kinds: tuple[Any, ...], path: Path) -> Iterator[Path]:
             yield from _within(kind, (*path, number))
         elif CAN_BE_ALIGNED.fullmatch(kind):
             yield *path, number
-
-
-def _template(source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Template | None:
-    """The text of `source` with a gap at every path; None where it is not as expected."""
-    everywhere = copy.copy(source)
-    everywhere.attrs = dict.fromkeys(paths, ALIGNED)
-    text, types, parsed = versions.lower(everywhere, options)
-    function = FUNCTION.search(text)
-    pieces = function[0].split(TEXT) if function else []
-    if function is None or len(pieces) != len(paths) + 1:
-        return None
-    pieces[0] = text[: function.start()] + pieces[0]
-    pieces[-1] += text[function.end() :]
-    return Template(tuple(pieces), paths, types, parsed)

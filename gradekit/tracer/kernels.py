@@ -54,7 +54,7 @@ class Compiler:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
         self.compile_fully = triton.compiler.compile
-        self._alignments = alignment.Alignments()
+        self._alignments = alignment.Alignments(_lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
     def install(self) -> None:
@@ -69,7 +69,7 @@ class Compiler:
         if src.ext != "ttir":
             raise NotImplementedError("This kernel is written in Gluon; only Triton's own language is read here.")
         try:
-            ttir, argument_types, parsed = self._lower(src, options or {})
+            ttir, argument_types, parsed = self._alignments.lower(src, options or {})
         except CompilationError as error:
             self._failed[key] = src, error  # an autotuner meets the same one at every call
             raise
@@ -78,12 +78,13 @@ class Compiler:
         kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), _options(parsed))
         return TracedKernel(self, src, kernel, argument_types, parsed)
 
-    def _lower(self, src: Any, options: dict[str, Any]) -> tuple[str, list[str], Any]:
-        with spoken() as said:
-            try:
-                return self._alignments.lower(src, options)
-            except RuntimeError as error:
-                raise PassesFailed(src.fn.__name__, said() or str(error)) from None
+
+def _lower(src: Any, options: dict[str, Any]) -> alignment.Lowered:
+    with spoken() as said:
+        try:
+            return versions.lower(src, options)
+        except RuntimeError as error:
+            raise PassesFailed(src.fn.__name__, said() or str(error)) from None
 
 
 @dataclass(frozen=True)

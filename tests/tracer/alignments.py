@@ -47,7 +47,7 @@ class Comparison:
     def __init__(self) -> None:
         self.compared = 0
         self.different: list[str] = []
-        self.alignments = alignment.Alignments()
+        self.alignments = alignment.Alignments(versions.lower)
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
         """As `Alignments.lower`, after a look at both ways."""
