@@ -130,7 +130,7 @@ def _isolated(folder: Path) -> list[str]:
     """Options that keep the configuration, conftest files and plugins of the user's folder out of the grading."""
     disabled = (
         "cacheprovider", "terminal", "stepwise", "doctest", "junitxml", "pastebin", "faulthandler",
-        "unraisableexception", "threadexception",
+        "unraisableexception", "threadexception", "logging", "debugging", "setuponly", "setupplan", "legacypath",
     )  # fmt: skip
     return [
         f"--config-file={os.devnull}", f"--rootdir={folder}", f"--confcutdir={folder}", "--import-mode=importlib",

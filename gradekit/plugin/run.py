@@ -81,6 +81,8 @@ class Run:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:
         """A check has ended, or could not begin: record it."""
+        if not self.config.pluginmanager.has_plugin("terminalreporter"):
+            item.repr_failure = _in_a_line  # type: ignore[assignment, method-assign]
         report = yield
         if call.when == "call" or (call.when == "setup" and call.excinfo):
             evidence = item.stash.get(EVIDENCE, None) or record.Evidence()
@@ -137,6 +139,11 @@ class Run:
             from gradekit.report.record import dumps, to_dict, write
 
             write(dumps(to_dict(report)), Path(path))
+
+
+def _in_a_line(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+    """In place of a traceback with its source, which takes long to lay out, and which nobody sees."""
+    return excinfo.exconly()
 
 
 def _as_pytest_says(report: pytest.TestReport, check: Check, item: pytest.Item) -> None:

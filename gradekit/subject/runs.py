@@ -21,6 +21,7 @@ from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.subject import rules
 from gradekit.subject.device import Device, NeedsCard
+from gradekit.subject.shared import digest, question, shelf
 from gradekit.subject.soundness import Soundness
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class Runs:
         self._remembered = 0
         self._overdue = False
         self._soundness = Soundness()
+        self._digests: dict[int, tuple[Program, bytes]] = {}  # by identity: so each program is kept, too
 
     def begin_check(self, share: Share) -> None:
         """A new check begins, of whose runs the card gets a `share`."""
@@ -236,16 +238,26 @@ class Runs:
         return replace(first, findings=findings, variants=tuple(others))
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
-        names = self._tensor_names(case)
-        with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
-            run = engine.run(
-                case.program, case.tensors,
-                option=option, allow=self.assignment.allow, budget=self._budget(), names=names,
-            )  # fmt: skip
+        names, allow = self._tensor_names(case), self.assignment.allow
+
+        def run_it() -> engine.Run:
+            with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
+                return engine.run(
+                    case.program, case.tensors, option=option, allow=allow, budget=self._budget(), names=names
+                )
+
+        run = shelf.answer(question(self._digest(case.program), option, case.args, names, allow), run_it)
         return Observation(
             case.entry, case.args, tuple(run.results), tuple(run.findings), run.counters, case.program,
             tuple(run.prints), label, mutate=self._mutation(case),
         )  # fmt: skip
+
+    def _digest(self, program: Program) -> bytes:
+        """The program's own, worked out once for each form of call."""
+        known = self._digests.get(id(program))
+        if known is None:
+            known = self._digests[id(program)] = program, digest(program)
+        return known[1]
 
     def _tensor_names(self, case: Case) -> list[str]:
         named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
