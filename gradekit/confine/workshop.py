@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import resource
+import tempfile
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gradekit.confine import identity, landlock, namespaces, seccomp
 from gradekit.confine.landlock import Rules
@@ -62,6 +64,18 @@ class Workshop:
             landlock.restrict(replace(self.rules, write=(*self.rules.write, folder)))
         if self.means.seccomp:
             seccomp.install(os.getpid(), later=later)
+
+
+def private_folder(prefix: str) -> str:
+    """A new folder for temporary files that only this user may enter; as root, one that it can be given to others."""
+    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")
+    fit = (folder for folder in folders if os.geteuid() or _is_open(Path(folder)))
+    return tempfile.mkdtemp(prefix=prefix, dir=next(fit, None))
+
+
+def _is_open(folder: Path) -> bool:
+    real = folder.resolve()
+    return real.is_dir() and all(part.stat().st_mode & 0o001 for part in (real, *real.parents))
 
 
 def found(rules: Rules, devices: Collection[str] = (), without: Collection[str] = ()) -> Workshop:

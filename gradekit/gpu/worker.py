@@ -250,7 +250,7 @@ class Worker:
             return
         self._end()
         if self._folder is None:
-            self._folder = files.private_folder()
+            self._folder = Path(workshop.private_folder("gradekit-card-"))
         self._process = _started(self._folder, self.device, self._without)
         _living.add(self)
 

@@ -13,22 +13,23 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gradekit import sandbox
+from gradekit.confine import workshop
 from gradekit.inspector.compiler import STAGES
 from gradekit.program import Kernel
 
 SECONDS = 60
 """What one kernel may take. Large tiles of float32 products take ten."""
 
-MEMORY_BYTES = 8 << 30
+MEMORY_BYTES = 4 << 30
 READ_BYTES = 16 << 20
 START_SECONDS = 60
+MODULE = "gradekit.inspector.compiler"
 
 _OPTIONS: dict[str, tuple[type, ...]] = {
     "num_warps": (int,),
@@ -75,7 +76,7 @@ def compile_all(jobs: Sequence[Job], *, seconds: int = SECONDS) -> list[Compiled
     """
     if not jobs:
         return []
-    folder = Path(tempfile.mkdtemp(prefix="gradekit-compiler-"))
+    folder = Path(workshop.private_folder("gradekit-compiler-"))
     try:
         statuses = _run(folder, jobs, seconds)
         return [_collected(folder / str(number), statuses, number) for number in range(len(jobs))]
@@ -88,7 +89,7 @@ def _run(folder: Path, jobs: Sequence[Job], seconds: int) -> list[int] | None:
     request = {"jobs": [_request(job) for job in jobs], "seconds": seconds, "memory": MEMORY_BYTES}
     (folder / "jobs.json").write_text(json.dumps(request))
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "gradekit.inspector.compiler", str(folder)],
+        [sys.executable, "-P", "-m", MODULE, str(folder), str(os.getpid())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

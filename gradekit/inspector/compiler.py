@@ -1,8 +1,8 @@
-"""The process that compiles kernels for a card that need not be there: `python -m gradekit.inspector.compiler FOLDER`.
+"""The process that compiles kernels for a card that need not be there: `python -m gradekit.inspector.compiler FOLDER PARENT`.
 
 It reads FOLDER/jobs.json, forks for each kernel, and leaves the text of every stage in FOLDER/<number>/. A kernel's TTIR
-may be made to crash MLIR or to keep it busy for ever: its process has limits of memory, time and file size, and what it
-had finished stays. Imports triton and nothing else of gradekit; writes, and never reads a result.
+may be made to crash MLIR, to command it, or to keep it busy for ever: its process is shut in there, with limits of memory,
+time and file size, and what it had finished stays. Writes, and never reads a result; ends with the process PARENT.
 
     jobs.json      [{"ttir": text, "options": {name: value}, "capability": 90, "until": "sass"}, ...], "seconds", "memory"
     <n>/ttir, ttgir, llir, ptx, sass, usage      texts; `usage` is what cuobjdump -res-usage prints
@@ -22,52 +22,78 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
+
+from gradekit.confine import namespaces, workshop
+from gradekit.confine.landlock import Rules
+from gradekit.tracer import place
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 FILE_BYTES = 256 << 20
 METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size")
 
 
-def main(folder: Path) -> None:
-    """Does all the jobs of `folder`, as many at once as there are processors to run on."""
+def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
+    """Does all the jobs of `folder`, as many at once as there are processors to run on and memory for; `without` these
+    means of isolation."""
     import triton  # noqa: F401  # before forking: each child starts with it
 
+    namespaces.die_with_parent(parent)
     request = json.loads((folder / "jobs.json").read_text())
+    shop = workshop.found(Rules(tuple(place.readable()), tuple(place.runnable()), place.DEVICES), (), without)
+    if shop.user is not None:
+        folder.chmod(0o711)  # each must reach its own folder in there
     jobs = list(enumerate(request["jobs"]))
+    at_once = _at_once(request["memory"])
     statuses = [0] * len(jobs)
     running: dict[int, int] = {}
     while jobs or running:
-        while jobs and len(running) < len(os.sched_getaffinity(0)):
+        while jobs and len(running) < at_once:
             number, job = jobs.pop(0)
-            running[_forked(folder / str(number), job, request)] = number
+            running[_forked(folder / str(number), job, request, shop)] = number
         pid, status = os.wait()
         statuses[running.pop(pid)] = status
     (folder / "status.json").write_text(json.dumps(statuses))
 
 
-def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any]) -> int:
-    pid = os.fork()
+def _at_once(memory: int) -> int:
+    """As many as have room beside each other if each takes all the `memory` that it may, and one in any case."""
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(len(os.sched_getaffinity(0)), max(there // memory, 1))
+
+
+def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], shop: workshop.Workshop) -> int:
+    parent, pid = os.getpid(), os.fork()
     if pid:
         return pid
     status = 1
     try:
-        folder.mkdir()
+        folder.mkdir(mode=0o700)
+        _settle_in(folder)
         _say_into(folder / "said")
         _limit(request["seconds"], request["memory"])
+        shop.enter(str(folder), parent)
         compile_to(folder, job)
         status = 0
     finally:
         os._exit(status)
 
 
+def _settle_in(folder: Path) -> None:
+    """Temporary files and Triton's cache are this kernel's own."""
+    os.chdir(folder)
+    os.environ |= {"HOME": str(folder), "TMPDIR": str(folder), "TRITON_CACHE_DIR": str(folder / "triton")}
+    tempfile.tempdir = str(folder)
+
+
 def _say_into(file: Path) -> None:
     """MLIR says why on the standard error descriptor."""
     with file.open("wb") as stream:
-        os.dup2(stream.fileno(), sys.stderr.fileno())
+        os.dup2(stream.fileno(), 2)
 
 
 def _limit(seconds: int, memory: int) -> None:
@@ -177,4 +203,4 @@ def _said(*command: Any) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -263,11 +263,3 @@ def test_nobody_can_take_a_part_of_it_back() -> None:
     with pytest.raises(PermissionError):
         os.ftruncate(memory.descriptor, 0)
     memory.close()
-
-
-def test_a_folder_is_for_this_user_alone() -> None:
-    folder = files.private_folder()
-    try:
-        assert folder.stat().st_mode & 0o777 == 0o700
-    finally:
-        folder.rmdir()

@@ -1,0 +1,96 @@
+"""Who breaks the compiler by hostile TTIR commands one kernel's process, and finds nothing there: see captured.py."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.confine import landlock, seccomp
+from gradekit.inspector import compile as compiling
+from gradekit.inspector.compile import Job, compile_all
+from gradekit.program import Kernel
+from tests.hostile.world import commanded, within
+
+TOKEN = "the-secret-that-nobody-may-read"
+pytestmark = pytest.mark.skipif(not (seccomp.available() and landlock.version()), reason="no seccomp or Landlock here")
+
+ORDERS = {
+    "reads a secret": "got = open({secret!r}).read()",
+    "reads a secret by a program": "import subprocess; got = subprocess.run(['cat', {secret!r}], capture_output=True).stdout",
+    "reads the solution": "got = open({solution!r}).read()[:0] + {token!r}",
+    "reads the other kernels": "import os; got = os.listdir(os.path.dirname(folder)) and {token!r}",
+    "reads gradekit's judge": "import gradekit; got = open(gradekit.__path__[0] + '/judge/compare.py').read()[:0] + {token!r}",
+    "writes beside its folder": "open(folder + '/../status.json', 'w').write('[0]'); got = {token!r}",
+    "writes for everybody": "open({folder!r} + '/new', 'w'); got = {token!r}",
+    "connects": "import socket; socket.create_connection(('127.0.0.1', {port}), 1); got = {token!r}",
+    "signals the grader": "import os; os.kill({grader}, 0); got = {token!r}",
+    "signals its parent": "import os; os.kill(os.getppid(), 9); got = {token!r}",
+    "starts a session": "import os; os.setsid(); got = {token!r}",
+    "takes memory": "x = bytearray(5 << 30); got = {token!r}",
+    "takes the disk": "open('big', 'wb').truncate(1 << 30); got = {token!r}",
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
+    secret = tmp_path / "secret.txt"
+    secret.write_text(TOKEN)
+    tmp_path.chmod(0o777)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        yield {"secret": str(secret), "folder": str(tmp_path), "port": server.getsockname()[1], "server": server,
+               "grader": os.getpid(), "token": TOKEN,
+               "solution": str(Path(__file__).parents[2] / "solutions" / "softmax" / "solution.py")}  # fmt: skip
+
+
+def test_it_reaches_nothing_but_its_own_folder(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "MODULE", "tests.inspector.captured")
+    jobs = [Job(Kernel("k", order.format(**world)), 80) for order in ORDERS.values()]
+    heard = {name: made.stages.get("ttir", made.error) for name, made in zip(ORDERS, compile_all(jobs), strict=True)}
+    assert {name: text for name, text in heard.items() if "Error" not in text} == {}
+    assert not [name for name, text in heard.items() if TOKEN in text]
+    assert os.listdir(world["folder"]) == ["secret.txt"]
+    with pytest.raises(BlockingIOError):
+        world["server"].accept()
+
+
+def test_its_own_work_it_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes to its folder, and runs ptxas"""
+    monkeypatch.setattr(compiling, "MODULE", "tests.inspector.captured")
+    order = (
+        "import glob, subprocess, triton\nopen('a', 'w').write('x')\n"
+        "got = subprocess.run([glob.glob(triton.__path__[0] + '/backends/nvidia/bin/ptxas')[0], '--version']).returncode"
+    )
+    (made,) = compile_all([Job(Kernel("k", order), 80)])
+    assert made.stages["ttir"] == "0"
+
+
+STARTER = """
+import sys
+from gradekit.inspector import compile as compiling
+from gradekit.program import Kernel
+compiling.MODULE = "tests.inspector.captured"
+print("started", flush=True)
+compiling.compile_all([compiling.Job(Kernel("k", "import time; time.sleep(600)  # " + sys.argv[1]), 80)])
+"""
+
+
+def test_it_ends_with_the_grader(tmp_path: Path) -> None:
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)  # so that its folder may lie there, and its command line has the name
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", STARTER, "x"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as grader:
+        assert grader.stdout is not None and grader.stdout.readline() == "started\n"
+        assert within(30, lambda: len(commanded(str(tmp_path))) == 2)
+        grader.kill()
+    assert within(10, lambda: not commanded(str(tmp_path)))
