@@ -113,9 +113,9 @@ class Children:
         """Everything that the place promises, or an error: never less."""
         means, rules = self.place.means, self.place.rules
         if user is not None:
-            identity.become(user)
+            identity.become(user, keep=self.place.keep)
         if means.seccomp or means.landlock:
-            identity.drop_capabilities()
+            identity.drop_capabilities(self.place.keep)
         with contextlib.suppress(OSError):
             linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # after the user has changed: that would clear it
         if os.getppid() != server:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gradekit.confine import identity, landlock, namespaces, seccomp
+from gradekit.confine import identity, landlock, namespaces, seccomp, workshop
 from gradekit.confine.landlock import Rules
 from gradekit.confine.level import Means
 
@@ -28,6 +28,7 @@ _OWN = ("__init__.py", "program.py", "tracer", "confine")
 class Place:
     """`means` in force for submissions whose files lie in `scratch`; `user` is the first of 256 free user ids, as root.
 
+    `keep` is a capability that these users keep, where root alone may read Python and Landlock shows nothing else;
     `tasks` is how many the server's user had when it started.
     """
 
@@ -35,6 +36,7 @@ class Place:
     means: Means
     rules: Rules
     user: int | None = None
+    keep: int | None = None
     tasks: int = 0
 
 
@@ -88,30 +90,32 @@ def _with_user(place: Place, without: Collection[str]) -> Place:
     if os.geteuid() != 0:
         return replace(place, means=replace(place.means, user=True))
     candidates = (identity.HIGH + (os.getpid() % 100_000) * 256, identity.LOW)
-    fit = (user for user in candidates if namespaces.possible(_try_user, place, user))
-    user = None if "user" in without else next(fit, None)
-    return replace(place, user=user, means=replace(place.means, user=user is not None))
+    found = workshop.free_user(candidates, lambda *one: _try_user(place, *one), bool(place.means.landlock))
+    if "user" in without or found is None:
+        return replace(place, means=replace(place.means, user=False))
+    return replace(place, user=found[0], keep=found[1], means=replace(place.means, user=True))
 
 
-def _try_user(place: Place, user: int) -> None:
+def _try_user(place: Place, user: int, keep: int | None) -> None:
     """That user must be able to import what is not imported yet."""
     if place.means.root:
-        _apart(_read_in_root_as, place, user)
+        _apart(_read_in_root_as, place, user, keep)
     else:
-        _read_as(place, user)
+        _read_as(place, user, keep)
 
 
-def _read_in_root_as(place: Place, user: int) -> None:
+def _read_in_root_as(place: Place, user: int, keep: int | None) -> None:
     enter_root(place)
-    _read_as(place, user)
+    _read_as(place, user, keep)
 
 
-def _read_as(place: Place, user: int) -> None:
+def _read_as(place: Place, user: int, keep: int | None) -> None:
     folders = [path for path in place.rules.read if os.path.isdir(path)]
     home = tempfile.mkdtemp(dir=place.scratch)
     os.chmod(place.scratch, 0o711)
     os.chown(home, user, user)
-    identity.become(user)
+    identity.become(user, keep=keep)
+    identity.drop_capabilities(keep)
     for folder in (*folders, home):
         os.listdir(folder)
 

@@ -151,6 +151,39 @@ def test_a_level_that_is_not_reached_runs_nothing() -> None:
         sandbox.do_without()
 
 
+HIDDEN = """
+import os, sys
+from types import SimpleNamespace as Text
+from gradekit import sandbox
+for without in ((), ("root", "apart")):
+    sandbox.do_without(*without)
+    print(sandbox.isolation().level >= 2)
+    text = "import late\\n"
+    for path in ({secret!r}, "/etc/shadow"):
+        text += f"try: open({{path!r}}); print('open')\\nexcept OSError: pass\\n"
+    with sandbox.Tracer(Text(text=text)) as tracer:
+        print(tracer.load().notes, repr(tracer.output))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not landlock.version(), reason="not root, or no Landlock")
+def test_a_python_that_root_alone_may_read_is_no_reason_for_less(tmp_path: Path) -> None:
+    """Its packages can be imported, and nothing else of root's can be read"""
+    tmp_path.chmod(0o700)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("s")
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", tmp_path / "venv"], check=True
+    )
+    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (packages / "late.py").write_text("")
+    (packages / "beside.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")))
+    environment = os.environ | {"PYTHONPATH": str(Path(gradekit.__file__).parents[1]), "PYTHONWARNINGS": "ignore"}
+    command = [tmp_path / "venv" / "bin" / "python", "-c", HIDDEN.format(secret=str(secret))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["True", "() ''"] * 2, done.stderr
+
+
 # --- what submissions may see -----------------------------------------------------------------------------------------
 
 
