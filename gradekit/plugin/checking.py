@@ -12,7 +12,7 @@ from gradekit.findings import Cause
 from gradekit.plugin import marks, rehearsal
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.grading import Grading
-from gradekit.plugin.profiles import Profile
+from gradekit.plugin.profiles import Profile, at_least
 from gradekit.plugin.record import Evidence
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
     with marks.awarding() as award:
         evidence = item.stash[EVIDENCE] = Evidence(award)
         factory = _examples(item, grading, grading.subject, evidence)
-        with controlled(getattr(item, "obj", None), grading.seed, factory) as examples:
+        test = getattr(item, "obj", None)
+        with at_least(grading.profile.at_least, test), controlled(test, grading.seed, factory) as examples:
             try:
                 if examples is not None:
                     item.stash[_EXAMPLES] = examples

@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.configuration import set_hypothesis_home_dir
@@ -16,7 +17,7 @@ from hypothesis.internal.conjecture import providers
 class Profile:
     """How hard a run looks: `examples` for each check unless it says its own, `seconds` to draw and to shrink them.
 
-    `at_most` bounds also what a check says for itself. `on_card` of a check's examples are run on a card too, where
+    `at_most` and `at_least` bound also what a check says for itself. `on_card` of a check's examples are run on a card too, where
     there is one: each may have kernels of its own to compile.
     """
 
@@ -25,6 +26,7 @@ class Profile:
     seconds: float
     shrink_seconds: float = 4.0
     at_most: int = 1_000_000
+    at_least: int = 1
     on_card: int = 8
 
 
@@ -33,7 +35,7 @@ PROFILES = {
     for profile in (
         Profile("quick", examples=10, seconds=10.0, shrink_seconds=2.0, at_most=10, on_card=2),
         Profile("default", examples=40, seconds=20.0),
-        Profile("thorough", examples=1000, seconds=1200.0, shrink_seconds=10.0, on_card=1000),
+        Profile("thorough", examples=1000, seconds=1200.0, shrink_seconds=10.0, at_least=1000, on_card=1000),
     )
 }
 
@@ -64,6 +66,24 @@ def hypothesis_profile(profile: Profile) -> Iterator[None]:
         finally:
             set_hypothesis_home_dir(None)
             settings.load_profile(before)
+
+
+@contextlib.contextmanager
+def at_least(examples: int, test: Any) -> Iterator[None]:
+    """While open, the Hypothesis test `test` runs as many examples, also where its own @settings say fewer.
+
+    Hypothesis keeps these settings in an attribute without a public name; where it is gone, they stand as they are.
+    """
+    name = "_hypothesis_internal_use_settings"
+    own = getattr(test, name, None)
+    if own is None or own.max_examples >= examples:
+        yield
+        return
+    setattr(test, name, settings(own, max_examples=examples))
+    try:
+        yield
+    finally:
+        setattr(test, name, own)
 
 
 @contextlib.contextmanager
