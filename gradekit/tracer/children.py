@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gradekit.confine import identity, landlock, linux, seccomp
-from gradekit.tracer import wire
+from gradekit.tracer import shares, wire
 from gradekit.tracer.place import Place
 
 USERS = 256
@@ -68,6 +68,17 @@ class Children:
                 if found[0] in self.homes:
                     self.ended[found[0]] = found[1]
                     _kill(os.killpg, found[0])
+
+    def end_those_with_too_many_files(self) -> None:
+        """Where files are not in memory that is limited for all; such a child ends as if by the signal for large files."""
+        if self.place.means.root:
+            return
+        for pid, home in self.homes.items():
+            if pid not in self.ended and shares.too_much(home):
+                _kill(os.killpg, pid)
+                _kill(os.kill, pid)
+                os.waitpid(pid, 0)
+                self.ended[pid] = signal.SIGXFSZ
 
     def end_all(self) -> None:
         """Ends every child."""

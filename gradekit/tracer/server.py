@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import select
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from gradekit.tracer import wire
 from gradekit.tracer.children import Children
 from gradekit.tracer.place import Place, enter_root
+from gradekit.tracer.shares import PULSE_SECONDS
 
 CONTROL_CAP = 1 << 16
 IDLE_SECONDS = 5.0
@@ -46,14 +48,17 @@ def serve(descriptor: int, place: Place) -> None:
 
 
 def _use_the_time(control: socket.socket, children: Children, idle: Iterator[None]) -> None:
-    """Buries the dead, and does what is still to be warmed up, until a request comes or nothing is left."""
+    """Buries the dead, ends the greedy, and does what is still to be warmed up, until a request comes."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     children.reap()
-    while not poller.poll(IDLE_SECONDS * 1000):
+    quiet = time.monotonic()
+    while not poller.poll(1000 * (PULSE_SECONDS if children.homes else IDLE_SECONDS)):
         children.reap()
-        if next(idle, "done") == "done":
-            return
+        children.end_those_with_too_many_files()
+        if time.monotonic() - quiet >= IDLE_SECONDS:
+            next(idle, None)
+            quiet = time.monotonic()
 
 
 def _answer(control: socket.socket, children: Children) -> None:

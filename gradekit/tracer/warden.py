@@ -2,7 +2,8 @@
 
 The warden is small, outside of what it starts, and never meets a submission. Where processes have a namespace of their
 own, the server is the first in it, and the kernel ends all the others with it. Elsewhere, whatever loses its parent
-becomes the warden's child, and is ended one by one.
+becomes the warden's child, and is ended one by one. While it waits, it sees to it that no submission has more than its
+share of memory.
 """
 
 from __future__ import annotations
@@ -15,12 +16,9 @@ from collections.abc import Collection, Iterator
 
 from gradekit.confine import identity, linux, namespaces
 from gradekit.tracer import place as places
-from gradekit.tracer import server
+from gradekit.tracer import server, shares
 from gradekit.tracer.children import remove
 from gradekit.tracer.place import Place
-
-PULSE_SECONDS = 1.0
-"""How often the warden looks whether the grader is still there; its end is usually heard of sooner, by the server."""
 
 PATIENCE_SECONDS = 5.0
 _HEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
@@ -59,8 +57,12 @@ def _serve(descriptor: int, place: Place) -> None:
 
 
 def _wait(server_pid: int, grader: int) -> None:
-    while os.getppid() == grader:
-        heard = signal.sigtimedwait(_HEARD, PULSE_SECONDS)
+    looked = 0.0
+    while os.getppid() == grader:  # its end is usually heard of sooner, by the server
+        heard = signal.sigtimedwait(_HEARD, shares.PULSE_SECONDS)
+        if time.monotonic() - looked > shares.PULSE_SECONDS:  # whatever is heard meanwhile
+            shares.enforce(server_pid)
+            looked = time.monotonic()
         if heard is None:
             continue
         if heard.si_signo != signal.SIGCHLD:

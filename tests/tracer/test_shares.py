@@ -1,0 +1,77 @@
+"""What a submission has over all its processes and files is added up, and whoever has too much is ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradekit.tracer import shares
+from tests.hostile.world import within
+
+HOG = """
+import mmap, os, sys, threading, time
+os.setsid()
+kept = mmap.mmap(-1, 64 << 20) if sys.argv[1] == "shared" else bytearray(1)
+def start():
+    if os.fork() == 0:
+        own = bytearray(b"x") * (40 << 20) if sys.argv[1] == "own" else None
+        if own is None: kept.write(b"x" * (64 << 20))
+        time.sleep(60)
+for _ in range(2): start()
+thread = threading.Thread(target=start); thread.start(); thread.join()
+time.sleep(60)
+"""
+SERVER = "import subprocess, sys\nsubprocess.run([sys.executable, '-S', '-c', sys.argv[1], sys.argv[2]])"
+
+
+@pytest.fixture(params=["own", "shared"])
+def server(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with one submission, which has started three more: 120 MiB of their own, or 192 that they share."""
+    with subprocess.Popen([sys.executable, "-S", "-W", "ignore", "-c", SERVER, HOG, request.param]) as started:
+        yield started
+        for process in shares._below(started.pid):
+            shares.end(process)
+        started.kill()
+
+
+def test_the_memory_of_all_processes_is_added_up(server: subprocess.Popen[bytes]) -> None:
+    """Also of those that a thread started, and whoever has too much is ended with all that it started"""
+    assert within(20, lambda: shares.greedy(server.pid, 100 << 20))
+    found = shares.greedy(server.pid, 100 << 20)
+    assert len(found) == 4 and len({process.session for process in found}) == 1
+    assert shares.greedy(server.pid, 1 << 30) == []
+    for process in found:
+        shares.end(process)
+    assert within(10, lambda: server.poll() is not None)
+
+
+def test_a_number_that_means_another_process_by_now_is_left_alone() -> None:
+    with subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"]) as other:
+        shares.end(shares.Process(other.pid, other.pid + 1, 0))
+        time.sleep(0.1)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_files_are_added_up(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / "a" / str(number)).mkdir(parents=True)
+        (tmp_path / "a" / str(number) / "b").write_bytes(b"x" * (1 << 20))
+    assert shares.too_much(str(tmp_path), 2 << 20) and not shares.too_much(str(tmp_path), 4 << 20)
+    assert shares.too_much(str(tmp_path), most_files=6) and not shares.too_much(str(tmp_path), most_files=7)
+
+
+def test_a_folder_that_is_gone_has_not_too_much(tmp_path: Path) -> None:
+    assert not shares.too_much(str(tmp_path / "gone"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root looks into every folder")
+def test_a_folder_that_nobody_may_look_into_is_too_much(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(mode=0)
+    assert shares.too_much(str(tmp_path))
