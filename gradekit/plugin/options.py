@@ -10,13 +10,14 @@ import pytest
 from gradekit.assignment import Assignment, AssignmentError, load
 from gradekit.findings import Kind
 from gradekit.plugin.grading import Grading
-from gradekit.plugin.profiles import PROFILES
+from gradekit.plugin.profiles import PROFILES, Profile, announce
 
 MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
 
 
 def add(parser: pytest.Parser) -> None:
     """Declare the options; every one begins with --gradekit but the one that everybody types."""
+    announce()
     group = parser.getgroup("gradekit", "grading of Triton kernels")
     group.addoption("--submission", metavar="PATH", help="grade this .py file, notebook or folder")
     group.addoption("--gradekit-json", metavar="FILE", help="write the report record to FILE")
@@ -59,13 +60,22 @@ def grading(config: pytest.Config) -> Grading | None:
     return Grading(
         assignment=assignment,
         path=Path(path),
-        profile=PROFILES["quick" if config.getoption("gradekit_quick") else config.getoption("gradekit_profile")],
+        profile=_profile(config),
         seed=assignment.seed if seed is None else seed,
         mutant=config.getoption("gradekit_mutant"),
         device=config.getoption("gradekit_device"),
         programs=config.getoption("gradekit_programs"),
         swift=config.getoption("gradekit_swift"),
     )
+
+
+def _profile(config: pytest.Config) -> Profile:
+    """The profile that is named, by an option of ours or by Hypothesis's own --hypothesis-profile."""
+    if config.getoption("gradekit_quick"):
+        return PROFILES["quick"]
+    theirs = PROFILES.get(config.getoption("--hypothesis-profile", None) or "", PROFILES["default"])
+    ours = PROFILES[config.getoption("gradekit_profile")]
+    return theirs if ours.name == "default" else ours
 
 
 def _assignment(config: pytest.Config) -> Assignment:

@@ -32,6 +32,12 @@ def test_a_right_submission_passes_pytest_and_shows_its_score(run: Run) -> None:
     result.stdout.fnmatch_lines(["*= gradekit =*", "50 of 50 points*"])
 
 
+def test_hypothesiss_own_option_names_the_profile_too(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    run(RIGHT, "-p", "_hypothesis_pytestplugin", "--hypothesis-profile=quick", "--gradekit-json", str(file))
+    assert [check["details"]["examples"] for check in json.loads(file.read_text())["checks"]] == [10, 10]
+
+
 def test_a_wrong_submission_fails_pytest_with_the_students_message(run: Run) -> None:
     result = run(TRIPLES, "--gradekit-quick", "-k", "test_doubles")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
