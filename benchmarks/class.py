@@ -83,7 +83,7 @@ def desk(root: Path, hand_ins: Path) -> Path:
 
 
 class Run:
-    """A `gradekit grade` whose lines are counted as they come."""
+    """A `gradekit grade` whose lines are counted as they come, and kept with the seconds since it began."""
 
     def __init__(self, root: Path, mark: str, profile: str, *options: str) -> None:
         self.process = grading(root, mark, *options, id=ID, profile=profile)
@@ -97,7 +97,7 @@ class Run:
         with self._log as log:
             for line in self.process.stdout:
                 self.graded += line.startswith("[")
-                log.write(line)
+                log.write(f"{time.monotonic() - self.began:6.1f} {line}")
                 log.flush()
         self.seconds = time.monotonic() - self.began
 

@@ -8,6 +8,7 @@ is known, so that a run can be killed at any moment and resumed.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,13 +21,16 @@ from sqlalchemy.pool import NullPool
 from gradekit.batch.intake import HandIn
 from gradekit.marks import Mark
 
+MEETINGS = 10
+"""How often it is tried to make tables that another command makes too."""
+
 _METADATA = sa.MetaData()
 
 _HAND_INS = sa.Table(
     "hand_in", _METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("assignment", sa.String(100), nullable=False, index=True),
-    sa.Column("student", sa.String(200), nullable=False),
+    sa.Column("student", sa.Text, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("email", sa.Text, nullable=False),
     sa.Column("path", sa.Text, nullable=False),
@@ -68,7 +72,7 @@ _MARKS = sa.Table(
     "mark", _METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("assignment", sa.String(100), nullable=False, index=True),
-    sa.Column("student", sa.String(200), nullable=False),
+    sa.Column("student", sa.Text, nullable=False),
     sa.Column("check", sa.Text, nullable=False),
     sa.Column("points", sa.Float),  # none: a comment alone, or the machine's points again
     sa.Column("why", sa.Text, nullable=False),
@@ -137,11 +141,12 @@ class Store:
     """
 
     def __init__(self, url: str) -> None:
+        self.url = url
         # A connection for each transaction: SQLite's must not travel between threads, and none is left open on a fork.
         self._engine = sa.create_engine(url, poolclass=NullPool)
         if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _patient)
-        _METADATA.create_all(self._engine)
+        _make_tables(self._engine)
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
@@ -253,6 +258,17 @@ class Store:
         with self._transaction() as connection:
             rows = list(connection.execute(query).mappings())
         return {(row["student"], row["check"]): _persons(row) for row in rows}
+
+
+def _make_tables(engine: sa.Engine) -> None:
+    """Make the tables that are not there; another command may be making them at this very moment."""
+    for attempt in range(MEETINGS):
+        try:
+            return _METADATA.create_all(engine)
+        except sa.exc.DBAPIError:
+            if attempt + 1 == MEETINGS:
+                raise
+            time.sleep(0.05 * attempt)
 
 
 def _patient(connection: Any, record: Any) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from gradekit.batch.intake import HandIn
 from gradekit.batch.store import Key, Manner, Store
 from gradekit.marks import Mark
+from tests.batch import postgres
 
 KEY = Key("softmax", "ab" * 32, "r1", 7, "cpu")
 WHEN = datetime(2026, 11, 2, 14, tzinfo=UTC)
@@ -23,9 +26,23 @@ def record(status: str = "graded", earned: float = 50.0) -> dict[str, Any]:
     return {"status": status, "score": {"earned": earned, "possible": 100.0, "pending": 0.0}}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(f"sqlite:///{tmp_path}/class.db")
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    if postgres.missing():
+        pytest.skip(postgres.missing())
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "sqlite":
+        return Store(f"sqlite:///{tmp_path}/class.db")
+    url = str(request.getfixturevalue("postgresql"))
+    with sa.create_engine(url, poolclass=sa.NullPool).begin() as connection:
+        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sa.text("CREATE SCHEMA public"))
+    return Store(url)
 
 
 def test_a_hand_in_is_remembered_once(store: Store) -> None:
@@ -83,10 +100,10 @@ def test_what_is_committed_survives_a_kill(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_two_stores_write_to_one_file_at_the_same_time(tmp_path: Path) -> None:
+def test_two_stores_write_to_one_database_at_the_same_time(store: Store) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    stores = [Store(f"sqlite:///{tmp_path}/class.db") for _ in range(2)]
+    stores = [store, Store(store.url)]
 
     def write(number: int) -> None:
         stores[number % 2].add_result(Key("softmax", f"{number:064d}", "r1", 7, "cpu"), record(), "x")
@@ -94,3 +111,14 @@ def test_two_stores_write_to_one_file_at_the_same_time(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(60)))
     assert len(stores[0].newest("softmax", "r1", 7)) == 60
+
+
+def test_two_commands_may_make_the_database_at_the_same_time(store: Store) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with sa.create_engine(store.url, poolclass=sa.NullPool).begin() as connection:
+        for table in ("hand_in", "result", "kept", "mark", "manner"):
+            connection.execute(sa.text(f"DROP TABLE {table}"))
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda _: Store(store.url), range(6)))
+    assert [one.hand_ins("softmax") for one in made] == [[]] * 6

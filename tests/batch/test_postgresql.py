@@ -1,0 +1,51 @@
+"""A class whose results are kept in PostgreSQL has the grade book that one in SQLite has, also where a run was killed."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import uuid
+from pathlib import Path
+
+import pytest
+
+from gradekit.batch.store import Store
+from tests.batch import postgres
+from tests.batch.clusters import KINDS, assignments, grading, hand_in, wait_for
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(postgres.missing()), reason=postgres.missing() or "there is all that it takes"),
+]
+
+
+def book(root: Path) -> list[dict[str, str]]:
+    with (root / "out/gradebook.csv").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def graded(root: Path, *options: str, killed_at: str = "") -> Path:
+    """A class in root/in, graded; killed once, when it says so."""
+    root.mkdir()
+    assignments(root)
+    hand_in(root / "in", len(KINDS))
+    if killed_at:
+        first = grading(root, uuid.uuid4().hex, *options)
+        wait_for(killed_at, first)
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+    last = grading(root, uuid.uuid4().hex, *options)
+    said, _ = last.communicate(timeout=180)
+    assert last.returncode == 0, said
+    return root
+
+
+def test_postgresql_keeps_what_sqlite_keeps(tmp_path: Path) -> None:
+    usual = graded(tmp_path / "sqlite")
+    with postgres.server() as url:
+        other = graded(tmp_path / "postgresql", "--store", url, killed_at="[1/")
+        store = Store(url)
+        history = [store.history("double", digest) for _, digest in store.hand_ins("double")]
+    assert book(other) == book(usual)
+    assert not (other / "out/class.db").exists()
+    assert {len(results) for results in history} == {1}
