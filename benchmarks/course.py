@@ -299,7 +299,7 @@ def solution(id: str) -> Any:
 
 
 def measured(case: Case, compiled: bool = True) -> dict[str, Any]:
-    """Microseconds of a call of each, and what follows from them."""
+    """Microseconds of a call of each, what follows from them, and each turn."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     functions = {"eager": case.eager, "ours": getattr(solution(case.id), case.entry)}
@@ -312,7 +312,8 @@ def measured(case: Case, compiled: bool = True) -> dict[str, Any]:
         names = list(clocks)
         for name in names[number % len(names) :] + names[: number % len(names)]:
             turns[name].append(clocks[name].turn())
-    return _figures(case, {name: statistics.median(values) for name, values in turns.items()})
+    figures = _figures(case, {name: statistics.median(values) for name, values in turns.items()})
+    return figures | {"turns_us": {name: [round(v * 1e6, 2) for v in values] for name, values in turns.items()}}
 
 
 def _figures(case: Case, seconds: dict[str, float]) -> dict[str, Any]:
@@ -335,13 +336,22 @@ def main() -> None:
     parser.add_argument("ids", nargs="*", default=list(TABLE), metavar="id")
     parser.add_argument("--only", default="", help="only cases whose label contains this")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--record", type=Path, help="append all that was measured to this file, a line for each case")
     options = parser.parse_args()
-    print(json.dumps({"card": torch.cuda.get_device_name(), "ceiling_TB_per_s": round(ceiling() / 1e12, 2)}))
+    tell({"card": torch.cuda.get_device_name(), "ceiling_TB_per_s": round(ceiling() / 1e12, 2)}, options.record)
     for id in options.ids:
         for case in TABLE[id]():
             if options.only in case.label:
-                print(json.dumps(measured(case, compiled=not options.no_compile)), flush=True)
+                tell(measured(case, compiled=not options.no_compile), options.record)
                 torch.cuda.empty_cache()
+
+
+def tell(found: dict[str, Any], record: Path | None) -> None:
+    """Print a line without the turns, and record it with them."""
+    print(json.dumps({key: value for key, value in found.items() if key != "turns_us"}), flush=True)
+    if record:
+        with record.open("a") as file:
+            print(json.dumps(found), file=file)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,11 @@ def fused_chain_kernel(
     x_stride_m, x_stride_n, bias_stride, residual_stride_m, residual_stride_n, out_stride_m,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Program (i, j) computes tile (i, j); the arithmetic is float32 whatever the dtype in memory."""
-    m = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-    n = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    """One program computes one tile; the arithmetic is float32 whatever the dtype in memory."""
+    # Those that run together walk along the same rows: tiles below one another would be 5 % slower on an H200.
+    across = tl.cdiv(columns, BLOCK_N)
+    m = (tl.program_id(0) // across).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    n = (tl.program_id(0) % across).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     mask = (m < rows) & (n < columns)
     x = tl.load(x_ptr + m * x_stride_m + n * x_stride_n, mask=mask).to(tl.float32)
     bias = tl.load(bias_ptr + n * bias_stride, mask=n < columns).to(tl.float32)
@@ -46,7 +48,7 @@ def fused_chain(x: torch.Tensor, bias: torch.Tensor, residual: torch.Tensor) -> 
     # solution:
     rows, columns = x.shape
     out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    grid = (triton.cdiv(rows, BLOCK_M), triton.cdiv(columns, BLOCK_N))
+    grid = (triton.cdiv(rows, BLOCK_M) * triton.cdiv(columns, BLOCK_N),)
     fused_chain_kernel[grid](
         x, bias, residual, out, rows, columns,
         *x.stride(), bias.stride(0), *residual.stride(), out.stride(0),

@@ -5,7 +5,8 @@ import triton
 import triton.language as tl
 
 # solution:
-TILE = 2048
+TILE = 4096
+"""Bytes of a program's tile, or more where a row is longer; a warp for each 1024 of them was fastest on an H200."""
 
 
 @triton.jit
@@ -40,8 +41,8 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     rows, columns = x.shape
     out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
     block_n = triton.next_power_of_2(columns)
-    block_m = max(1, TILE // block_n)
-    num_warps = 4 if block_n <= 2048 else 8 if block_n <= 8192 else 16
+    block_m = max(1, TILE // (block_n * x.element_size()))
+    num_warps = min(32, max(4, block_n * x.element_size() // 1024))
     softmax_kernel[(triton.cdiv(rows, block_m),)](
         x, out, rows, columns, *x.stride(), out.stride(0), BLOCK_M=block_m, BLOCK_N=block_n, num_warps=num_warps
     )

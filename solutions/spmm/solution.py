@@ -1,22 +1,23 @@
-"""CSR times dense: a program of a single warp for a row and a tile of columns; rows are short, and there are many."""
+"""CSR times dense: a program of a single warp for two rows and a tile of columns; long rows get larger programs."""
 
 import torch
 import triton
 import triton.language as tl
 
 # solution:
+ROWS = 2
+"""Rows of a program, one after the other: with one alone, starting the programs would take as long as all the rest."""
+
+LONG = 96
+"""A row of more elements is left to `long_rows_kernel`: one warp would still be at it when all others are done."""
 
 
 @triton.jit
-def spmm_kernel(
-    crow_ptr, col_ptr, values_ptr, dense_ptr, out_ptr,
-    crow_stride, col_stride, values_stride, dense_stride_k, dense_stride_n, N,
+def product(
+    begin, end, n, col_ptr, values_ptr, dense_ptr, col_stride, values_stride, dense_stride_k, dense_stride_n, N,
     BLOCK_E: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Program (i, j): BLOCK_N columns of row i of the result. The row may have no element at all: then they are 0."""
-    row = tl.program_id(0).to(tl.int64)
-    n = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
-    begin, end = tl.load(crow_ptr + row * crow_stride), tl.load(crow_ptr + (row + 1) * crow_stride)
+    """Columns n of the row whose elements are those from begin to end. There may be none at all: then they are 0."""
     # Each lane adds up its own elements; they meet once, at the end.
     sums = tl.zeros((BLOCK_E, BLOCK_N), dtype=tl.float32)
     for start in range(begin, end, BLOCK_E):
@@ -27,13 +28,52 @@ def spmm_kernel(
         place = k[:, None] * dense_stride_k + n[None, :] * dense_stride_n
         tile = tl.load(dense_ptr + place, mask=mine[:, None] & (n < N)[None, :], other=0.0)
         sums += value[:, None] * tile.to(tl.float32)
-    tl.store(out_ptr + row * N + n, tl.sum(sums, axis=0), mask=n < N)
+    return tl.sum(sums, axis=0)
 
 
-def tile_sizes(columns: int) -> tuple[int, int]:
-    """Elements and columns of a tile: 1024 numbers, which one warp holds in its registers."""
-    block_n = min(256, triton.next_power_of_2(columns))
-    return min(32, 1024 // block_n), block_n
+@triton.jit
+def rows_kernel(
+    crow_ptr, col_ptr, values_ptr, dense_ptr, out_ptr, owner_ptr,
+    crow_stride, col_stride, values_stride, dense_stride_k, dense_stride_n, M, N,
+    ROWS: tl.constexpr, LONG: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Program (i, j): BLOCK_N columns of rows i * ROWS and on; and of each piece of LONG elements, whose its first is."""
+    n = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+    first = tl.program_id(0) * ROWS
+    for i in range(first, min(first + ROWS, M)):
+        row = i.to(tl.int64)
+        begin, end = tl.load(crow_ptr + row * crow_stride), tl.load(crow_ptr + (row + 1) * crow_stride)
+        if end - begin <= LONG:
+            sums = product(
+                begin, end, n, col_ptr, values_ptr, dense_ptr, col_stride, values_stride,
+                dense_stride_k, dense_stride_n, N, BLOCK_E, BLOCK_N,
+            )  # fmt: skip
+            tl.store(out_ptr + row * N + n, sums, mask=n < N)
+        if tl.program_id(1) == 0:
+            for piece in range(tl.cdiv(begin, LONG), tl.cdiv(end, LONG)):
+                tl.store(owner_ptr + piece, i)
+
+
+@triton.jit
+def long_rows_kernel(
+    crow_ptr, col_ptr, values_ptr, dense_ptr, out_ptr, owner_ptr,
+    crow_stride, col_stride, values_stride, dense_stride_k, dense_stride_n, N,
+    LONG: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Program (i, j): BLOCK_N columns of the row that owns piece i, if it is long and owns none before.
+
+    The host does not know which rows are long, or how many; but each of them owns a piece.
+    """
+    piece = tl.program_id(0)
+    row = tl.load(owner_ptr + piece).to(tl.int64)
+    begin, end = tl.load(crow_ptr + row * crow_stride), tl.load(crow_ptr + (row + 1) * crow_stride)
+    if (end - begin > LONG) & (piece == tl.cdiv(begin, LONG)):
+        n = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+        sums = product(
+            begin, end, n, col_ptr, values_ptr, dense_ptr, col_stride, values_stride, dense_stride_k, dense_stride_n, N,
+            BLOCK_E, BLOCK_N,
+        )  # fmt: skip
+        tl.store(out_ptr + row * N + n, sums, mask=n < N)
 
 
 # student:
@@ -54,13 +94,21 @@ def tile_sizes(columns: int) -> tuple[int, int]:
 def spmm(crow: torch.Tensor, col: torch.Tensor, values: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
     """Return the CSR matrix (crow int32 [M + 1], col int32 [nnz], values [nnz]) times dense [K, N], as a new [M, N]."""
     # solution:
-    rows, columns = crow.shape[0] - 1, dense.shape[1]
+    rows, columns, pieces = crow.shape[0] - 1, dense.shape[1], triton.cdiv(col.shape[0], LONG)
     out = torch.empty((rows, columns), dtype=dense.dtype, device=dense.device)
-    block_e, block_n = tile_sizes(columns)
-    spmm_kernel[(rows, triton.cdiv(columns, block_n))](
-        crow, col, values, dense, out, crow.stride(0), col.stride(0), values.stride(0), *dense.stride(), columns,
-        BLOCK_E=block_e, BLOCK_N=block_n, num_warps=1,
+    owner = torch.empty((pieces,), dtype=torch.int32, device=dense.device)
+    tensors = crow, col, values, dense, out, owner
+    strides = crow.stride(0), col.stride(0), values.stride(0), *dense.stride()
+    block_n = min(256, triton.next_power_of_2(columns))
+    rows_kernel[(triton.cdiv(rows, ROWS), triton.cdiv(columns, block_n))](
+        *tensors, *strides, rows, columns,
+        ROWS=ROWS, LONG=LONG, BLOCK_E=min(32, 512 // block_n), BLOCK_N=block_n, num_warps=1,
     )  # fmt: skip
+    block_n = min(64, block_n)
+    if pieces:
+        long_rows_kernel[(pieces, triton.cdiv(columns, block_n))](
+            *tensors, *strides, columns, LONG=LONG, BLOCK_E=64, BLOCK_N=block_n, num_warps=8
+        )
     return out
     # student:
     # # TODO: allocate the result, choose tile sizes and a grid, launch, return the result.
