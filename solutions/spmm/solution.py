@@ -37,7 +37,7 @@ def rows_kernel(
     crow_stride, col_stride, values_stride, dense_stride_k, dense_stride_n, M, N,
     ROWS: tl.constexpr, LONG: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Program (i, j): BLOCK_N columns of rows i * ROWS and on; and of each piece of LONG elements, whose its first is."""
+    """Program (i, j): BLOCK_N columns of rows i * ROWS and on; and whose the first of each piece of LONG elements is."""
     n = (tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
     first = tl.program_id(0) * ROWS
     for i in range(first, min(first + ROWS, M)):
