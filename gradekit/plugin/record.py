@@ -58,7 +58,7 @@ def check_of(item: pytest.Item, grading: Grading, error: BaseException | None, e
     error = evidence.repeated or error
     verdict = _passed(evidence) if error is None else verdict_of(error)
     if verdict.outcome is Outcome.FAILED:
-        verdict = _diagnosed(verdict, error, evidence)
+        verdict = _diagnosed(verdict, error, evidence, grading)
     possible = grading.possible.get(item.nodeid, 0.0)
     return Check(
         id=item.name,
@@ -182,7 +182,7 @@ def _earned(verdict: Verdict, error: BaseException | None, evidence: Evidence, p
 # --- what the student reads ------------------------------------------------------------------------------------------
 
 
-def _diagnosed(verdict: Verdict, error: BaseException | None, evidence: Evidence) -> Verdict:
+def _diagnosed(verdict: Verdict, error: BaseException | None, evidence: Evidence, grading: Grading) -> Verdict:
     """The verdict with the diagnosis's sentence and cause, where the evidence is clear."""
     from gradekit.judge.diagnose import diagnose
     from gradekit.judge.failure import Failure
@@ -190,13 +190,25 @@ def _diagnosed(verdict: Verdict, error: BaseException | None, evidence: Evidence
     call = evidence.call
     if not isinstance(error, Failure) or call is None or call.observation is None:
         return verdict
-    diagnosis = diagnose(error, call.observation, call.args, evidence.history)
+    diagnosis = diagnose(error, call.observation, _named(call, grading), evidence.history)
     if diagnosis is None:
         return verdict
     message = f"{verdict.message} {diagnosis.sentence}".strip()
     details = verdict.details | {"observed_cause": verdict.cause}
     line = diagnosis.line or verdict.line
     return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
+
+
+def _named(call: Call, grading: Grading) -> list[Any]:
+    """The call's arguments, each spec under the name that the student gave it."""
+    named = zip(call.args, _names(call, grading), strict=True)
+    return [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
+
+
+def _names(call: Call, grading: Grading) -> tuple[str, ...]:
+    from gradekit.subject.rules import argument_names
+
+    return argument_names(call.args, call.entry, grading.submission) if grading.submission else ("",) * len(call.args)
 
 
 def _source(grading: Grading, line: int | None) -> SourceLine | None:
@@ -219,13 +231,10 @@ def replay(item: pytest.Item, grading: Grading) -> str:
 
 
 def _inputs(grading: Grading, evidence: Evidence) -> Iterable[dict[str, Any]]:
-    from gradekit.subject.rules import argument_names
-
     if evidence.call is None:
         return [_input(value, name) for name, value in evidence.drawn.items()]
-    call = evidence.call
-    names = argument_names(call.args, call.entry, grading.submission) if grading.submission else ()
-    return [_input(arg, name) for arg, name in zip(call.args, names, strict=True)]
+    names = _names(evidence.call, grading)
+    return [_input(arg, name) for arg, name in zip(evidence.call.args, names, strict=True)]
 
 
 def _input(value: Any, name: str) -> dict[str, Any]:

@@ -71,6 +71,13 @@ def test_wrong_values_come_with_a_small_counterexample(assignment: Make, submitt
     assert (x["name"], x["dtype"], x["shape"], x["offset"]) == ("x", "float32", [1], 0)
 
 
+def test_a_diagnosis_calls_an_input_by_the_students_name(assignment: Make, submitted: Write) -> None:
+    blind = RIGHT.replace("x.stride(0), BLOCK", "1, BLOCK")
+    check = by_id(grade(assignment(), submitted(blind)))["test_doubles"]
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.IGNORES_STRIDES)
+    assert "stride" in check.message and " of x" in check.message and "the input" not in check.message
+
+
 def test_the_replay_shows_the_same_failure(assignment: Make, submitted: Write) -> None:
     made, path = assignment(), submitted(UNMASKED)
     check = by_id(grade(made, path))["test_memory"]
