@@ -98,9 +98,11 @@ class Prepared:
 @dataclass
 class _Process:
     """A running worker; what it `said` on its standard error and `printed`, and where it tells its `progress`: files
-    that have no name, so that nothing can be put in their place. `means` are known once it is ready."""
+    that have no name, so that nothing can be put in their place. Its `folder`, with Triton's cache, is its own: the next
+    one gets another, for this one has met kernels. `means` are known once it is ready."""
 
     popen: subprocess.Popen[bytes]
+    folder: Path
     sock: socket.socket
     said: int
     printed: int
@@ -126,7 +128,6 @@ class Worker:
     def __init__(self, card: Card | None) -> None:
         self.device = "cpu" if card is None or card.device.type == "cpu" else f"cuda:{card.index}"
         self.said = ""
-        self._folder: Path | None = None
         self._process: _Process | None = None
         self._without: tuple[str, ...] = ()
         self._next = 0
@@ -223,11 +224,7 @@ class Worker:
 
     def close(self) -> None:
         """Ends the process and removes its files; a later request would start a new one."""
-        ours = self._process is None or self._process.owner == os.getpid()
         self._end()
-        if self._folder is not None and ours:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder = None
 
     @property
     def pid(self) -> int | None:
@@ -249,9 +246,8 @@ class Worker:
         if self._process is not None and self._process.popen.poll() is None:
             return
         self._end()
-        if self._folder is None:
-            self._folder = Path(workshop.private_folder("gradekit-card-"))
-        self._process = _started(self._folder, self.device, self._without)
+        folder = Path(workshop.private_folder("gradekit-card-"))
+        self._process = _started(folder, self.device, self._without)
         _living.add(self)
 
     def _ask(self, request: dict[str, Any], seconds: float, memory: int | None = None) -> dict[str, Any]:
@@ -346,7 +342,7 @@ class Worker:
             return {"what": "", "kernel": "", "line": None}
 
     def _end(self) -> int:
-        """Kills the process and all that it started; its exit code as subprocess gives it."""
+        """Kills the process and all that it started, and removes its files; its exit code as subprocess gives it."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -358,6 +354,7 @@ class Worker:
             os.killpg(process.popen.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):  # the driver may still be busy with it
             process.popen.wait(END_SECONDS)
+        shutil.rmtree(process.folder, ignore_errors=True)
         return -signal.SIGKILL if gone is None else gone
 
     def _prepared(self, id: int) -> tuple[Program, int]:
@@ -478,7 +475,7 @@ def _started(folder: Path, device: str, without: Sequence[str]) -> _Process:
             env=environment(folder, device),
             start_new_session=True,
         )
-    return _Process(popen, ours, said, printed, progress)
+    return _Process(popen, folder, ours, said, printed, progress)
 
 
 def environment(folder: Path, device: str) -> dict[str, str]:

@@ -201,7 +201,7 @@ def test_nothing_is_left_when_it_is_closed() -> None:
     made, tensors = entry(COPY, normal(8))
     found = Worker(None)
     found.run(made, tensors)
-    folder, pid = found._folder, found.pid
+    folder, pid = found._process.folder, found.pid
     assert folder and pid
     found.close()
     assert not folder.exists() and gone(pid)
@@ -216,7 +216,7 @@ import sys, time
 from gradekit.gpu.worker import Worker
 worker = Worker(None)
 worker.start()
-print(worker.pid, worker._folder, flush=True)
+print(worker.pid, worker._process.folder, flush=True)
 time.sleep(60)
 """
 

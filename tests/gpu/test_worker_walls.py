@@ -22,6 +22,7 @@ from gradekit.gpu import card, files, worker
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Kernel, Launch, View
 from gradekit.subject.device import NeedsCard, judged
+from tests.hostile.world import opened
 
 from .programs import COPY, entry, normal, program
 
@@ -47,9 +48,7 @@ def captured(request: pytest.FixtureRequest) -> Iterator[Worker]:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What must not be touched: a secret in a folder that everybody may enter, a port, a process of this user."""
-    folder = tmp_path_factory.mktemp("world")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
+    folder = opened(tmp_path_factory.mktemp("world"))
     secret = folder / "secret.txt"
     secret.write_text(TOKEN)
     secret.chmod(0o666)
@@ -164,6 +163,19 @@ def test_as_root_it_is_nobody_that_there_is(captured: Worker) -> None:
     if os.geteuid():
         pytest.skip("not root")
     assert int(said(captured, "got = os.getuid()")) > 60_000
+
+
+def test_the_next_process_finds_nothing_that_this_one_has_left(captured: Worker) -> None:
+    """Above all no machine code in Triton's cache"""
+    order = (
+        "os.makedirs(os.environ['TRITON_CACHE_DIR'], exist_ok=True); open(folder + '/triton/spoilt', 'w'); got = folder"
+    )
+    first = said(captured, order)
+    with on(captured.device.partition(":")[0]) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "MODULE", "tests.gpu.captured")
+        assert said(other, "got = folder") != first
+        other._end()
+        assert said(other, "got = os.listdir(folder)") == "[]"
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------

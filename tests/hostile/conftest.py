@@ -9,7 +9,7 @@ import pytest
 from gradekit import sandbox
 from gradekit.sandbox import Limits, Tracer
 
-from .world import World
+from .world import World, opened
 
 SHORT = Limits(import_seconds=1.5, call_seconds=1.5, memory_bytes=1 << 30)
 """Enough for every honest line here; those who would wait for ever are not waited for."""
@@ -17,10 +17,7 @@ SHORT = Limits(import_seconds=1.5, call_seconds=1.5, memory_bytes=1 << 30)
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("world")
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)  # so that it is the sandbox alone that keeps submissions out
-    with World(folder) as made:
+    with World(opened(tmp_path_factory.mktemp("world"))) as made:
         yield made
 
 

@@ -149,6 +149,14 @@ def _is_reached(one: socket.socket) -> bool:
     return True
 
 
+def opened(folder: Path) -> Path:
+    """A temporary folder of pytest's that every user may enter, so that permissions alone keep nobody out."""
+    for one in (folder, *folder.parents):
+        if one == folder or one.name.startswith(("pytest-", "popen-")):
+            one.chmod(0o755)
+    return folder
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 

@@ -22,9 +22,8 @@ EVERY_PATTERN = st.sampled_from(sorted(kinds.PATTERNS))
 @quiet
 @given(sparse=csr_matrices(layouts=ONE_BY_ONE))
 def test_the_three_tensors_of_a_sparse_matrix_are_what_torch_takes(sparse: Csr) -> None:
-    crow, col, values = (x.tensor() for x in sparse[:3])
-    size = (sparse.rows, sparse.cols)
-    torch.sparse_csr_tensor(crow.clone(), col.clone(), values.clone(), size, check_invariants=True)
+    crow, col, values = (x.tensor().clone(memory_format=torch.contiguous_format) for x in sparse[:3])
+    torch.sparse_csr_tensor(crow, col, values, (sparse.rows, sparse.cols), check_invariants=True)
 
 
 @quiet

@@ -16,7 +16,7 @@ from gradekit.confine import landlock, seccomp
 from gradekit.inspector import compile as compiling
 from gradekit.inspector.compile import Job, compile_all
 from gradekit.program import Kernel
-from tests.hostile.world import commanded, within
+from tests.hostile.world import commanded, opened, read, within
 
 TOKEN = "the-secret-that-nobody-may-read"
 pytestmark = pytest.mark.skipif(not (seccomp.available() and landlock.version()), reason="no seccomp or Landlock here")
@@ -40,8 +40,7 @@ ORDERS = {
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
+    opened(tmp_path)
     secret = tmp_path / "secret.txt"
     secret.write_text(TOKEN)
     tmp_path.chmod(0o777)
@@ -84,13 +83,17 @@ compiling.compile_all([compiling.Job(Kernel("k", "import time; time.sleep(600)  
 """
 
 
+def started_by(grader: int) -> list[str]:
+    """The processes that were told of this grader."""
+    lines = {pid: read(f"/proc/{pid}/cmdline").split("\0") for pid in commanded("inspector.captured")}
+    return [pid for pid, words in lines.items() if words[-2:] == [str(grader), ""]]
+
+
 def test_it_ends_with_the_grader(tmp_path: Path) -> None:
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)  # so that its folder may lie there, and its command line has the name
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", STARTER, "x"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as grader:
         assert grader.stdout is not None and grader.stdout.readline() == "started\n"
-        assert within(30, lambda: len(commanded(str(tmp_path))) == 2)
+        assert within(30, lambda: len(started_by(grader.pid)) == 2)
         grader.kill()
-    assert within(10, lambda: not commanded(str(tmp_path)))
+    assert within(10, lambda: not started_by(grader.pid))
