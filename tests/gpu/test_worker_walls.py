@@ -55,7 +55,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     victim = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as unix:
         server.setblocking(False)
-        unix.bind(f"\0gradekit-{os.getpid()}")
+        unix.bind(f"\0gradekit-worker-{os.getpid()}")
         unix.listen()
         unix.setblocking(False)
         yield {"secret": str(secret), "port": server.getsockname()[1], "unix": unix.getsockname(),
