@@ -14,6 +14,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -105,6 +106,7 @@ class CheckedMemory:
     storages: dict[int, Storage]
     total: int
     marks: dict[Storage, Marks] = field(default_factory=dict)
+    explains: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.synchronized = torch.zeros(self.total, dtype=torch.bool)

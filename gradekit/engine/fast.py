@@ -9,9 +9,11 @@ Addresses that are Affine in the tile are read and written as strided views, wit
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -52,6 +54,8 @@ class FastMemory:
 
     traffic: Traffic
     footprints: dict[Storage, Footprint] = field(default_factory=dict)
+    explains: ClassVar[bool] = False
+    _region: tuple[Value | None, Shape, Region] | None = None
 
     # --- loads ---------------------------------------------------------------------------------------------------
 
@@ -64,7 +68,7 @@ class FastMemory:
         if footprint.touched is not None or footprint.atomic:
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
-        region = Region(mask, shape)
+        region = self._region_of(mask, shape)
         if region.empty:
             return _other(other, dtype, shape)
         offset = _cut_offset(_lanes(pointer.offset, shape), region)
@@ -79,7 +83,7 @@ class FastMemory:
         assert region.whole is not None
         result = other.expand(list(shape)).clone()
         target = _cut(result, region)
-        for rows, masks in region.split():
+        for rows, masks in region.split:
             part, sizes = narrow(offset, rows), (rows.numel(), *region.sizes[1:])
             if masks:
                 index, active = _active(part, masks, sizes)
@@ -110,7 +114,7 @@ class FastMemory:
         """Writes `value` (lazily broadcast) at `pointer` over `shape` (count, *tile) where `mask` is true."""
         storage = _known(pointer)
         footprint = self._open(storage, value.dtype.itemsize)
-        region = Region(mask, shape)
+        region = self._region_of(mask, shape)
         if region.empty:
             return
         offset, value = _cut_offset(_lanes(pointer.offset, shape), region), value.expand(list(shape))
@@ -118,7 +122,7 @@ class FastMemory:
             self._store_region(storage, footprint, offset, _cut(value, region), region.sizes)
             return
         value = _cut(value, region)
-        for rows, masks in region.split():
+        for rows, masks in region.split:
             part, sizes = narrow(offset, rows), (rows.numel(), *region.sizes[1:])
             if masks:
                 index, active = _active(part, masks, sizes)
@@ -184,6 +188,13 @@ class FastMemory:
         return update(storage.typed(dtype), index, active, change, values, shape)
 
     # --- the launch ----------------------------------------------------------------------------------------------
+
+    def _region_of(self, mask: Value | None, shape: Shape) -> Region:
+        """The region of a mask: most kernels have one for all their accesses."""
+        known = self._region
+        if known is None or known[0] is not mask or known[1] != shape:
+            known = self._region = mask, shape, Region(mask, shape)
+        return known[2]
 
     def _footprint(self, storage: Storage) -> Footprint:
         return self.footprints.setdefault(storage, Footprint())
@@ -262,6 +273,7 @@ class Region:
             whole &= factor.flatten(1).all(1) if factor.dim() > 1 else factor
         self.whole = whole
 
+    @functools.cached_property
     def split(self) -> list[tuple[Tensor, list[Tensor]]]:
         """(positions of programs, masks for them): the whole ones without a mask, then the rest with theirs."""
         assert self.whole is not None

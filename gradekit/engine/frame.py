@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -74,6 +74,7 @@ class LaunchMemory(Protocol):
     """What `fast` and `checked` both are."""
 
     traffic: Traffic
+    explains: ClassVar[bool]
 
     def load(
         self,
@@ -174,6 +175,10 @@ class Frame:
         machine = self.machine
         volatile = bool(op.attributes.get("isVolatile", False))
         return Site(machine.line(op), machine.launch, machine.kernel, self.programs(), volatile)
+
+    def place(self, op: Op) -> Site | None:
+        """Where `op` stands, for a memory that explains what it sees."""
+        return self.site(op) if self.machine.memory.explains else None
 
     def report(self, cause: Cause, op: Op, which: Tensor, message: str) -> None:
         """An incident that concerns no memory, for the programs where `which` (bool [count]) holds."""

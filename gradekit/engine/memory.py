@@ -130,6 +130,13 @@ def view_bytes(tensor: Tensor) -> Tensor:
 
 
 @functools.lru_cache(maxsize=256)
+def gaps(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor | None:
+    """As `covered`, but None where a view has every element."""
+    seen = covered(nbytes, itemsize, shape, stride, offset)
+    return None if everywhere(seen) else seen
+
+
+@functools.lru_cache(maxsize=256)
 def covered(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor:
     """Which elements of a storage a view has: bool [nbytes // itemsize]. Shared: never write to it."""
     seen = torch.zeros(nbytes // itemsize, dtype=torch.bool)

@@ -44,7 +44,7 @@ def evaluate_load(frame: Frame, op: Op) -> Value:
 
 def from_memory(frame: Frame, op: Op, pointer: Pointer, mask: Value | None, other: Value | None, type: Type) -> Value:
     """Elements of `type` at `pointer`, in the form that the type has in registers."""
-    loaded = frame.machine.memory.load(pointer, mask, other, memory_dtype(type), frame.shape(type), frame.site(op))
+    loaded = frame.machine.memory.load(pointer, mask, other, memory_dtype(type), frame.shape(type), frame.place(op))
     if type.element == "i1":
         return loaded != 0
     if type.element == "ptr":
@@ -69,7 +69,7 @@ def evaluate_store(frame: Frame, op: Op) -> None:
         store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
         return
     mask = frame.operand(op, 2) if len(op.operands) > 2 else None
-    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.site(op))
+    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.place(op))
 
 
 # --- atomics ---------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
 
 
 def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Tensor:
-    shape, site = frame.shape(type), frame.site(op)
+    shape, site = frame.shape(type), frame.place(op)
     return frame.machine.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, site)
 
 
@@ -213,7 +213,7 @@ def _padding(padding: Any, type: Type) -> Value:
 def store_block(frame: Frame, op: Op, block: Block, value: Tensor, axes: Any) -> None:
     """Writes a tile at the block's own offsets; elements outside along the checked `axes` are dropped."""
     pointer, mask = locate(frame, block, block.offsets, axes)
-    frame.machine.memory.store(pointer, value, mask, (frame.count, *block.block), frame.site(op))
+    frame.machine.memory.store(pointer, value, mask, (frame.count, *block.block), frame.place(op))
 
 
 def _at(frame: Frame, block: Block, indices: list[Any]) -> tuple[Pointer, Value]:
@@ -229,7 +229,7 @@ def evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
     other = _padding(block.padding, type).view([1] * (1 + len(block.block)))  # type: ignore[union-attr]
     dtype = memory_dtype(type)
     shape = (frame.count, *block.block)
-    loaded = frame.machine.memory.load(pointer, mask, other, dtype, shape, frame.site(op))
+    loaded = frame.machine.memory.load(pointer, mask, other, dtype, shape, frame.place(op))
     if type.shape == block.block:
         return loaded
     return loaded.expand([loaded.shape[0], *block.block]).reshape(loaded.shape[0], *type.shape)
@@ -241,7 +241,7 @@ def evaluate_descriptor_store(frame: Frame, op: Op) -> None:
     tile = dense(value, dtype_of(op.operand_types[1]), frame.shape(op.operand_types[1]))
     tile = tile.expand([tile.shape[0], *op.operand_types[1].shape]).reshape(tile.shape[0], *block.block)
     pointer, mask = _at(frame, block, indices)
-    frame.machine.memory.store(pointer, tile, mask, (frame.count, *block.block), frame.site(op))
+    frame.machine.memory.store(pointer, tile, mask, (frame.count, *block.block), frame.place(op))
 
 
 @evaluates("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
@@ -251,7 +251,7 @@ def evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     change = _change(frame, op, type)
     pointer, mask = _at(frame, block, indices)
     tile = dense(value, dtype_of(type), frame.shape(type))
-    frame.machine.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.site(op))
+    frame.machine.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.place(op))
 
 
 def _rows(frame: Frame, block: Block, rows: Tensor, column: Integer, width: int) -> tuple[Pointer, Value]:
@@ -279,7 +279,7 @@ def evaluate_descriptor_scatter(frame: Frame, op: Op) -> None:
     block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.operand_types[-1]
     pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
     value = to_memory(frame, frame.operand(op, 3), type)
-    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.site(op))
+    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.place(op))
 
 
 # --- what a kernel says ----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from gradekit.engine.explain import Namer, explain, unwritten
 from gradekit.engine.fast import FastMemory, Suspicion, Traffic
 from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter, OverBudget, Unsupported, dtype_of, itemsize_of
 from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
-from gradekit.engine.memory import Memory, covered, everywhere, view_bytes
+from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
 from gradekit.engine.ttir import Function, Module, Op, Region, Type, parse
 from gradekit.engine.values import Block, Pointer, wrap
 from gradekit.findings import Finding
@@ -144,15 +144,11 @@ class _Runner:
             data = view_bytes(tensors[0][1])
             itemsize = min(ITEMSIZE[view.dtype] for view, _ in tensors)
             seen = [
-                covered(data.numel(), ITEMSIZE[v.dtype], v.shape, v.stride, v.offset).repeat_interleave(
-                    ITEMSIZE[v.dtype] // itemsize
-                )
+                None if missing is None else missing.repeat_interleave(ITEMSIZE[v.dtype] // itemsize)
                 for v, _ in tensors
+                for missing in (gaps(data.numel(), ITEMSIZE[v.dtype], v.shape, v.stride, v.offset),)
             ]
-            written = functools.reduce(torch.logical_or, seen) if len(seen) > 1 else seen[0]
-            self.memory.place_input(
-                id, data, self.namer.storage(id), None if everywhere(written) else written, itemsize
-            )
+            self.memory.place_input(id, data, self.namer.storage(id), _together(seen), itemsize)
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
@@ -222,6 +218,15 @@ class _Runner:
             frame.values[PROGRAM] = program_ids(first, count)
             call(frame, module.entry, arguments)
         memory.finish()
+
+
+def _together(seen: Sequence[Tensor | None]) -> Tensor | None:
+    """What any of the views of a storage has; None for everything."""
+    maps = [mask for mask in seen if mask is not None]
+    if len(maps) < len(seen):
+        return None
+    written = functools.reduce(torch.logical_or, maps)
+    return None if everywhere(written) else written
 
 
 def _by_storage(views: Sequence[View], inputs: Sequence[Tensor]) -> dict[int, list[tuple[View, Tensor]]]:

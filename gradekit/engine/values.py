@@ -100,6 +100,7 @@ def arange(size: int) -> Tensor:
     return torch.arange(size, dtype=torch.int64)
 
 
+@functools.lru_cache(maxsize=1024)
 def axis_range(size: int, axis: int, rank: int) -> Tensor:
     """0..size-1 along `axis` of `rank` axes, the others of size 1."""
     return arange(size).view([size if a == axis else 1 for a in range(rank)])
