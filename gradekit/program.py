@@ -209,6 +209,10 @@ _NOUNS = {
 }
 
 
+_PLAIN = frozenset({int, str, float, bool, type(None)})
+"""What JSON gives as it stands."""
+
+
 def encode(value: Any) -> Any:
     """`value` (a Program or a part of one) as data that `json.dumps` accepts; infinities and NaN as {"is": "float"}."""
     kind: Any = type(value)
@@ -245,7 +249,7 @@ def decode(data: Any, expected: type = Program) -> Any:
 
 def _decode(data: Any) -> Any:
     if isinstance(data, list):
-        return tuple(_decode(item) for item in data)
+        return tuple([item if type(item) in _PLAIN else _decode(item) for item in data])
     if not isinstance(data, dict):
         return data
     noun = data.get("is")
@@ -255,7 +259,8 @@ def _decode(data: Any) -> Any:
         return float(data["value"])
     if not isinstance(noun, str) or noun not in _NOUNS:
         raise ProgramError(f"unknown noun {_show(noun)}")
-    return _build(_NOUNS[noun], {name: _decode(item) for name, item in data.items() if name != "is"})
+    values = {name: item if type(item) in _PLAIN else _decode(item) for name, item in data.items() if name != "is"}
+    return _build(_NOUNS[noun], values)
 
 
 def _decode_dict(data: dict[str, Any]) -> dict[Any, Any]:

@@ -33,7 +33,7 @@ class Comparison:
     @cached_property
     def wrong_count(self) -> int:
         """How many elements are wrong."""
-        return int(self.wrong.sum())
+        return 0 if self._all_close else int(self.wrong.sum())
 
     @cached_property
     def nan(self) -> torch.Tensor:
@@ -50,6 +50,13 @@ class Comparison:
         """|result - exact| in units of the allowance, float64; infinite where either is not finite."""
         size = (self.value.double() - self.reference.exact.double()).abs() / self.reference.allowance
         return torch.where(self.wrong, size.nan_to_num(math.inf, math.inf), size.nan_to_num(0.0, 0.0))
+
+    @property
+    def _all_close(self) -> bool:
+        """Whether nothing is wrong at first sight: what most results are, in a fifth of the time."""
+        if not self.actual.is_floating_point():
+            return torch.equal(self.actual, self.reference.native)
+        return bool(self._close.all())
 
     @property
     def _close(self) -> torch.Tensor:

@@ -21,7 +21,7 @@ from gradekit.engine.run import Run
 from gradekit.inputs.strategies import Input
 from gradekit.program import Program
 
-LARGEST, MOST_BYTES, MOST_RUNS = 1 << 19, 128 << 20, 1 << 14
+LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 128 << 20, 1 << 14
 """Bytes of the results of a run that is kept, those of all that are, and how many are."""
 
 

@@ -1,0 +1,98 @@
+"""Right results are worked out once for the same function of the same specs, and anew for any other."""
+
+import functools
+import importlib
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.inputs.strategies import normal
+from gradekit.judge import remembered
+from gradekit.judge.reference import Reference, reference
+from gradekit.judge.remembered import Shelf
+
+
+@pytest.fixture(autouse=True)
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("gradekit.judge.reference"), "_shelf", Shelf())
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+def powers(exponent: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: x**exponent
+
+
+def test_the_same_function_of_the_same_specs_is_worked_out_once() -> None:
+    assert reference(doubled, normal((4,))) is reference(doubled, normal((4,)))
+
+
+def test_a_function_made_anew_from_the_same_lines_is_the_same() -> None:
+    assert reference(powers(2), normal((4,))) is reference(powers(2), normal((4,)))
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "options"),
+    [
+        (powers(3), (normal((4,)),), {}),
+        (lambda x: 2 * x, (normal((4,)),), {}),
+        (powers(2), (normal((4,), seed=1),), {}),
+        (powers(2), (normal((4,), "float16"),), {}),
+        (powers(2), (normal((4,)),), {"scale": doubled}),
+        (powers(2), (normal((4,)),), {"scale": doubled, "terms": 7}),
+    ],
+)
+def test_any_difference_is_worked_out_anew(function: Any, args: Any, options: Any) -> None:
+    first, other = reference(powers(2), normal((4,))), reference(function, *args, **options)
+    assert other is not first
+    again: Reference = remembered_free(function, args, options)
+    assert torch.equal(other.exact, again.exact) and torch.equal(other.allowance, again.allowance)
+
+
+def remembered_free(function: Any, args: Any, options: Any) -> Any:
+    """The reference with nothing remembered: of a partial function, about which nothing is known."""
+    return reference(functools.partial(function), *args, **options)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0.0, -0.0)])
+def test_numbers_that_python_calls_equal_are_told_apart(one: Any, other: Any) -> None:
+    assert remembered.question(doubled, (one,)) != remembered.question(doubled, (other,))
+
+
+def test_one_tensor_passed_twice_is_told_from_two_equal_ones() -> None:
+    x = normal((4,))
+    assert remembered.question(doubled, (x, x)) != remembered.question(doubled, (x, normal((4,))))
+
+
+@pytest.mark.parametrize("args", [(torch.zeros(3),), ([1, 2],)])
+def test_what_may_change_makes_no_question(args: Any) -> None:
+    assert remembered.question(doubled, args) is None
+
+
+def test_a_result_that_a_test_has_changed_is_worked_out_anew() -> None:
+    first = reference(doubled, normal((4,)))
+    first.exact.zero_()
+    assert bool(reference(doubled, normal((4,))).exact.any())
+
+
+def test_a_file_that_was_edited_is_another_function(tmp_path: Path) -> None:
+    file = tmp_path / "test_course.py"
+
+    def made(text: str) -> Any:
+        file.write_text("def f(x):\n    return factor * x\n" + text)
+        return remembered.question(runpy.run_path(str(file))["f"], ())
+
+    assert made("factor = 2\n") != made("factor = 30\n")
+
+
+def test_only_so_many_bytes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "MOST_BYTES", 250)  # one has 4 * (8 + 4 + 8) bytes
+    first = [reference(doubled, normal((4,), seed=seed)) for seed in range(4)]
+    again = [reference(doubled, normal((4,), seed=seed)) for seed in (3, 2, 1, 0)]
+    assert again[:3] == first[:0:-1] and again[3] is not first[0]
