@@ -23,7 +23,10 @@ from hypothesis import strategies as st
 
 from gradekit import sandbox, wellformed
 from gradekit.engine.ttir import TTIRError, parse
-from gradekit.program import ProgramError, View, decode, encode
+from gradekit.gpu import worker
+from gradekit.gpu.timing import Turn
+from gradekit.gpu.worker import CardFault, Worker
+from gradekit.program import Program, ProgramError, View, decode, encode
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.submission import SubmissionError, notebook, read
 from gradekit.tracer import wire
@@ -130,16 +133,34 @@ def test_the_programs_that_come_over_it(answer: dict[str, Any]) -> None:
 
 def test_the_answers_around_them() -> None:
     """Any JSON is an answer that is taken, or a TraceError"""
-    atoms = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("\ud800")
-    names = st.sampled_from(["cause", "message", "line", "detail", "functions", "notes"]) | st.text(max_size=5)
-    values = st.recursive(atoms, lambda inner: st.lists(inner) | st.dictionaries(names, inner), max_leaves=20)
+    error = {"cause": "crash", "message": "m", "line": 1, "detail": "d"}
+    loaded = {"functions": {"add": [2, 2], "f": [0, -1]}, "notes": ["line 3 was left out"]}
 
     def taken(data: Any) -> None:
         if isinstance(data, dict):
             sandbox._trace_error(data)
             sandbox._loaded(data)
 
-    fuzzed("answers", st.dictionaries(names, values), refused_with(TraceError, taken))
+    fuzzed("answers", _near(error) | _near(loaded), refused_with(TraceError, taken))
+
+
+def test_the_workers_answers() -> None:
+    """Any JSON is an answer of the card's process, or a CardFault"""
+    trespass = {"storage": 0, "side": "after", "nbytes": 8, "distance": 0}
+    reading = {"sm_mhz": 1980, "memory_mhz": 3201, "throttled": False, "reasons": ["too hot"]}
+    caught = {"trespass": trespass, "launch": 0, "kernel": "k", "line": 12}
+    right = {"ok": {"seconds": [1e-3, 2e-3], "before": reading, "after": None, "caught": caught}}
+    fault = {"fault": {"kind": "compile", "message": "m", "kernel": "k", "line": 3}}
+    found, empty = Worker(None), Program((), {}, (), (), "none", {})
+
+    def taken(data: Any) -> None:
+        answer = found._checked(data)
+        with worker._sensible():
+            Turn(tuple(answer["seconds"]), worker._reading(answer["before"]))
+        with worker._sensible():
+            worker._finding(answer["caught"], empty, [])
+
+    fuzzed("the worker's answers", _near(right) | _near(fault), refused_with(CardFault, taken))
 
 
 def _near(data: Any) -> st.SearchStrategy[Any]:
