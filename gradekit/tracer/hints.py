@@ -42,6 +42,8 @@ HINTS = (
     (r"NameError: \w+ is not defined",
      ("The name is not defined at this point of the kernel. Is it misspelt, or given a value in one branch of an `if` "
       "only? Give it a value before both.")),
+    (r"module 'triton\.language' has no attribute '\w*thread",
+     "A program has no threads to count: it works on a whole block, whose places are tl.arange(0, BLOCK)."),
     (r"module 'triton\.language' has no attribute",
      "There is no such function in triton.language (tl): see its reference, and tl.extra.libdevice for more of them."),
     (r"'tensor' object has no attribute",

@@ -91,6 +91,7 @@ MISTAKES = (
     Broken("math in a kernel", "tl.", "math.exp(x)", before="import math", body="tl.store(out_ptr + offsets, math.exp(x))"),
     Broken("no such function in tl", "tl", "tl.tanhh", body="tl.store(out_ptr + offsets, tl.tanhh(x))"),
     Broken("misspelt function in tl", "Did you mean tl.program_id?", "tl.programid", body="tl.store(out_ptr, tl.programid(0))"),
+    Broken("thread ids", "no threads to count", "tl.thread_id", body="tl.store(out_ptr + tl.thread_id(0), 1.0)"),
     Broken("method of torch", "tl", "x.mean()", body="tl.store(out_ptr, x.mean())"),
     Broken("load of no pointer", "pointer", "tl.load(n", body="y = tl.load(n + offsets)\ntl.store(out_ptr + offsets, y)"),
     Broken("store to no pointer", "pointer", "tl.store(n", body="tl.store(n + offsets, x)"),
