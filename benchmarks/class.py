@@ -152,7 +152,7 @@ def left_behind(root: Path, mark: str) -> list[str]:
     deadline, found = time.monotonic() + 20, ["?"]
     while found and time.monotonic() < deadline:
         time.sleep(0.5)
-        found = [pid for pid in map(str, alive(mark))] + [path.name for path in (root / "scratch").iterdir()]
+        found = [pid for pid in map(str, alive(mark))] + [p.name for p in (root / "scratch").iterdir() if p.name != "dask-scratch-space"]
     return found[:10]
 
 

@@ -47,7 +47,13 @@ def lines(
         for student in roster
         if student.student not in by_student
     ]
-    return sorted(found + absent, key=lambda line: line.student)
+    most = max((line.possible for line in found), default=0.0)
+    return sorted((_worth(line, most) for line in found + absent), key=lambda line: line.student)
+
+
+def _worth(line: Line, most: float) -> Line:
+    """With what the assignment is worth, also where nothing could be read and no check was tried."""
+    return replace(line, possible=most) if line.status == "rejected" and not line.possible else line
 
 
 def _line(

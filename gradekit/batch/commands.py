@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +19,23 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 out = click.option("-o", "--out", metavar="OUT", required=True, type=_FOLDER, help="The class's folder.")
 database = click.option("--store", metavar="URL", help="Another database than OUT/class.db, such as postgresql://...")
 
+
+def _address(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    if given is not None and not re.fullmatch(r"[a-z+]+://.+:\d+/?", given):
+        raise click.BadParameter(f"a scheduler's address looks like tcp://host:8786, not {given}")
+    return given
+
+
 isolated = click.option(
     "--require-isolation", "isolation", type=click.IntRange(0, 3), default=2, show_default=True, metavar="LEVEL",
     help="Run no submission that is isolated below LEVEL: see doctor.",
 )  # fmt: skip
 
 
-def _desk(folder: Path, url: str | None) -> Desk:
+def _desk(folder: Path, url: str | None, *, new: bool = False) -> Desk:
     from gradekit.batch.desk import Desk
 
-    return Desk.open(folder, url)
+    return Desk.open(folder, url, new=new)
 
 
 @click.command()
@@ -39,7 +47,8 @@ def _desk(folder: Path, url: str | None) -> Desk:
 @click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
 @click.option("--course", metavar="TOML", type=_FILE, help="The course's policy: due dates, lateness, attempts.")
 @click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core.")
-@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers grade, such as tcp://host:8786.")
+@click.option("--cluster", metavar="ADDRESS", callback=_address,
+              help="A Dask scheduler whose workers grade, such as tcp://host:8786.")  # fmt: skip
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), help="How many examples; or as before.")
 @click.option("--no-hidden", is_flag=True, help="Leave the hidden tests out.")
@@ -52,12 +61,12 @@ def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool
     """
     from gradekit.batch.desk import Session
 
-    desk = _desk(out, store)
+    desk = _desk(out, store, new=True)
     if not resume and desk.begun(id):
         raise click.UsageError(f"{out} holds results of {id} already: go on with --resume, or name another folder")
     session = Session(desk, id, **options)
-    total, fresh = session.take_in(submissions)
-    click.echo(f"{total} hand-ins, {fresh} submissions to grade")
+    for line in session.take_in(submissions):
+        click.echo(line)
     session.run(lambda line: click.echo(line))
     click.echo("\n" + session.finish(), nl=False)
 
@@ -97,7 +106,7 @@ def _user() -> str:
 @click.option("--check", metavar="CHECK", help="Only those that failed this check.")
 @click.option("--cause", metavar="CAUSE", help="Only those with a check that failed for this cause, or fault.")
 @click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core.")
-@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers grade.")
+@click.option("--cluster", metavar="ADDRESS", callback=_address, help="A Dask scheduler whose workers grade.")
 @click.option("--course", metavar="TOML", type=_FILE, help="The course's policy.")
 @click.option("--roster", metavar="CSV", type=_FILE, help="The class list.")
 @isolated
@@ -105,9 +114,10 @@ def regrade(id: str, out: Path, store: str | None, student: str | None, check: s
             **options: Any) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
     from gradekit.batch.desk import Session
+    from gradekit.report.text import counted
 
     session = Session(_desk(out, store), id, **options)
-    click.echo(f"{session.choose(student=student, check=check, cause=cause)} submissions to grade again")
+    click.echo(f"{counted(session.choose(student=student, check=check, cause=cause), 'submission')} to grade again")
     session.run(lambda line: click.echo(line))
     click.echo("\n" + session.finish(), nl=False)
 
@@ -126,21 +136,25 @@ def gradebook(export: Path, id: str, out: Path, store: str | None, target: Path,
               **options: Any) -> None:  # fmt: skip
     """Fill EXPORT, the file that Canvas or Moodle exported, with the points of the class."""
     from gradekit.batch.desk import Session
-    from gradekit.batch.exports import ExportError
 
-    session = Session(_desk(out, store), id, course=course)
-    try:
-        filled = session.fill(export.read_bytes().decode("utf-8"), **options)
-    except ExportError as error:
-        raise click.UsageError(str(error)) from None
+    filled = Session(_desk(out, store), id, course=course).fill(_text(export), **options)
     target.write_text(filled.text, encoding="utf-8", newline="")
     click.echo(_filled(target, filled.filled, filled.without))
 
 
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{file} is not UTF-8, as the LMS exports it: was it saved by a spreadsheet?") from None
+
+
 def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
-    text = f"{target}: {count} students have points"
-    names = ", ".join(without[:5]) + (" ..." if len(without) > 5 else "")
-    return text + (f"; without a result: {names}" if without else "")
+    from gradekit.batch.desk import listed
+    from gradekit.report.text import counted
+
+    told = f"{target}: {counted(count, 'student')} with points"
+    return told + (f"; left as they were, without a result: {listed(without)}" if without else "")
 
 
 @click.command()
@@ -163,7 +177,7 @@ def similar(id: str, out: Path, store: str | None, least: float) -> None:
 
 
 @click.command()
-@click.argument("address")
+@click.argument("address", callback=_address)
 @click.option(
     "--graders", type=click.IntRange(min=0), metavar="N", help="How many grade at a time; by default one a core."
 )

@@ -7,13 +7,12 @@ gradebook.csv, summary.txt and feedback/<student>/.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gradekit.assignment import Assignment, get
 from gradekit.batch import book, cards, exports, feedback, gradebook, intake, policy, pool, roster, run, summary
@@ -21,15 +20,19 @@ from gradekit.batch import similar as similarity
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
+from gradekit.batch.progress import Progress, Say
+from gradekit.batch.roster import load as load_roster
 from gradekit.batch.store import Manner, Store
+from gradekit.checking import UsageError
 from gradekit.marks import Mark, MarkError, checked
 from gradekit.report import record
-from gradekit.report.text import seconds, shortened
+from gradekit.report.text import counted, one_line
 
 WRITTEN = ("gradebook.csv", "summary.txt", "course.toml", "roster.csv", "report.json", "report.txt", "report.html")
 """The files that are written here, each whole or not at all."""
 
-Say = Callable[[str], None]
+
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,16 @@ class Desk:
     store: Store
 
     @staticmethod
-    def open(folder: Path, url: str | None = None) -> Desk:
-        """The desk in `folder`, made where there is none; its store is OUT/class.db unless `url` names another."""
+    def open(folder: Path, url: str | None = None, *, new: bool = False) -> Desk:
+        """The desk in `folder`; its store is OUT/class.db unless `url` names another.
+
+        Raises:
+            UsageError: there is none, and it is not to be a `new` one; or the database at `url` cannot be reached.
+        """
+        if not new and not url and not (folder / "class.db").is_file():
+            raise UsageError(
+                f"{folder} is no class's folder yet: `gradekit grade SUBMISSIONS -a ID -o {folder}` makes one"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         return Desk(folder, Store(url or f"sqlite:///{folder.resolve() / 'class.db'}"))
 
@@ -55,12 +66,18 @@ class Desk:
         """Whether there are hand-ins of this assignment already."""
         return bool(self.store.hand_ins(assignment))
 
-    def kept(self, given: Path | None, name: str) -> Path | None:
-        """The file `given`, copied to the desk so that a later command finds it there; else the copy; else None."""
+    def kept(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
+        """What `load` reads from the file `given`, else from the desk's copy of an earlier one; None where is neither.
+
+        A file that can be read is copied to the desk, so that a later command finds it there.
+        """
         own = self.folder / name
-        if given is not None and given.resolve() != own.resolve():
+        if given is None:
+            return load(own) if own.is_file() else None
+        loaded = load(given)
+        if given.resolve() != own.resolve():
             record.write(given.read_text(encoding="utf-8-sig"), own)
-        return own if own.is_file() else None
+        return loaded
 
     def mark(self, assignment: str, student: str, check: str, mark: Mark) -> str:
         """Keep a person's decision, which counts for the answer that is there now; answers with what was decided.
@@ -100,59 +117,75 @@ class Session:
         self.desk = desk
         manner = _manner(desk.store, assignment, seed, profile, no_hidden)
         self.order = run.Order(assignment, manner.seed, manner.profile, manner.hidden, isolation=isolation)
-        course, students = desk.kept(course, "course.toml"), desk.kept(roster, "roster.csv")
-        self._policy = policy.load(course).get(id, Policy()) if course else Policy()
-        self._students = _roster(students)
+        self._policies = desk.kept(course, "course.toml", policy.load)
+        self._policy = (self._policies or {}).get(id, Policy())
+        self._students = desk.kept(roster, "roster.csv", load_roster) or []
         self._workers, self._cluster = workers or os.cpu_count() or 1, cluster
         self._todo: dict[str, HandIn] = {}
 
     # --- what to grade ------------------------------------------------------------------------------------------------
 
-    def take_in(self, folder: Path) -> tuple[int, int]:
-        """Take in the hand-ins of `folder`: how many there are, and how many submissions have no result yet.
+    def take_in(self, folder: Path) -> list[str]:
+        """Take in the hand-ins of `folder`; what there is to say of them.
 
         Raises:
             IntakeError: nothing there looks like a submission.
         """
-        found = roster.matched(intake.hand_ins(folder, intake.Wanted.by(self.order.assignment)), self._students)
+        wanted = intake.Wanted.by(self.order.assignment)
+        found = roster.matched(intake.hand_ins(folder, wanted), self._students)
         submissions = run.take_in(self.desk.store, self.order, found)
         self._todo = {d: submissions[d] for d in run.waiting(self.desk.store, self.order, submissions)}
-        return len(found), len(self._todo)
+        counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"
+        return [counts, *self._remarks(found, intake.aside(folder, found, wanted))]
+
+    def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
+        """What an instructor should look at before hundreds are graded."""
+        id = self.order.assignment.id
+        if self._policies is not None and id not in self._policies:
+            there = ", ".join(self._policies) or "nothing"
+            yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
+        strangers = roster.strangers(found, self._students)
+        if strangers:
+            yield f"not on the class list: {listed(strangers)}"
+        if aside:
+            yield f"left aside: {listed(aside)}"
 
     def choose(self, *, student: str | None, check: str | None, cause: str | None) -> int:
-        """Choose what to grade again; how many submissions."""
-        records = self._records()
-        given = self.desk.store.hand_ins(self.order.assignment.id)
-        self._todo = {
-            digest: hand_in
-            for hand_in, digest in given
-            if student in (None, hand_in.student) and _failed(records.get(digest), check, cause)
-        }
+        """Choose what to grade again; how many submissions.
+
+        Raises:
+            UsageError: there are none: who and what there is.
+        """
+        records, given = self._records(), self.desk.store.hand_ins(self.order.assignment.id)
+        theirs = [(hand_in, digest) for hand_in, digest in given if student in (None, hand_in.student)]
+        if not theirs:
+            raise UsageError(f"there is no hand-in{f' of {student}' if student else ''} for {self.order.assignment.id}")
+        self._todo = {digest: hand_in for hand_in, digest in theirs if _failed(records.get(digest), check, cause)}
+        if not self._todo:
+            raise UsageError(_none_failed([records[digest] for _, digest in theirs if digest in records], check))
         return len(self._todo)
 
     # --- grading ------------------------------------------------------------------------------------------------------
 
     def run(self, say: Say) -> None:
-        """Grade what is to be graded, with a line for each submission and how long the rest will take."""
-        began, total, seen = time.monotonic(), len(self._todo), set[str]()
-        names = {digest: hand_in.student for hand_in, digest in self.desk.store.hand_ins(self.order.assignment.id)}
+        """Grade what is to be graded, with a line for each submission and how long the rest will take.
 
-        def done(digest: str, result: Mapping[str, Any]) -> None:
-            if digest in seen or digest not in self._todo:
-                say(
-                    shortened(f"[on {result['environment'].get('gpu')}] {summary.line_for(names[digest], result)}", 160)
-                )
-                return
-            seen.add(digest)
-            left = (time.monotonic() - began) / len(seen) * (total - len(seen))
-            rest = f", {seconds(left)} left" if len(seen) < total else ""
-            say(shortened(f"[{len(seen)}/{total}{rest}] {summary.line_for(names[digest], result)}", 160))
-
-        waiting = run.wanting_cards(self.desk.store, self.order)
+        Raises:
+            UsageError: the cluster cannot be reached; what was graded is kept.
+        """
+        id, store = self.order.assignment.id, self.desk.store
+        names = {digest: hand_in.student for hand_in, digest in store.hand_ins(id)}
         local = [] if self._cluster else cards.found()
-        if self._todo or (waiting and (self._cluster or local)):
+        waiting = run.wanting_cards(store, self.order) if self._cluster or local else []
+        fresh = [digest for digest in waiting if digest not in self._todo]
+        if not self._todo and not fresh:
+            return
+        try:
             with self._pool(local) as workers:
-                run.grade(self.desk.store, self.order, self._todo, workers, done)
+                lines = Progress(names, len(self._todo), len(fresh), workers.has_cards(), say)
+                run.grade(store, self.order, self._todo, workers, lines.graded, lines.measured)
+        except pool.ClusterLost as error:
+            raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None
 
     def _pool(self, local: Sequence[str]) -> AbstractContextManager[pool.Pool]:
         if self._cluster:
@@ -184,8 +217,8 @@ class Session:
         """
         lines = self.lines()
         possible = max((line.possible for line in lines), default=0.0)
-        if column is not None:
-            return exports.canvas(text, lines, column, possible)
+        if column is not None or exports.is_canvas(text):
+            return exports.canvas(text, lines, column or "", possible)
         return exports.moodle(text, lines, possible, grade=grade_column)
 
     def similar(self, least: float) -> similarity.Resemblance:
@@ -211,6 +244,12 @@ class Session:
         return run.records(self.desk.store, self.order)
 
 
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """ "ada; bob; ... and 3 more"."""
+    shown = "; ".join(map(one_line, names[:most]))
+    return shown + (f"; ... and {len(names) - most} more" if len(names) > most else "")
+
+
 def _manner(store: Store, assignment: Assignment, seed: int | None, profile: str | None, no_hidden: bool) -> Manner:
     """How to grade: as it is said now, else as it was said before, so that every command speaks of the same results."""
     before = store.manner(assignment.id)
@@ -223,8 +262,11 @@ def _manner(store: Store, assignment: Assignment, seed: int | None, profile: str
     return now
 
 
-def _roster(path: Path | None) -> list[roster.Student]:
-    return roster.load(path) if path else []
+def _none_failed(records: Iterable[Mapping[str, Any]], check: str | None) -> str:
+    """What failed instead of what was named."""
+    failed = [c for found in records for c in found["checks"] if c["outcome"] == "failed"]
+    there = sorted({str(c["id"] if check else c["cause"]) for c in failed})
+    return f"no submission failed so; there failed {listed(there) if there else 'nothing'}"
 
 
 def _failed(found: Mapping[str, Any] | None, check: str | None, cause: str | None) -> bool:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gradekit.batch.gradebook import Line
+from gradekit.checking import UsageError
 from gradekit.report.text import points
 
 
-class ExportError(ValueError):
+class ExportError(UsageError):
     """The file cannot be filled without changing what it must not: what was looked for, and what is there."""
 
 
@@ -51,6 +52,12 @@ def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Fi
     result = _fill(rows, target, lambda row: _keys(row, header, _CANVAS_KEYS), lines, _is_canvas_special)
     kept = [*range(identity + 1), target]
     return Filled(write([[_at(row, i) for i in kept] for row in rows]), *result)
+
+
+def is_canvas(text: str) -> bool:
+    """Whether it is a grade book from Canvas."""
+    rows, _ = _table(text)
+    return len(rows[0]) >= 4 and _is_canvas(rows[0])
 
 
 def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "Grade", identifier: str = "") -> Filled:
@@ -170,6 +177,8 @@ def _canvas_column(header: Row, column: str) -> int:
     if len(fitting) == 1:
         return fitting[0]
     there = ", ".join(name for name in header if re.search(r"\(\d+\)$", name)) or "none"
+    if not column:
+        raise ExportError(f"name the assignment's title or id with --column: Canvas's grade book has {there}")
     which = "several assignments" if fitting else "no assignment"
     raise ExportError(f"the grade book has {which} {column!r}; it has {there}. Name one by its id with --column")
 

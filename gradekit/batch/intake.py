@@ -2,7 +2,7 @@
 
 folders     submissions/ada/submission.py, or submissions/ada.py
 canvas      adalovelace_1234_5678_submission-2.py, with _LATE_ after the name where it was late
-moodle      Ada Lovelace_1234_assignsubmission_file_/submission.py
+moodle      Ada Lovelace_1234_assignsubmission_file_/submission.py, or all of it as one file's name
 gradescope  submission_123/submission.py beside submission_metadata.yml
 nbgrader    submitted/ada/softmax/softmax.ipynb, with timestamp.txt
 """
@@ -18,6 +18,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gradekit.assignment import Assignment
+from gradekit.checking import UsageError
 from gradekit.submission import archive
 
 KERNELS = (".py", ".ipynb", *archive.SUFFIXES)
@@ -30,15 +31,18 @@ METADATA = "submission_metadata.yml"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a submission of the assignment looks like: what its name ends in, and which of several names is the one."""
+    """What a submission of the assignment `id` looks like: what its name ends in, and which of several names is the one."""
 
     names: tuple[str, ...]
     suffixes: tuple[str, ...] = KERNELS
+    id: str = ""
 
     @staticmethod
     def by(assignment: Assignment) -> Wanted:
         """What `assignment` asks for."""
-        return Wanted(("answers",), ANSWERS) if assignment.is_quiz else Wanted(("submission", assignment.entry))
+        if assignment.is_quiz:
+            return Wanted(("answers",), ANSWERS, assignment.id)
+        return Wanted(tuple(dict.fromkeys(("submission", assignment.id, assignment.entry))), id=assignment.id)
 
     def is_candidate(self, name: str) -> bool:
         """Whether a file of this name can be a submission."""
@@ -51,7 +55,7 @@ class Wanted:
         return f"{', '.join(others)} or {last}"
 
 
-class IntakeError(ValueError):
+class IntakeError(UsageError):
     """The folder holds nothing that looks like submissions: what it holds, and what was expected."""
 
 
@@ -80,9 +84,31 @@ def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
     for reader in (_gradescope, _moodle, _nbgrader, _canvas, _folders):
         found = reader(root, wanted)
         if found:
-            return sorted(found, key=lambda hand_in: (hand_in.student, str(hand_in.path)))
+            return sorted(map(_told, found), key=lambda hand_in: (hand_in.student, str(hand_in.path)))
     names = ", ".join(sorted(child.name for child in _children(root))[:5]) or "nothing"
     raise IntakeError(f"{root} holds {names}: expected a folder or a {wanted.spelled} file for each student")
+
+
+def _told(hand_in: HandIn) -> HandIn:
+    words = ("student", "name", "email", "problem")
+    return replace(hand_in, **{word: _printable(getattr(hand_in, word)) for word in words})
+
+
+def aside(root: Path, found: Iterable[HandIn], wanted: Wanted) -> list[str]:
+    """What in `root` looks like a hand-in and is nobody's: its name is not as the LMS gives it."""
+    taken = {part for hand_in in found for part in (hand_in.path, *hand_in.path.parents)}
+    left = (child for child in _children(root) if child not in taken and _looks_handed_in(child, wanted))
+    return sorted(_printable(child.name) for child in left)
+
+
+def _looks_handed_in(child: Path, wanted: Wanted) -> bool:
+    is_somebodys = _MOODLE.fullmatch(child.name) or _CANVAS.fullmatch(child.name)
+    return not is_somebodys and (child.is_dir() or wanted.is_candidate(child.name))
+
+
+def _printable(name: str) -> str:
+    """A file's name may be any bytes, such as those of another encoding: here as text that can be printed and stored."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _children(folder: Path) -> Iterator[Path]:
@@ -92,17 +118,17 @@ def _children(folder: Path) -> Iterator[Path]:
 
 # --- one reader for each layout; empty where it is another ------------------------------------------------------------
 
-_MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>\w+?)_?")
+_MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?")
 _CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<submission>\d+)_(?P<file>.+)")
 
 
 def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
-    matches = [(child, _MOODLE.fullmatch(child.name)) for child in _children(root)]
-    return [
-        chosen(HandIn(match["id"], child, match["name"]), [child], wanted)
-        for child, match in matches
-        if match and match["kind"] == "file"
-    ]
+    """Moodle makes a folder, or with another setting a file, for each student and each way to hand in."""
+    places: dict[tuple[str, str], list[Path]] = {}
+    for child in _children(root):
+        if match := _MOODLE.fullmatch(child.name):
+            places.setdefault((match["id"], match["name"]), []).extend([child] if match["kind"] == "file" else [])
+    return [chosen(HandIn(id, root, name), found, wanted) for (id, name), found in places.items()]
 
 
 def _canvas(root: Path, wanted: Wanted) -> list[HandIn]:
@@ -122,15 +148,23 @@ def _newest(found: list[tuple[int, Path]]) -> list[Path]:
 
 def _nbgrader(root: Path, wanted: Wanted) -> list[HandIn]:
     tree = root / "submitted" if (root / "submitted").is_dir() else root
-    stamped = [stamp.parent for stamp in sorted(tree.glob("*/*/timestamp.txt"))]
+    if not any(tree.glob("*/*/timestamp.txt")):
+        return []
+    folders = [folder for folder in sorted(tree.glob("*/*")) if folder.is_dir()]
+    names = sorted({folder.name for folder in folders})
+    if len(names) > 1 and wanted.id not in names:
+        raise IntakeError(f"{tree} holds several assignments, and none is {wanted.id}: {', '.join(names)}")
     return [
         chosen(HandIn(folder.parent.name, folder, submitted=_stamp(folder / "timestamp.txt")), [folder], wanted)
-        for folder in stamped
+        for folder in folders
+        if len(names) == 1 or folder.name == wanted.id
     ]
 
 
 def _stamp(file: Path) -> datetime | None:
-    """ "2026-11-02 14:58:23.948203 America/Los_Angeles", or None where it says something else."""
+    """ "2026-11-02 14:58:23.948203 America/Los_Angeles", or None where it says something else or is not there."""
+    if not file.is_file():
+        return None
     date, _, zone = file.read_text(encoding="utf-8", errors="replace").strip().rpartition(" ")
     try:
         return datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone) if zone != "UTC" else UTC)

@@ -26,12 +26,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from gradekit.checking import UsageError
+
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
 KEEPS = ("best", "last")
 DAY = timedelta(days=1)
 
 
-class PolicyError(ValueError):
+class PolicyError(UsageError):
     """course.toml cannot be understood: which entry, what it says, and what it may say."""
 
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradekit.batch.intake import HandIn
+from gradekit.checking import UsageError
 
 _COLUMNS = {
-    "student": ("student_id", "id", "sid", "user id", "userid", "sis user id", "username", "login", "sis login id", "student"),
+    "student": ("student id", "id", "sid", "user id", "userid", "sis user id", "username", "login", "sis login id", "student"),
     "name": ("name", "full name", "student name", "display name"),
-    "first": ("first name", "first_name", "firstname", "given name"),
-    "last": ("last name", "last_name", "lastname", "surname"),
-    "email": ("email", "email address", "mail"),
+    "first": ("first name", "firstname", "given name", "first"),
+    "last": ("last name", "lastname", "surname", "family name", "last"),
+    "email": ("email", "email address", "e mail", "mail"),
 }  # fmt: skip
 
 
-class RosterError(ValueError):
+class RosterError(UsageError):
     """The class list cannot be read: which column is missing, and which are there."""
 
 
@@ -50,8 +51,13 @@ def load(path: Path) -> list[Student]:
 
 
 def _column(header: Iterable[str], names: tuple[str, ...]) -> str | None:
-    by_name = {column.strip().lower(): column for column in reversed(list(header)) if column}
+    by_name = {_plain(column): column for column in reversed(list(header)) if column}
     return next((by_name[name] for name in names if name in by_name), None)
+
+
+def _plain(column: str) -> str:
+    """ "Student_ID" -> "student id"."""
+    return " ".join(column.lower().replace("_", " ").replace("-", " ").split())
 
 
 def _student(row: Mapping[str, str], key: str, columns: Mapping[str, str | None]) -> Student:
@@ -60,7 +66,7 @@ def _student(row: Mapping[str, str], key: str, columns: Mapping[str, str | None]
         return (row[column] or "").strip() if column else ""
 
     name = get("name") or f"{get('first')} {get('last')}".strip()
-    ids = [column for column in row if column and column.strip().lower() in _COLUMNS["student"]]
+    ids = [column for column in row if column and _plain(column) in _COLUMNS["student"]]
     others = tuple(dict.fromkeys(value.strip() for column in ids if (value := row[column] or "").strip()))
     return Student(row[key].strip(), name, get("email"), others)
 
@@ -95,7 +101,7 @@ def squeezed(name: str) -> str:
     return "".join(character for character in (last + first).lower() if character.isalnum())
 
 
-def missing(roster: Iterable[Student], hand_ins: Iterable[HandIn]) -> list[Student]:
-    """The students who have handed in nothing."""
-    present = {hand_in.student for hand_in in hand_ins}
-    return [student for student in roster if student.student not in present]
+def strangers(hand_ins: Iterable[HandIn], roster: Iterable[Student]) -> list[str]:
+    """Who has handed in and is not on the class list, if there is one."""
+    known = {student.student for student in roster}
+    return sorted({hand_in.student for hand_in in hand_ins} - known) if known else []

@@ -91,15 +91,26 @@ def _is_result(found: Mapping[str, Any], machine: str, order: Order) -> bool:
     return machine == order.machine and found["status"] != Status.FAULT
 
 
+def _silent(digest: str, found: Mapping[str, Any]) -> None:
+    """Says nothing."""
+
+
 def grade(
-    store: Store, order: Order, submissions: Mapping[str, HandIn], pool: Pool, done: Done = lambda d, r: None
+    store: Store,
+    order: Order,
+    submissions: Mapping[str, HandIn],
+    pool: Pool,
+    done: Done = _silent,
+    timed: Done = _silent,
 ) -> None:
     """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
+
+    `done` is told of each that is graded, `timed` of each whose speed a card has measured.
 
     Where the pool has cards, what of a result waits for one is measured there; so is what waits of earlier results (see
     `wanting_cards`), whose submissions need not be graded again.
     """
-    work = _Work(store, order, submissions, pool, done)
+    work = _Work(store, order, submissions, pool, done, timed)
     for digest, hand_in in submissions.items():
         work.begin(digest, hand_in)
     if pool.has_cards():
@@ -137,8 +148,11 @@ class _Task:
 class _Work:
     """All that is under way."""
 
-    def __init__(self, store: Store, order: Order, submissions: Mapping[str, HandIn], pool: Pool, done: Done) -> None:
-        self.store, self.order, self.submissions, self.pool, self.done = store, order, submissions, pool, done
+    def __init__(
+        self, store: Store, order: Order, submissions: Mapping[str, HandIn], pool: Pool, done: Done, timed: Done
+    ) -> None:
+        self.store, self.order, self.submissions, self.pool = store, order, submissions, pool
+        self.done, self.timed = done, timed
         self.release = order.release
         self.tasks: dict[Future[str], _Task] = {}
 
@@ -218,7 +232,7 @@ class _Work:
         self._add(replace(self.order.key(digest), machine=card), answer)
         history = self.store.history(self.order.assignment.id, digest)
         before = next(r.record for r in reversed(history) if r.key == self.order.key(digest))
-        self.done(digest, merged(before, answer.record))
+        self.timed(digest, merged(before, answer.record))
 
     def _add(self, key: Key, answer: Graded) -> None:
         host = str(answer.record["environment"].get("host") or platform.node())

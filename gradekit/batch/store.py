@@ -8,17 +8,21 @@ is known, so that a run can be killed at any moment and resumed.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote_to_bytes
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from gradekit.batch.intake import HandIn
+from gradekit.checking import UsageError
 from gradekit.marks import Mark
 
 MEETINGS = 10
@@ -134,16 +138,22 @@ class PersonsMark:
     made: datetime
 
 
+class StoreError(UsageError):
+    """The database cannot be reached: why."""
+
+
 class Store:
     """The database at `url` ("sqlite:///class.db", "postgresql+psycopg://..."); made on first use.
 
     Safe to use from several threads and processes: a transaction is one short statement or two.
+
+    Raises:
+        StoreError: there is no such database, or no driver for it.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
-        # A connection for each transaction: SQLite's must not travel between threads, and none is left open on a fork.
-        self._engine = sa.create_engine(url, poolclass=NullPool)
+        self._engine = _engine(url)
         if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _patient)
         _make_tables(self._engine)
@@ -170,14 +180,12 @@ class Store:
 
     def hand_ins(self, assignment: str) -> list[tuple[HandIn, str]]:
         """All hand-ins of an assignment with their digests, oldest first."""
-        from pathlib import Path
-
         query = sa.select(_HAND_INS).where(_HAND_INS.c.assignment == assignment).order_by(_HAND_INS.c.id)
         with self._transaction() as connection:
             rows = list(connection.execute(query).mappings())
         return [
             (
-                HandIn(r["student"], Path(r["path"]), r["name"], r["email"], _time(r["submitted"]), r["problem"]),
+                HandIn(r["student"], _path(r["path"]), r["name"], r["email"], _time(r["submitted"]), r["problem"]),
                 r["digest"],
             )
             for r in rows
@@ -260,14 +268,24 @@ class Store:
         return {(row["student"], row["check"]): _persons(row) for row in rows}
 
 
+def _engine(url: str) -> sa.Engine:
+    """A connection for each transaction: SQLite's must not travel between threads, and none is left open on a fork."""
+    try:
+        return sa.create_engine(url, poolclass=NullPool)
+    except sa.exc.ArgumentError:
+        raise StoreError("a database's address looks like postgresql+psycopg://user@host/name") from None
+    except ModuleNotFoundError as error:
+        raise StoreError(f"to use this database, install its driver: pip install {error.name}") from None
+
+
 def _make_tables(engine: sa.Engine) -> None:
     """Make the tables that are not there; another command may be making them at this very moment."""
     for attempt in range(MEETINGS):
         try:
             return _METADATA.create_all(engine)
-        except sa.exc.DBAPIError:
+        except sa.exc.DBAPIError as error:
             if attempt + 1 == MEETINGS:
-                raise
+                raise StoreError(f"the database cannot be used: {error.orig}") from None
             time.sleep(0.05 * attempt)
 
 
@@ -280,9 +298,26 @@ def _patient(connection: Any, record: Any) -> None:
 def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any]:
     return {
         "assignment": assignment, "student": hand_in.student, "name": hand_in.name, "email": hand_in.email,
-        "path": str(hand_in.path), "digest": digest, "problem": hand_in.problem, "seen": _now(),
+        "path": _told(hand_in.path), "digest": digest, "problem": hand_in.problem, "seen": _now(),
         "submitted": hand_in.submitted.isoformat() if hand_in.submitted else "",
     }  # fmt: skip
+
+
+_BYTES = "bytes:"
+
+
+def _told(path: Path) -> str:
+    """A path as text; one that is not UTF-8 byte by byte, percent-encoded."""
+    text = str(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _BYTES + quote(os.fsencode(path))
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(os.fsdecode(unquote_to_bytes(text.removeprefix(_BYTES))) if text.startswith(_BYTES) else text)
 
 
 def _result(row: sa.RowMapping) -> Result:

@@ -12,6 +12,7 @@ from gradekit.report.text import counted, one_line, points, seconds, shortened
 
 BINS = 10
 SHOWN = 5
+CLOSE = 0.05
 
 
 def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], width: int = 100) -> str:
@@ -19,7 +20,7 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     graded = [record for record in records.values() if record["status"] == "graded"]
     sections = [
         _tally(lines), _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
-        _speeds(graded, width), _slowest(lines, records), _faults(lines, records.values(), width),
+        _speeds(graded, width), _pending(graded, width), _slowest(lines, records), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
@@ -31,7 +32,9 @@ def _tally(lines: Sequence[Line]) -> list[str]:
 
 
 def _shares(lines: Iterable[Line]) -> list[float]:
-    return [line.points / line.possible for line in lines if line.counts and line.possible]
+    """What part of the points that were measured each line has; pending ones are left out of both."""
+    measured = [(line.points, line.possible - line.pending) for line in lines if line.counts]
+    return [points / possible for points, possible in measured if possible > 0]
 
 
 def _distribution(lines: Sequence[Line]) -> list[str]:
@@ -41,8 +44,9 @@ def _distribution(lines: Sequence[Line]) -> list[str]:
     bins = Counter(min(int(share * BINS), BINS - 1) for share in shares)
     most = max(bins.values())
     rows = [_bar(number, bins[number], most) for number in reversed(range(BINS))]
-    middle = statistics.median(shares) * 100
-    return [f"points, in percent (median {middle:.0f}, mean {statistics.mean(shares) * 100:.0f}):", *rows]
+    middle, mean = statistics.median(shares) * 100, statistics.mean(shares) * 100
+    open_yet = "; of what is measured already" if any(line.pending for line in lines) else ""
+    return [f"points, in percent (median {middle:.0f}, mean {mean:.0f}{open_yet}):", *rows]
 
 
 def _bar(number: int, count: int, most: int) -> str:
@@ -69,21 +73,32 @@ def _most(causes: Counter[str]) -> str:
 
 
 def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    """Speeds that lie within 5 % of their threshold: the ones that a student will ask about."""
-    close = []
-    for record in records:
-        for check in record["checks"]:
-            close += [(check, ratio) for ratio in _ratios(check) if abs(ratio["value"] / ratio["threshold"] - 1) < 0.05]
-    rows = [
-        f"  {ratio['value']:.3f} of {ratio['threshold']:g}  {one_line(check['title'])}"
-        for check, ratio in sorted(close, key=lambda pair: pair[1]["value"] / pair[1]["threshold"])
-    ]
-    return ["speeds within 5 % of their threshold:", *(shortened(row, width) for row in rows[:20])] if rows else []
+    """Speeds that lie within 5 % of what was asked for: the ones that a student will ask about."""
+    asked = [(check, *pair) for record in records for check in record["checks"] for pair in _asked(check)]
+    close = sorted((value / least, value, least, one_line(check["title"])) for check, value, least in asked)
+    rows = [f"  {value:.3f} of {least:g}  {title}" for share, value, least, title in close if abs(share - 1) < CLOSE]
+    return ["speeds within 5 % of what was asked for:", *(shortened(row, width) for row in rows[:20])] if rows else []
 
 
-def _ratios(check: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    ratios = check["details"].get("speed", {}).get("ratios", {})
-    return [r for r in ratios.values() if isinstance(r, dict) and r.get("threshold") and r.get("value") is not None]
+def _asked(check: Mapping[str, Any]) -> Iterable[tuple[float, float]]:
+    """How many times as fast as torch a call was, and had to be."""
+    speed = check["details"].get("speed", {})
+    for verdict in speed.get("verdicts", ()):
+        yield speed["ratios"][verdict["side"]]["value"], verdict["at_least"]
+
+
+def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
+    """What nobody has measured yet, and why."""
+    why = Counter(
+        one_line(check["message"]) or one_line(check["title"])
+        for record in records for check in record["checks"] if check["outcome"] == "pending"
+    )  # fmt: skip
+    rows = [f"  {number:4d}  {reason}" for reason, number in why.most_common(SHOWN)]
+    return (
+        ["pending checks, which count neither for nor against:", *(shortened(row, width) for row in rows)]
+        if rows
+        else []
+    )
 
 
 def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -116,6 +131,8 @@ def line_for(student: str, record: Mapping[str, Any]) -> str:
     score = record["score"]
     if record["status"] == "fault":
         return f"{one_line(student)}  not graded: {one_line(record['message'])}"
+    if record["status"] == "rejected" and not score["possible"]:
+        return f"{one_line(student)}  rejected: {one_line(record['message'])}"
     text = f"{one_line(student)}  {points(score['earned'])} / {points(score['possible'])}"
     text += f"  ({points(score['pending'])} pending)" if score["pending"] else ""
     if record["status"] == "rejected":

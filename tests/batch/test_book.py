@@ -86,16 +86,31 @@ def test_lateness_costs_and_is_noted() -> None:
 
 
 def test_the_summary_tells_the_class_at_a_glance() -> None:
-    speed = {"speed": {"ratios": {"eager": {"value": 1.47, "threshold": 1.5}}}}
-    close = record(PASSED, FAILED.__class__(**vars(PASSED) | {"id": "test_fast", "details": speed}))
+    ratios = {"eager": {"value": 1.47}, "compiled": {"value": 1.2}}
+    asked = [{"side": "eager", "at_least": 1.5}, {"side": "compiled", "at_least": 0.7}]
+    speed = {"ratios": ratios, "verdicts": asked}
+    close = record(PASSED, FAILED.__class__(**vars(PASSED) | {"id": "test_fast", "details": {"speed": speed}}))
     records = RECORDS | {"close": close}
     given = [(handed(f"s{i}"), digest) for i, digest in enumerate(records)]
     text = summary.render(lines(given, records=records), records)
     assert "5 students: 3 graded, 1 rejected, 1 fault" in text
     assert "   1  Agrees with torch.softmax on any shape, dtype and stride  (missing-mask 1)" in text
     assert "rejected as a whole: syntax-error 1" in text
-    assert "1.470 of 1.5  Agrees with torch.softmax" in text
+    assert "  1.470 of 1.5  Agrees with torch.softmax" in text and "of 0.7" not in text
+    assert "     1  Speed is measured on a GPU, and this machine has none." in text
     assert "not graded, by no fault of theirs (1): s3" in text and "ValueError: oh" in text
+
+
+def test_what_is_pending_counts_neither_for_nor_against() -> None:
+    text = summary.render(lines([(handed("ada"), "right")]), {"right": RIGHT})
+    assert "points, in percent (median 100, mean 100; of what is measured already):" in text
+
+
+def test_a_hand_in_that_cannot_be_read_has_none_of_what_the_assignment_is_worth() -> None:
+    nothing = record(**REJECTED, checks=())
+    found = lines([(handed("ada"), "right"), (handed("bob"), "none")], records={"right": RIGHT, "none": nothing})
+    assert [(line.status, line.points, line.possible) for line in found] == [("graded", 40, 70), ("rejected", 0, 70)]
+    assert summary.line_for("bob", nothing).startswith("bob  rejected: ")
 
 
 def test_the_summary_of_nothing_is_short() -> None:

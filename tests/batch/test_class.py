@@ -157,7 +157,7 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
         "--by",
         "Mo",
     )
-    assert "1 submissions to grade again" in run(folder, "regrade", *where, "--student", "bob")
+    assert "1 submission to grade again" in run(folder, "regrade", *where, "--student", "bob")
     after = gradebook(folder)
     assert float(after["bob"]["points"]) == float(before["bob"]["points"]) + failed["possible"] / 2
     assert results(folder) == count + 1

@@ -104,3 +104,9 @@ def test_the_grade_book_is_this_table() -> None:
     assert rows[3] == [
         "x", "'=HYPERLINK(1)", "a@b.c", "softmax", "0.33", "100", "20", "10", "graded", "", "2", "1 day late: 10 % less",
     ]  # fmt: skip
+
+
+def test_canvas_is_told_from_moodle() -> None:
+    assert exports.is_canvas(CANVAS) and not exports.is_canvas("Identifier,Full name,Grade,Maximum Grade\n")
+    with pytest.raises(ExportError, match=r"--column: Canvas's grade book has Vector add \(770\)"):
+        exports.canvas(CANVAS, LINES, "", 100)

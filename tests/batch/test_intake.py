@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.batch import roster
-from gradekit.batch.intake import HandIn, IntakeError, Wanted, hand_ins
+from gradekit.batch.intake import HandIn, IntakeError, Wanted, aside, hand_ins
+from gradekit.batch.store import Store
 
 WANTED = Wanted(("submission", "softmax"))
 
@@ -100,6 +102,34 @@ def test_a_moodle_download(tmp_path: Path) -> None:
     assert [(h.student, h.name) for h in hand_ins(tmp_path, WANTED)] == [("4711", "Ada Lovelace"), ("4712", "Bob")]
 
 
+def test_moodle_may_put_all_into_the_files_names(tmp_path: Path) -> None:
+    lay(tmp_path, "Ada Lovelace_4711_assignsubmission_file_submission.py", "Bob_4712_assignsubmission_file_hw.zip")
+    assert [(h.student, h.name, h.problem) for h in hand_ins(tmp_path, WANTED)] == [
+        ("4711", "Ada Lovelace", ""), ("4712", "Bob", ""),
+    ]  # fmt: skip
+
+
+def test_who_only_typed_something_into_moodle_is_not_left_out(tmp_path: Path) -> None:
+    lay(tmp_path, "Ada_4711_assignsubmission_file_/submission.py", "Bob_4712_assignsubmission_onlinetext_/online.html")
+    assert found(tmp_path) == {
+        "4711": "Ada_4711_assignsubmission_file_/submission.py", "4712": "there is no .py, .ipynb or .zip file",
+    }  # fmt: skip
+
+
+def test_what_is_nobodys_is_named(tmp_path: Path) -> None:
+    lay(tmp_path, "ada_12_34_submission.py", "ada_12_34_helpers.py", "renamed.py", "notes.txt")
+    assert aside(tmp_path, hand_ins(tmp_path, WANTED), WANTED) == ["renamed.py"]
+
+
+def test_a_name_in_another_encoding_is_a_student_like_others(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/submission.py", os.fsdecode(b"m\xfcller/submission.py"))
+    ada, mueller = hand_ins(tmp_path, WANTED)
+    assert (ada.student, mueller.student) == ("ada", r"m\udcfcller")
+    store = Store(f"sqlite:///{tmp_path}/class.db")
+    store.add_hand_ins("softmax", [(mueller, "d1")])
+    assert store.hand_ins("softmax") == [(mueller, "d1")]
+
+
 METADATA = """
 submission_101:
   :submitters:
@@ -134,6 +164,21 @@ def test_an_nbgrader_tree(tmp_path: Path) -> None:
     assert ada.submitted.astimezone(UTC) == datetime(2026, 11, 2, 22, 58, 23, 948203, tzinfo=UTC)
 
 
+def test_an_nbgrader_tree_of_several_assignments(tmp_path: Path) -> None:
+    lay(tmp_path, "submitted/ada/softmax/softmax.ipynb", "submitted/bob/matmul/matmul.ipynb")
+    for folder in ("ada/softmax", "bob/matmul"):
+        (tmp_path / "submitted" / folder / "timestamp.txt").write_text("2026-11-02 14:58:23 UTC\n")
+    assert [h.student for h in hand_ins(tmp_path, Wanted.by(get("softmax")))] == ["ada"]
+    with pytest.raises(IntakeError, match="several assignments, and none is vector_add: matmul, softmax"):
+        hand_ins(tmp_path, Wanted.by(get("vector_add")))
+
+
+def test_an_nbgrader_submission_without_a_time_is_one_all_the_same(tmp_path: Path) -> None:
+    lay(tmp_path, "submitted/ada/softmax/softmax.ipynb", "submitted/bob/softmax/softmax.ipynb")
+    (tmp_path / "submitted/ada/softmax/timestamp.txt").write_text("2026-11-02 14:58:23 UTC\n")
+    assert [(h.student, h.submitted is None) for h in hand_ins(tmp_path, WANTED)] == [("ada", False), ("bob", True)]
+
+
 @pytest.mark.parametrize("files", [(), ("notes.txt",), ("essays/ada.pdf",)])
 def test_a_folder_without_submissions_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     with pytest.raises(IntakeError, match=r"expected a folder or a \.py"):
@@ -154,7 +199,16 @@ def test_hand_ins_go_by_the_class_lists_names(tmp_path: Path) -> None:
     here = Path("x.py")
     given = [HandIn("17", here, "lovelaceada"), HandIn("charles@example.edu", here), HandIn("zoe", here)]
     assert [h.student for h in roster.matched(given, students)] == ["ada1", "cb", "zoe"]
-    assert roster.missing(students, roster.matched(given[:1], students)) == [students[1]]
+    assert roster.strangers(roster.matched(given, students), students) == ["zoe"]
+    assert roster.strangers(given, []) == []
+
+
+@pytest.mark.parametrize(
+    "header", ["Student ID,First name,Last name", "student_id,first_name,last_name", "SID,First,Last"]
+)
+def test_columns_are_known_by_any_spelling(tmp_path: Path, header: str) -> None:
+    (tmp_path / "class.csv").write_text(f"{header}\n1234,Ada,Lovelace\n")
+    assert roster.load(tmp_path / "class.csv") == [roster.Student("1234", "Ada Lovelace", "", ("1234",))]
 
 
 def test_a_name_that_two_students_have_matches_neither(tmp_path: Path) -> None:
