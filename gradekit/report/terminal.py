@@ -120,7 +120,8 @@ def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
     for check in _grouped(record["checks"]):
         lines += _line(check, look)
         lines += _speed(check, look, seen)
-        if check["outcome"] != "passed" or check["kind"] == "quiz":  # what is right about a choice is worth reading too
+        if check["outcome"] != "passed" or check["kind"] == "quiz" or check["details"].get("marked_by"):
+            # what is right about a choice is worth reading too, and so is what a person says
             lines += _evidence(check, record["submission"], look, seen)
     return lines
 

@@ -133,6 +133,12 @@ def test_what_is_pending_beside_an_award_is_not_lost() -> None:
     assert "pending 10 + 20\n" in render(record(replace(PENDING, earned=10)))
 
 
+def test_what_a_person_says_of_a_passed_check_is_shown() -> None:
+    said = replace(PASSED, message="Ran it on my own card. (marked by R. Meier)", details={"marked_by": "R. Meier"})
+    lines = render(record(said)).splitlines()
+    assert lines[4] == "      Ran it on my own card. (marked by R. Meier)"
+
+
 def test_the_hint_of_a_check_goes_before_that_of_its_cause() -> None:
     text = render(record(replace(FAILED, details={"hint": "look at line 14"})))
     assert "      hint    look at line 14\n" in text
