@@ -165,17 +165,16 @@ def test_as_root_it_is_nobody_that_there_is(captured: Worker) -> None:
     assert int(said(captured, "got = os.getuid()")) > 60_000
 
 
-def test_the_next_process_finds_nothing_that_this_one_has_left(captured: Worker) -> None:
+@pytest.mark.parametrize("device", ["cpu", CARD])
+def test_the_next_process_finds_nothing_that_this_one_has_left(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above all no machine code in Triton's cache"""
-    order = (
-        "os.makedirs(os.environ['TRITON_CACHE_DIR'], exist_ok=True); open(folder + '/triton/spoilt', 'w'); got = folder"
-    )
-    first = said(captured, order)
-    with on(captured.device.partition(":")[0]) as other, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "MODULE", "tests.gpu.captured")
-        assert said(other, "got = folder") != first
-        other._end()
-        assert said(other, "got = os.listdir(folder)") == "[]"
+    monkeypatch.setattr(worker, "MODULE", "tests.gpu.captured")
+    with on(device) as found:
+        said(found, "os.makedirs('triton', exist_ok=True); open('triton/spoilt', 'w'); open('spoilt', 'w')")
+        folder = said(found, "got = [folder, os.path.exists(folder + '/triton/spoilt')]")
+        found._end()
+        left = said(found, "got = [folder, os.path.exists('spoilt') or os.path.exists('triton/spoilt')]")
+    assert folder.endswith(", True]") and left.endswith(", False]") and folder.split(",")[0] != left.split(",")[0]
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------
