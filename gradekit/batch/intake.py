@@ -90,8 +90,8 @@ def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
 
 
 def _told(hand_in: HandIn) -> HandIn:
-    words = ("student", "name", "email", "problem")
-    return replace(hand_in, **{word: _printable(getattr(hand_in, word)) for word in words})
+    said = [_printable(word) for word in (hand_in.student, hand_in.name, hand_in.email, hand_in.problem)]
+    return replace(hand_in, student=said[0], name=said[1], email=said[2], problem=said[3])
 
 
 def aside(root: Path, found: Iterable[HandIn], wanted: Wanted) -> list[str]:

@@ -55,7 +55,7 @@ def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path, card:
 
 
 def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path) -> None:
-    found = results(root, "tcp://127.0.0.1:1", seconds=30)
+    found = results(root, "tcp://127.0.0.1:1", seconds=45)
     assert found["score"] == 60
     assert "status" not in found["tests"][1] and found["tests"][1]["name"].startswith("pending")
     assert "the machines with a GPU did not measure it" in found["output"]
