@@ -92,11 +92,11 @@ class Input:
 
     @property
     def simplicity(self) -> tuple[int, ...]:
-        """A measure by which examples can be sorted, the one that is easiest to read first: elements, then dimensions,
-        strides, offset, dtype, values and seed."""
+        """A measure by which examples can be sorted, the one that is easiest to read first: whether there are strides,
+        elements, dimensions, offset, dtype, values and seed. What fails without strides has nothing to do with them."""
         profile = _PROFILE_ORDER.get(self.profile, len(_PROFILE_ORDER))
         strided = int(not self.is_contiguous)
-        return (self.numel, len(self.shape), strided, self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
+        return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
 
     def tensor(self) -> torch.Tensor:
         """The CPU tensor, with exactly these strides and offset; treat it as read-only, for it is shared.
