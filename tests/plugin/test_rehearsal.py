@@ -10,7 +10,7 @@ import pytest
 from gradekit import grade
 from gradekit.assignment import Assignment
 from gradekit.findings import Report
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.strategies import Input, normal
 from gradekit.plugin import rehearsal
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
@@ -102,12 +102,11 @@ def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: M
 
 
 def test_examples_are_kept_in_the_order_of_their_simplicity() -> None:
-    plain, half, long = normal((3,)), normal((3,), "float16"), normal((4,))
-    rehearsal.remember(
-        "a check", [{"x": long, "n": 1}, {"x": half, "n": 1}, {"x": plain, "n": 2}, {"x": plain, "n": 1}]
-    )
-    shown = [(given["x"], given["n"]) for given in rehearsal.remembered("a check") or ()]
-    assert shown == [(plain, 1), (plain, 2), (half, 1), (long, 1)]
+    plain, half, long, strided = normal((3,)), normal((3,), "float16"), normal((4,)), Input("float32", (2,), (2,))
+    drawn = [(strided, 1), (long, 1), (half, 1), (plain, 2), (plain, 1)]
+    rehearsal.remember("a check", [{"x": x, "n": n} for x, n in drawn])
+    kept = [(given["x"], given["n"]) for given in rehearsal.remembered("a check") or ()]
+    assert kept == [(plain, 1), (plain, 2), (half, 1), (long, 1), (strided, 1)]
 
 
 def test_another_seed_or_profile_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
