@@ -25,7 +25,7 @@ def test_the_solution_is_looked_at_on_the_inputs_that_its_tests_time() -> None:
     result = inspect(SOLUTION, "--target", "sm_90")
     assert result.exit_code == 0, result.output
     assert "softmax(float32 [8192, 4096]), compiled for sm_90 (H100), without a card" in result.output
-    assert "load   16 bytes at a time, 4 x ld.global.v4.b32; float32" in result.output
+    assert "load   16 bytes at a time, 2 x ld.global.v4.b32; float32" in result.output
     assert "registers, nothing spilled" in result.output
 
 
