@@ -7,9 +7,13 @@ namespaces of its own: sockets and signals are refused by seccomp, files by Land
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import resource
+import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +27,9 @@ HIGHEST = 2
 
 TASKS = 512
 """Processes and threads of one such process: CUDA and torch have threads, and several kernels are compiled at one time."""
+
+_SETTLED_SECONDS = 60.0
+"""How old a folder is before it counts as left: a new one may not be held yet."""
 
 _HIGH, _LOW = identity.HIGH + (1 << 26), identity.LOW + 256
 """Where its free user ids begin: beyond those of submissions."""
@@ -66,11 +73,43 @@ class Workshop:
             seccomp.install(os.getpid(), later=later)
 
 
+_held: dict[str, int] = {}
+"""The folders of this process, each with a descriptor that holds a lock on it."""
+
+
 def private_folder(prefix: str) -> str:
-    """A new folder for temporary files that only this user may enter; as root, one that it can be given to others."""
+    """A new folder for temporary files that only this user may enter; as root, one that it can be given to others.
+
+    What processes that were killed have left of this kind is removed: nobody holds it any more.
+    """
     folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")
-    fit = (folder for folder in folders if os.geteuid() or _is_open(Path(folder)))
-    return tempfile.mkdtemp(prefix=prefix, dir=next(fit, None))
+    parent = next((folder for folder in folders if os.geteuid() or _is_open(Path(folder))), None)
+    made = tempfile.mkdtemp(prefix=prefix, dir=parent)
+    _held[made] = _hold(made)
+    for left in Path(made).parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _SETTLED_SECONDS:
+                _held[str(left)] = _hold(str(left))
+                remove(str(left))
+    return made
+
+
+def remove(folder: str) -> None:
+    """Removes a folder that `private_folder` made."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder in _held:
+        os.close(_held.pop(folder))
+
+
+def _hold(folder: str) -> int:
+    """A descriptor of the folder, which is locked for as long as it is open; OSError where another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _is_open(folder: Path) -> bool:

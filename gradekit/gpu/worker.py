@@ -17,7 +17,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -354,7 +353,7 @@ class Worker:
             os.killpg(process.popen.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):  # the driver may still be busy with it
             process.popen.wait(END_SECONDS)
-        shutil.rmtree(process.folder, ignore_errors=True)
+        workshop.remove(str(process.folder))
         return -signal.SIGKILL if gone is None else gone
 
     def _prepared(self, id: int) -> tuple[Program, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -81,7 +80,7 @@ def compile_all(jobs: Sequence[Job], *, seconds: int = SECONDS) -> list[Compiled
         statuses = _run(folder, jobs, seconds)
         return [_collected(folder / str(number), statuses, number) for number in range(len(jobs))]
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        workshop.remove(str(folder))
 
 
 def _run(folder: Path, jobs: Sequence[Job], seconds: int) -> list[int] | None:

@@ -9,6 +9,7 @@ import pytest
 
 from gradekit.confine import landlock, workshop
 from gradekit.confine.landlock import Rules
+from tests.hostile.world import opened
 
 
 def test_its_folder_is_for_one_user_alone() -> None:
@@ -16,7 +17,25 @@ def test_its_folder_is_for_one_user_alone() -> None:
     try:
         assert folder.stat().st_mode & 0o777 == 0o700
     finally:
-        folder.rmdir()
+        workshop.remove(str(folder))
+    assert not folder.exists()
+
+
+def test_what_killed_processes_have_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing that is held, new, or somebody else's"""
+    opened(tmp_path)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    held = Path(workshop.private_folder("gradekit-test-"))
+    left, new, other = (tmp_path / name for name in ("gradekit-test-left", "gradekit-test-new", "other"))
+    for folder in (left, new, other):
+        folder.mkdir()
+    (left / "file").write_text("x")
+    for folder in (held, left, other):
+        os.utime(folder, (0, 0))
+    made = Path(workshop.private_folder("gradekit-test-"))
+    assert {path.name for path in tmp_path.iterdir()} == {held.name, made.name, new.name, other.name}
+    for folder in (held, made):
+        workshop.remove(str(folder))
 
 
 def test_it_is_not_where_no_other_user_can_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +46,7 @@ def test_it_is_not_where_no_other_user_can_come(tmp_path: Path, monkeypatch: pyt
     try:
         assert (folder.parent == tmp_path) is (os.geteuid() != 0)
     finally:
-        folder.rmdir()
+        workshop.remove(str(folder))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root")
