@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gc
+import itertools
 import json
 import os
 import socket
@@ -167,9 +169,12 @@ def serve(connection: socket.socket) -> None:
     os.chmod(scratch, 0o711)  # submissions, as somebody else, have their own folders in it
     tempfile.tempdir = scratch
     threading.Thread(target=_end_with, args=(connection, scratch), daemon=True).start()
-    while True:
+    for number in itertools.count(1):
         try:
             wire.send(connection, _answer(wire.receive(connection, LARGEST_JOB)))
+            if number == 1:  # what is there now stays: torch, pytest, the assignment's tests
+                gc.collect()
+                gc.freeze()
         except (wire.Closed, OSError):  # the thread below ends the process, and tidies up
             threading.Event().wait()
 
