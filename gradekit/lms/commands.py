@@ -8,7 +8,7 @@ import click
 
 
 @click.command()
-@click.argument("lms", type=click.Choice(["gradescope", "prairielearn", "autolab", "classroom"]))
+@click.argument("lms", type=click.Choice(["gradescope", "prairielearn", "autolab", "classroom", "oci"]))
 @click.argument("id")
 @click.option("--seconds", type=click.IntRange(min=30), metavar="N", help="The LMS's limit, where it is not the usual.")
 @click.option("--root", default="/", type=click.Path(exists=True, file_okay=False, path_type=Path), hidden=True)
@@ -19,12 +19,17 @@ import click
 def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int) -> None:
     """Grade the submission in this LMS's container with the assignment ID, and leave the result where LMS reads it.
 
-    Exits with 0 whatever the result: another code would tell the LMS that there is none.
+    Exits with 0 whatever the result: another code would tell the LMS that there is none. Only "oci", for anything else
+    that runs containers, exits as check does.
     """
+    from gradekit.checking import exit_code
     from gradekit.lms.autograde import autograde as run
     from gradekit.lms.layout import LAYOUTS
+    from gradekit.report.record import from_dict
 
-    run(LAYOUTS[lms], id, root=root, seconds=seconds, isolation=isolation)
+    found = run(LAYOUTS[lms], id, root=root, seconds=seconds, isolation=isolation)
+    if LAYOUTS[lms].tells_by_exit_code:
+        raise click.exceptions.Exit(exit_code(from_dict(found)))
 
 
 @click.command()

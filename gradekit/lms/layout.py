@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.batch.feedback import visible
-from gradekit.report import autolab, classroom, gradescope, prairielearn
+from gradekit.report import autolab, classroom, gradescope, prairielearn, terminal
 from gradekit.report import record as records
 
 Record = Mapping[str, Any]
@@ -26,14 +26,15 @@ class Layout:
 
     `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
     grading unless it is told otherwise. What hidden tests found is Gradescope's to show when it is time; the others never
-    get to see it. A grading exits with 0 whatever its result: to these LMSes, any other code says
-    that there is none.
+    get to see it. A grading exits with 0 whatever its result, since to an LMS any other code says that there is none;
+    but where the layout `tells_by_exit_code`, as `gradekit check` does.
     """
 
     name: str
     submission: str | None
     seconds: int
     deliver: Deliver
+    tells_by_exit_code: bool = False
 
     def folder(self, root: Path) -> Path:
         """Where the submission lies."""
@@ -76,6 +77,15 @@ def _outcomes(record: Record) -> list[str]:
     return [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in classroom.render(record)["tests"]]
 
 
+def _oci(root: Path, record: Record, last: bool) -> None:
+    """The whole record for staff, and on standard output what a student may read."""
+    place = root / "results/report.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    records.write(records.dumps(record), place)
+    if last:
+        print(terminal.render(visible(record, False)), end="", flush=True)
+
+
 LAYOUTS = {
     layout.name: layout
     for layout in (
@@ -83,5 +93,6 @@ LAYOUTS = {
         Layout("prairielearn", "grade/student", 600, _prairielearn),
         Layout("autolab", None, 600, _autolab),
         Layout("classroom", None, 600, _classroom),
+        Layout("oci", "submission", 3600, _oci, tells_by_exit_code=True),
     )
 }

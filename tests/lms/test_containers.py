@@ -15,6 +15,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.lms.package import build
+from gradekit.report.record import validate
 from tests.lms import container
 
 ROOT = Path(__file__).parents[2]
@@ -116,3 +117,30 @@ def test_autolab_runs_make_beside_the_tar_and_reads_the_last_line(tmp_path: Path
     last = done.said.rstrip().splitlines()[-1]
     rewritten = re.sub(r"([a-zA-Z0-9]+):", r'"\1":', last)  # as Autolab's server does
     assert json.loads(rewritten)["scores"] == {"Correctness": 89.0, "Memory": 13.0, "Structure": 8.0, "Speed": 0.0}
+
+
+def entrypoint(containerfile: str) -> str:
+    """The command with the environment that an image of this file starts with."""
+    variables = re.search(r"^ENV (.+)$", containerfile, re.MULTILINE)
+    words = re.search(r"^ENTRYPOINT (\[.+\])$", containerfile, re.MULTILINE)
+    assert variables is not None and words is not None
+    return f"env PATH={Path(sys.executable).parent}:$PATH {variables[1]} {' '.join(json.loads(words[1]))}"
+
+
+@pytest.mark.slow
+@in_a_container
+def test_the_plain_image_leaves_the_record_and_exits_as_check_does(tmp_path: Path) -> None:
+    build("oci", get("vector_add"), tmp_path / "image.zip")
+    image = container.packed(tmp_path / "image.zip", tmp_path / "grader")
+    closed(image / "grader")  # as the Containerfile does
+    for folder in ("submission", "results"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "submission/submission.py").write_text(WRONG)
+    places = {"grader": image, "submission": tmp_path / "submission", "results": tmp_path / "results"}
+    done = container.run(tmp_path, places, entrypoint((image / "Containerfile").read_text()))
+    assert done.code == 1, done.said
+    found = json.loads((tmp_path / "results/report.json").read_text())
+    validate(found)
+    assert found["status"] == "graded" and 0 < found["score"]["earned"] < found["score"]["possible"]
+    hidden = [check for check in found["checks"] if check["details"].get("hidden")]
+    assert hidden and not any(check["title"] in done.said for check in hidden)
