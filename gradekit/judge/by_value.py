@@ -27,9 +27,15 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
         for position in positions:
             others[position] = _misread(evidence.specs[position], ignored)
         elements = explained(comparison, others)
-        if elements is not None and (elements > 1 or strides_separate(evidence)):
+        if elements is not None and (elements > 1 or _is_supported(evidence, elements)):
             return Diagnosis(Cause.IGNORES_STRIDES, _stride_sentence(evidence, positions, ignored))
     return None
+
+
+def _is_supported(evidence: Evidence, elements: int) -> bool:
+    """Whether other examples speak for a hypothesis that explains one element, or none: where all is NaN, the kernel must
+    have been seen to read what is no element of its inputs."""
+    return strides_separate(evidence) and (elements > 0 or bool(evidence.findings))
 
 
 def _stride_hypotheses(specs: tuple[Input, ...]) -> Iterator[tuple[tuple[int, ...], str]]:

@@ -271,9 +271,15 @@ def _double_with_column_stride_one(x: torch.Tensor) -> torch.Tensor:
 def test_misread_poison_proves_nothing_alone_but_does_with_contiguous_examples_that_passed() -> None:
     x = Input("float32", (1, 2), (4, 2))
     nan = torch.full((1, 2), torch.nan)
-    assert judged(softmax, [x], nan) is None
+    gap = Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x", 9, "k", tensor="x", elements=((0, 1),), count=1)
     passed = [([plain(1, n)], True) for n in (2, 3)]
-    assert said(judged(softmax, [x], nan, history=passed))[0] is Cause.IGNORES_STRIDES
+    assert judged(softmax, [x], nan) is None
+    assert said(judged(softmax, [x], nan, gap, history=passed))[0] is Cause.IGNORES_STRIDES
+
+
+def test_nan_everywhere_is_no_stride_bug_where_the_kernel_reads_nothing_but_its_inputs() -> None:
+    x, nan = Input("float32", (1, 2), (4, 2)), torch.full((1, 2), torch.nan)
+    assert judged(softmax, [x], nan, history=[([plain(1, n)], True) for n in (2, 3)]) is None
 
 
 def test_a_strided_input_with_another_bug_is_no_stride_bug() -> None:
