@@ -144,6 +144,8 @@ class Session:
         if self._policies is not None and id not in self._policies:
             there = ", ".join(self._policies) or "nothing"
             yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
+        if self._policy.due and not any(hand_in.submitted for hand_in in found):
+            yield "no hand-in says when it was handed in, so nobody is late: leave that to the LMS"
         strangers = roster.strangers(found, self._students)
         if strangers:
             yield f"not on the class list: {listed(strangers)}"

@@ -68,3 +68,13 @@ def test_what_is_odd_about_the_class_is_said_before_it_is_graded(root: Path) -> 
     ]
     said_of_nobody = said(root, "regrade", "-a", "double", "-o", "ROOT/out", "--student", "zoe")
     assert "there is no hand-in of zoe for double" in said_of_nobody
+
+
+def test_who_cannot_be_late_is_said(root: Path) -> None:
+    from gradekit.batch.desk import Desk, Session
+
+    (root / "due.toml").write_text("[assignments.double]\ndue = 2026-12-01T23:59:00+01:00\n")
+    session = Session(Desk.open(root / "out", new=True), "double", course=root / "due.toml")
+    assert session.take_in(root / "in")[1:] == [
+        "no hand-in says when it was handed in, so nobody is late: leave that to the LMS"
+    ]
