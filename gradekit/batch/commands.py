@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -32,7 +33,18 @@ isolated = click.option(
 )  # fmt: skip
 
 
+NEEDED = ("sqlalchemy", "distributed", "yaml")
+"""What these commands import beyond what a student's gradekit needs."""
+
+
+def _complete() -> None:
+    """See that gradekit was installed with what a class takes."""
+    if not all(map(importlib.util.find_spec, NEEDED)):
+        raise click.UsageError("grading a class takes more than checking a file: pip install 'gradekit[batch]'")
+
+
 def _desk(folder: Path, url: str | None, *, new: bool = False) -> Desk:
+    _complete()
     from gradekit.batch.desk import Desk
 
     return Desk.open(folder, url, new=new)
@@ -189,6 +201,7 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     Its cores grade, and each of its GPUs times what `gradekit grade --cluster ADDRESS` sends, one program at a time. It
     needs the same release of the assignments.
     """
+    _complete()
     from gradekit.batch import cards
     from gradekit.batch.worker import STANDIN, lanes, serve
 

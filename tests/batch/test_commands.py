@@ -49,6 +49,11 @@ def test_what_cannot_be_used_is_told(root: Path, words: tuple[str, ...], message
     assert message in said(root, *words)
 
 
+def test_what_was_not_installed_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradekit.batch.commands.NEEDED", ("sqlalchemy", "no_such_module"))
+    assert "pip install 'gradekit[batch]'" in said(root, *GRADE)
+
+
 def test_a_policy_that_cannot_be_read_is_not_kept(root: Path) -> None:
     said(root, *GRADE, "--course", "ROOT/bad.toml")
     assert [path.name for path in (root / "out").iterdir()] == ["class.db"]
