@@ -125,7 +125,11 @@ def summary(comparison: Comparison) -> dict[str, Any]:
 
 
 def _index(flat: torch.Tensor, comparison: Comparison) -> tuple[int, ...]:
-    return tuple(int(i) for i in torch.unravel_index(flat, comparison.wrong.shape)) if comparison.wrong.dim() else ()
+    position, index = int(flat), list[int]()
+    for size in reversed(comparison.wrong.shape):  # torch.unravel_index takes a millisecond
+        position, place = divmod(position, size)
+        index.append(place)
+    return tuple(reversed(index))
 
 
 def _element(comparison: Comparison, index: tuple[int, ...]) -> dict[str, Any]:
