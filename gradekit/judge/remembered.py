@@ -33,7 +33,7 @@ def question(function: Any, args: Sequence[Any], *more: Any) -> Hashable | None:
     """What decides an answer: None where it cannot be said, as for a tensor, of which nobody knows where it comes from."""
     try:
         return (_told(function), tuple(map(_told, args)), _sharing(args), tuple(map(_told, more)))
-    except _Unknown:
+    except (_Unknown, RecursionError, ValueError):  # a function that knows itself; a name that is not bound yet
         return None
 
 
@@ -63,7 +63,15 @@ def _code(function: types.FunctionType) -> Hashable:
         stat = os.stat(file)
     except OSError:
         raise _Unknown from None
-    return (function.__code__, file, stat.st_mtime_ns, stat.st_size, _told(function.__defaults__), _told(notes), *map(_told, cells))
+    return (
+        function.__code__,
+        file,
+        stat.st_mtime_ns,
+        stat.st_size,
+        _told(function.__defaults__),
+        _told(notes),
+        *map(_told, cells),
+    )
 
 
 def _sharing(args: Sequence[Any]) -> tuple[int, ...]:

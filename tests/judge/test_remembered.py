@@ -75,6 +75,13 @@ def test_what_may_change_makes_no_question(args: Any) -> None:
     assert remembered.question(doubled, args) is None
 
 
+def test_a_function_that_calls_itself_makes_no_question() -> None:
+    def nested(x: Any) -> Any:
+        return nested(x[0])
+
+    assert remembered.question(nested, ()) is None
+
+
 def test_a_result_that_a_test_has_changed_is_worked_out_anew() -> None:
     first = reference(doubled, normal((4,)))
     first.exact.zero_()
