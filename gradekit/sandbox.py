@@ -19,7 +19,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,7 +53,7 @@ WAITING = 2.5
 CONFINE_SECONDS = 30.0
 """How long a fork and its confinement may take on a machine that is busy beyond reason."""
 
-AHEAD = 16
+AHEAD = 8
 """How many calls a submission's process is given before the first of them is wanted: few enough for their requests to
 lie in the socket's buffer, whatever the process is doing."""
 
@@ -150,9 +149,10 @@ class Tracer:
         self._sock: socket.socket | None = None
         self._pid = 0
         self._home = _server()
-        self._planned: deque[Form] = deque()  # that will be asked for, once fewer than AHEAD are
-        self._asked: deque[Form] = deque()  # in the order of the answers that are to come
-        self._ready: list[tuple[str, Program | TraceError]] = []  # what came before it was wanted, by the form's repr
+        # by the form's repr, for equal forms may differ: 1 is True, and 0.0 is -0.0
+        self._planned: dict[str, Form] = {}  # that will be asked for, once fewer than AHEAD are
+        self._asked: dict[str, Form] = {}  # in the order of the answers that are to come
+        self._ready: dict[str, Program | TraceError] = {}  # what came before it was wanted
 
     def load(self) -> Loaded:
         """Runs the submission's top-level statements (once).
@@ -194,8 +194,12 @@ class Tracer:
             TraceError: the submission cannot be loaded.
         """
         self.load()
-        self._planned.extend(forms)
+        self._planned |= {repr(form): form for form in forms}
         self._ask_ahead()
+
+    def forget_planned(self) -> None:
+        """Asks for no more of what was prefetched than has been asked for."""
+        self._planned.clear()
 
     def inspect(self, entry: str, args: Sequence[Argument]) -> Inspection:
         """What torch makes of a model around `entry`, compiled for tensors like `args`; takes some seconds.
@@ -276,47 +280,41 @@ class Tracer:
     # --- calls that are not wanted yet -------------------------------------------------------------------------------
 
     def _traced(self, form: Form) -> Program:
-        name = repr(form)  # equal forms may differ: 1 is True, and 0.0 is -0.0
-        while (found := self._found(name)) is None and any(
-            repr(other) == name for other in (*self._asked, *self._planned)
-        ):
+        name = repr(form)
+        while name in self._planned or name in self._asked:
             self._ask_ahead()
-            if self._asked:
-                self._take()
-        if found is None:
+            self._take()
+        if name not in self._ready:
             self._settle()
             self.load()
-            found = self._program(self._ask(form.request(), self._limits.call_seconds), form.args)
+            return self._program(self._ask(form.request(), self._limits.call_seconds), form.args)
+        found = self._ready.pop(name)
         self._ask_ahead()
         if isinstance(found, TraceError):
             raise found
         return found
 
-    def _found(self, name: str) -> Program | TraceError | None:
-        for number, (other, _) in enumerate(self._ready):
-            if other == name:
-                return self._ready.pop(number)[1]
-        return None
-
     def _ask_ahead(self) -> None:
         while self._planned and len(self._asked) < AHEAD and self._sock is not None:
-            form = self._planned.popleft()
+            name = next(iter(self._planned))
+            form = self._planned.pop(name)
             try:
                 self._send(form.request(), self._limits.call_seconds)
             except wire.WireError:  # the child has ended: its last answers may still be there to be read
                 self._planned.clear()
                 return
-            self._asked.append(form)
+            self._asked[name] = form
 
     def _take(self) -> None:
-        """Keeps the next answer until its form is wanted."""
-        form = self._asked.popleft()
-        result: Program | TraceError
+        """Keeps the next answer until its form is wanted. Where none is to come, there is no process to ask."""
+        if not self._asked:
+            return self._planned.clear()
+        name = next(iter(self._asked))
+        form = self._asked.pop(name)
         try:
-            result = self._program(self._receive(form.request(), self._limits.call_seconds), form.args)
+            self._ready[name] = self._program(self._receive(form.request(), self._limits.call_seconds), form.args)
         except TraceError as error:
-            result = error
-        self._ready.append((repr(form), result))
+            self._ready[name] = error
 
     def _settle(self) -> None:
         """Takes all answers that are to come: nothing else can be asked before."""

@@ -300,10 +300,18 @@ def test_prefetched_calls_come_in_the_order_in_which_they_were_asked_for() -> No
 
 
 def test_a_prefetched_call_is_given_once() -> None:
-    """Asked for twice, it is traced twice; wanted a third time, it is traced again"""
+    """Asked for twice, it is traced once; wanted again, it is traced again"""
     with Tracer(Text(COUNTS)) as tracer:
         tracer.prefetch([form(5), form(5), form(6)])
-        assert [counted(tracer, form(5)) for _ in range(3)] == [1, 2, 4]
+        assert [counted(tracer, form(5)) for _ in range(2)] == [1, 3]
+
+
+def test_what_was_prefetched_may_be_forgotten() -> None:
+    """But for the calls that the process has been given already"""
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch([form(size) for size in range(100, 200)])
+        tracer.forget_planned()
+        assert counted(tracer, form(199)) == sandbox.AHEAD + 1
 
 
 def test_a_call_that_was_not_prefetched_waits_for_those_that_were() -> None:

@@ -13,11 +13,14 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gradekit.plugin.grading import Grading
+
+if TYPE_CHECKING:
+    from gradekit.sandbox import Form
 
 Given = Mapping[str, Any]
 """What was drawn for one example, by the name of the parameter."""
@@ -26,6 +29,7 @@ MOST = 512
 """Checks that are remembered."""
 
 _drawn: collections.OrderedDict[Hashable, tuple[Given, ...]] = collections.OrderedDict()
+_forms: collections.OrderedDict[Hashable, dict[str, Form]] = collections.OrderedDict()
 
 
 def key(item: pytest.Item, grading: Grading) -> Hashable:
@@ -49,6 +53,18 @@ def remember(key: Hashable, examples: Sequence[Given]) -> None:
     _drawn[key] = tuple(sorted(distinct, key=_simplicity)) if fixed else ()
     while len(_drawn) > MOST:
         _drawn.popitem(last=False)
+
+
+def remember_forms(key: Hashable, forms: Mapping[str, Form]) -> None:
+    """Keep the forms of the calls that a check made, in their order: the next submission is called in the same ones."""
+    _forms[key] = dict(forms)
+    while len(_forms) > MOST:
+        _forms.popitem(last=False)
+
+
+def forms(key: Hashable) -> Mapping[str, Form]:
+    """The forms of the calls that the check has made before."""
+    return _forms.get(key, {})
 
 
 def _is_fixed(value: Any) -> bool:

@@ -18,7 +18,7 @@ from gradekit.engine.run import Unsupported
 from gradekit.framework import Inspection
 from gradekit.inputs.strategies import Input
 from gradekit.program import Argument, Program, Scalar, View
-from gradekit.sandbox import Loaded, TraceError, Tracer
+from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import rules
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry
@@ -48,7 +48,8 @@ class Subject:
 
     `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
     `mutate`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
-    used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those made since `forget_calls`, `timings` what was timed since `begin_check`.
+    used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those
+    made since `forget_calls`; `timings` what was timed, and `forms` what was called, since `begin_check`.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Subject:
         self.device = device if device is not None and mutate is None else Device("cpu")
         self.calls: list[Call] = []
         self.timings: list[Timed] = []
+        self.forms: dict[str, Form] = {}
         self._runs = Runs(submission, assignment, mutate, self.device)
         self._last_race: tuple[Race, Timed] | None = None
         self._start = start
@@ -74,6 +76,7 @@ class Subject:
         self._inspections: dict[str, Inspection] = {}
         # by entry, and what of it is wanted: whether the second call of all did the same as the first
         self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
+        self._expected: dict[str, Form] = {}
         self._deaths: list[TraceError] = []
 
     def __getattr__(self, name: str) -> Entry:
@@ -157,7 +160,15 @@ class Subject:
         """A new check begins, of whose runs the card gets a `share`."""
         self.forget_calls()
         self.timings.clear()
+        self.forms, self._expected = {}, {}
+        if self._tracer is not None:
+            self._tracer.forget_planned()
         self._runs.begin_check(share)
+
+    def expect(self, forms: Mapping[str, Form]) -> None:
+        """This check is going to make calls of these `forms`, most likely: they are traced while others run."""
+        self._expected = {signature: form for signature, form in forms.items() if signature not in self._programs}
+        self._trace_ahead()
 
     def forget_calls(self) -> None:
         """A new example begins: what was called before is not evidence for it."""
@@ -185,37 +196,50 @@ class Subject:
 
     def _program(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
         signature = _signature(entry, arguments, wanted)
+        if signature not in self.forms:
+            self.forms[signature] = _form(entry, arguments, wanted)
         if signature not in self._programs:
-            self._programs[signature] = self._trace(entry, arguments, wanted)
+            self._expected.pop(signature, None)
+            self._programs[signature] = self._trace(self.forms[signature])
         program = self._programs[signature]
         if isinstance(program, TraceError):
             raise program.with_traceback(None)
         return program
 
-    def _trace(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program | TraceError:
+    def _trace(self, form: Form) -> Program | TraceError:
         if len(self._deaths) >= PATIENCE:
             return self._deaths[-1]
         try:
             self.load()
             assert self._tracer is not None
-            return self._settled(self._tracer, entry, arguments, wanted)
+            return self._settled(self._tracer, form)
         except TraceError as error:
             if error.cause in rules.DEADLY:  # a new process, so that the next call is not blamed for this one
                 self._deaths.append(error)
                 self.close()
             return error
 
-    def _settled(self, tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
+    def _settled(self, tracer: Tracer, form: Form) -> Program:
         """The program of a call that is not the first of its form: one that hands out earlier results shows itself.
 
         The first form is always called twice. Where both calls did the same, later forms are called once.
         """
-        program = _traced(tracer, entry, arguments, wanted)
-        if self._steady.get((entry, wanted), False):
+        program = _traced(tracer, form)
+        kind = (form.entry, form.wanted)
+        if self._steady.get(kind, False):
             return program
-        again = _traced(tracer, entry, arguments, wanted)
-        self._steady.setdefault((entry, wanted), again == program)
+        again = _traced(tracer, form)
+        if kind not in self._steady:
+            self._steady[kind] = again == program
+            self._trace_ahead()
         return again
+
+    def _trace_ahead(self) -> None:
+        """Asks for the expected calls that need no second look."""
+        sure = {s: form for s, form in self._expected.items() if self._steady.get((form.entry, form.wanted), False)}
+        if sure and self._tracer is not None:
+            self._expected = {s: form for s, form in self._expected.items() if s not in sure}
+            self._tracer.prefetch(sure.values())
 
 
 def _signature(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> str:
@@ -223,12 +247,18 @@ def _signature(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, .
     return repr((entry, arguments, wanted))
 
 
-def _traced(tracer: Tracer, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
+def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Form:
     if not wanted:
-        return tracer.trace(entry, arguments)
+        return Form(entry, arguments)
     *inputs, upstream = arguments
     assert isinstance(upstream, View)
-    return tracer.trace_gradient(entry, inputs, wanted, upstream)
+    return Form(entry, tuple(inputs), wanted, upstream)
+
+
+def _traced(tracer: Tracer, form: Form) -> Program:
+    if not form.wanted:
+        return tracer.trace(form.entry, form.args)
+    return tracer.trace_gradient(form.entry, form.args, form.wanted, form.upstream)
 
 
 def _certain(seen: Inspection) -> Inspection:

@@ -1,6 +1,6 @@
 """A warm grader tries the next submission on the examples that it has drawn before, and comes to the same report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,10 @@ import pytest
 
 from gradekit import grade
 from gradekit.assignment import Assignment
-from gradekit.findings import Report
+from gradekit.findings import Cause, Report
 from gradekit.inputs.strategies import Input, normal
 from gradekit.plugin import rehearsal
+from gradekit.sandbox import Form, Tracer
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
 Make = Callable[..., Assignment]
@@ -21,6 +22,7 @@ Write = Callable[[str], Path]
 @pytest.fixture(autouse=True)
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "_drawn", type(rehearsal._drawn)())
+    monkeypatch.setattr(rehearsal, "_forms", type(rehearsal._forms)())
 
 
 def without_time(report: Report) -> Report:
@@ -138,3 +140,31 @@ def test_only_so_many_checks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     for name in "abc":
         rehearsal.remember(name, [{"n": 1}])
     assert rehearsal.remembered("a") is None and rehearsal.remembered("c")
+
+
+def test_the_next_submission_is_traced_ahead_of_its_examples(
+    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the forms of the calls that the checks made before; the report is the same"""
+    made, asked = assignment(), list[Form]()
+    prefetch = Tracer.prefetch
+
+    def noted(tracer: Tracer, forms: Iterable[Form]) -> None:
+        asked.extend(forms)
+        prefetch(tracer, asked)
+
+    monkeypatch.setattr(Tracer, "prefetch", noted)
+    first = grade(made, submitted(RIGHT), quick=True, swift=True)
+    assert not asked
+    assert without_time(grade(made, submitted(RIGHT), quick=True, swift=True)) == without_time(first)
+    assert {form.entry for form in asked} == {"double"}
+
+
+def test_a_submission_that_dies_while_it_is_traced_ahead_is_told_so(assignment: Make, submitted: Write) -> None:
+    made, deadly = assignment(), RIGHT.replace("    out =", "    if x.numel() > 5:\n        os._exit(3)\n    out =")
+    assert deadly != RIGHT
+    cold = grade(made, submitted("import os\n" + deadly), quick=True, swift=True)
+    grade(made, submitted(RIGHT), quick=True, swift=True)
+    warm = grade(made, submitted("import os\n" + deadly), quick=True, swift=True)
+    assert [check.cause for check in warm.checks] == [check.cause for check in cold.checks]
+    assert Cause.CRASH in [check.cause for check in warm.checks]
