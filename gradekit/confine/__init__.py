@@ -11,6 +11,7 @@ unfinished or need a C library that containers lack.
     identity.py     capabilities, and as root an unprivileged user
     namespaces.py   a network, processes and a root folder of its own (as root, or where user namespaces are allowed)
     level.py        what of it a place offers, as a number from 0 to 3
+    workshop.py     all of it for a process that compiles and runs kernels, which is ours and meets hostile data
 """
 
 from gradekit.confine.level import LEVELS, Means
