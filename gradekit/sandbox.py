@@ -642,7 +642,15 @@ def _nonsense(why: str = "") -> TraceError:
     )
 
 
+_REASONS = {
+    signal.SIGKILL: ": most likely it took too much memory",
+    signal.SIGXFSZ: ": it wrote more into files than it may",
+    signal.SIGXCPU: ": it computed for longer than it may",
+}
+
+
 def _ending(status: int) -> str:
     if os.WIFSIGNALED(status):
-        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+        number = signal.Signals(os.WTERMSIG(status))
+        return f"killed by {number.name}{_REASONS.get(number, '')}"
     return f"exit code {os.WEXITSTATUS(status)}"
