@@ -22,7 +22,7 @@ from pathlib import Path
 
 from gradekit.batch.store import Store
 from gradekit.versions import environment as versions
-from tests.batch.clusters import ROOT, Cluster, grading, running
+from tests.batch.clusters import ROOT, Cluster, alive, grading, running
 
 ID = "vector_add"
 ENTRY = "\n\ndef add(x, y):\n    return x\n"
@@ -154,18 +154,6 @@ def left_behind(root: Path, mark: str) -> list[str]:
         time.sleep(0.5)
         found = [pid for pid in map(str, alive(mark))] + [p.name for p in (root / "scratch").iterdir() if p.name != "dask-scratch-space"]
     return found[:10]
-
-
-def alive(mark: str) -> list[int]:
-    """Processes that were started with this mark in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and f"GRADEKIT_TEST_MARK={mark}".encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 def book(root: Path) -> dict[str, dict[str, str]]:

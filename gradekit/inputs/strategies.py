@@ -193,6 +193,13 @@ class _Shelf:
 _shelf = _Shelf()
 
 
+def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
+    """For each argument of a call that is a spec, the first place at which the same object stands: specs that are equal
+    are one tensor there, and two where they were drawn apart. None for any other argument."""
+    first = {id(arg): place for place, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
+    return tuple(first.get(id(arg)) for arg in args)
+
+
 @functools.lru_cache(maxsize=16)
 def _tensor(spec: Input) -> torch.Tensor:
     dtype = getattr(torch, spec.dtype)

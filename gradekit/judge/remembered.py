@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.strategies import Input, sharing
 
 LARGEST, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of an answer that is kept, and of all that are."""
@@ -32,7 +32,7 @@ class _Unknown(Exception):
 def question(function: Any, args: Sequence[Any], *more: Any) -> Hashable | None:
     """What decides an answer: None where it cannot be said, as for a tensor, of which nobody knows where it comes from."""
     try:
-        return (_told(function), tuple(map(_told, args)), _sharing(args), tuple(map(_told, more)))
+        return (_told(function), tuple(map(_told, args)), sharing(args), tuple(map(_told, more)))
     except (_Unknown, RecursionError, ValueError):  # a function that knows itself; a name that is not bound yet
         return None
 
@@ -72,12 +72,6 @@ def _code(function: types.FunctionType) -> Hashable:
         _told(notes),
         *map(_told, cells),
     )
-
-
-def _sharing(args: Sequence[Any]) -> tuple[int, ...]:
-    """Which arguments are one object."""
-    first = {id(arg): place for place, arg in reversed(list(enumerate(args)))}
-    return tuple(first[id(arg)] for arg in args if isinstance(arg, Input))
 
 
 class Shelf:

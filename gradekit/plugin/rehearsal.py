@@ -51,20 +51,23 @@ def remember(key: Hashable, examples: Sequence[Given]) -> None:
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
     distinct = {repr(given): given for given in examples}.values()
     _drawn[key] = tuple(sorted(distinct, key=_simplicity)) if fixed else ()
-    while len(_drawn) > MOST:
-        _drawn.popitem(last=False)
+    _tidy(_drawn)
 
 
 def remember_forms(key: Hashable, forms: Mapping[str, Form]) -> None:
     """Keep the forms of the calls that a check made, in their order: the next submission is called in the same ones."""
     _forms[key] = dict(forms)
-    while len(_forms) > MOST:
-        _forms.popitem(last=False)
+    _tidy(_forms)
 
 
 def forms(key: Hashable) -> Mapping[str, Form]:
     """The forms of the calls that the check has made before."""
     return _forms.get(key, {})
+
+
+def _tidy(shelf: collections.OrderedDict[Hashable, Any]) -> None:
+    while len(shelf) > MOST:
+        shelf.popitem(last=False)
 
 
 def _is_fixed(value: Any) -> bool:

@@ -16,7 +16,7 @@ import torch
 from gradekit import sandbox
 from gradekit.engine import run as engine
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.strategies import Input, sharing
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.subject import rules
@@ -286,8 +286,7 @@ def _key(entry: str, args: tuple[Any, ...], wanted: tuple[int, ...]) -> str:
     """What tells one run from another; empty where a tensor without a spec is among the arguments."""
     if any(isinstance(arg, torch.Tensor) for arg in args):
         return ""
-    first = {id(arg): position for position, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
-    return repr([entry, wanted, *((arg, first.get(id(arg))) for arg in args)])
+    return repr([entry, wanted, *zip(args, sharing(args), strict=True)])
 
 
 def _in_configuration(finding: Finding, label: str) -> Finding:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gradekit.engine.run import Run
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.strategies import sharing
 from gradekit.program import Program
 
 LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 128 << 20, 1 << 14
@@ -43,8 +43,8 @@ def question(
     """The question of a run on `args`; None where one of them is a tensor, of which nobody knows where it comes from."""
     if any(isinstance(arg, torch.Tensor) for arg in args):
         return None
-    first = {id(arg): place for place, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
-    inputs = tuple((type(arg), repr(arg) if isinstance(arg, float) else arg, first.get(id(arg))) for arg in args)
+    told = [(type(arg), repr(arg) if isinstance(arg, float) else arg) for arg in args]
+    inputs = tuple(zip(told, sharing(args), strict=True))
     return Question(program, option, inputs, tuple(names), frozenset(allow))
 
 

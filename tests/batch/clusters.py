@@ -195,3 +195,15 @@ def wait_for(told: str, process: subprocess.Popen[str], seconds: float = 120) ->
             return lines
         assert time.monotonic() < deadline, "".join(lines)
     raise AssertionError("".join(lines))
+
+
+def alive(mark: str) -> dict[int, str]:
+    """Processes that were started with this mark in their environment, and their command lines."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"GRADEKIT_TEST_MARK={mark}".encode() in (entry / "environ").read_bytes():
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found

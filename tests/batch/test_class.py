@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.batch.store import Store
-from tests.batch.clusters import ROOT, python_path
+from tests.batch.clusters import ROOT, alive, python_path
 
 RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
 OTHER = (ROOT / "tests/course/right/vector_add/rows_and_columns.py").read_text()
@@ -192,21 +192,9 @@ def test_a_machine_that_cannot_isolate_gives_faults_and_no_zeros(tmp_path: Path)
 # --- killed at any moment -----------------------------------------------------------------------------------------------
 
 
-def alive(mark: str) -> list[int]:
-    """The processes that were started with this mark in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and f"GRADEKIT_TEST_MARK={mark}".encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def wait_until_gone(mark: str, seconds: float = 20) -> list[int]:
     deadline = time.monotonic() + seconds
-    while (left := alive(mark)) and time.monotonic() < deadline:
+    while (left := list(alive(mark))) and time.monotonic() < deadline:
         time.sleep(0.05)
     return left
 

@@ -23,6 +23,7 @@ from tests.batch.clusters import (
     ROOT,
     WRONG,
     Cluster,
+    alive,
     assignments,
     grading,
     hand_in,
@@ -52,20 +53,9 @@ def mark() -> Iterator[str]:
     found = uuid.uuid4().hex
     yield found
     deadline = time.monotonic() + 15
-    while (left := _alive(found)) and time.monotonic() < deadline:
+    while (left := list(alive(found).values())) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
-
-
-def _alive(mark: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and f"GRADEKIT_TEST_MARK={mark}".encode() in (entry / "environ").read_bytes():
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
 
 
 @pytest.fixture
