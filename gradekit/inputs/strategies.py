@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from gradekit.inputs import boxes, kinds
 from gradekit.program import ITEMSIZE, View
+from gradekit.shelf import Shelf
 
 Extent = int | tuple[int, int]
 """A size, or the inclusive range from which one is drawn."""
@@ -103,7 +104,11 @@ class Input:
 
         Elements of its storage that the view does not reach are poison: NaN, or the largest integer.
         """
-        return _shelf.get(self)
+        found = _tensors.get(self)
+        if found is None:
+            found = _tensor(self)
+            _tensors.keep(self, found)
+        return found
 
     def view(self, storage: int) -> View:
         """The same tensor as a view of storage number `storage` of a program."""
@@ -166,31 +171,7 @@ SMALL, REMEMBERED = 1 << 19, 32 << 20
 """Bytes of a tensor that is kept for the next who asks, and of all that are: a class is graded on the same inputs."""
 
 
-class _Shelf:
-    """Tensors by their spec, until they are too many: then it begins anew."""
-
-    def __init__(self) -> None:
-        self._tensors: dict[Input, torch.Tensor] = {}
-        self._bytes = 0
-
-    def get(self, spec: Input) -> torch.Tensor:
-        """The tensor of `spec`; a small one is the same for everybody who asks."""
-        found = self._tensors.get(spec)
-        return self._made(spec) if found is None else found
-
-    def _made(self, spec: Input) -> torch.Tensor:
-        made = _tensor(spec)
-        size = made.untyped_storage().nbytes()
-        if size <= SMALL:
-            if self._bytes + size > REMEMBERED:
-                self._tensors.clear()
-                self._bytes = 0
-            self._tensors[spec] = made
-            self._bytes += size
-        return made
-
-
-_shelf = _Shelf()
+_tensors: Shelf[Input, torch.Tensor] = Shelf(REMEMBERED, lambda tensor: tensor.untyped_storage().nbytes(), SMALL)
 
 
 def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:

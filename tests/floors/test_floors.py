@@ -19,7 +19,10 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
-    {"gradekit", "program", "wellformed", "findings", "credit", "submission", "assignment", "versions", "confine", "tracer"},
+    {
+        "gradekit", "program", "shelf", "wellformed", "findings", "credit", "submission", "assignment", "versions",
+        "confine", "tracer",
+    },
     # 1: running and judging
     {"quiz", "marks", "recorded", "sandbox", "framework", "engine", "inputs", "judge", "gpu"},
     # 2: the submission as tests see it; the record's renderings
@@ -30,7 +33,7 @@ FLOORS = (
     {"checking", "session", "progress", "course", "doctor", "inspector", "inductor", "bench", "batch", "lms"},
     # 5: the door
     {"cli", "__main__"},
-)
+)  # fmt: skip
 """Each room's floor: a module imports only from its own room and from lower floors."""
 
 SAME_FLOOR = {

@@ -316,17 +316,10 @@ def test_kinds_for_boxes_make_tensors_of_any_shape(profile: str) -> None:
         assert Input("float32", shape, row_major(shape), 0, profile).tensor().shape == shape
 
 
-def test_a_small_tensor_is_made_once_and_a_large_one_is_not_kept() -> None:
-    shelf = strategies._Shelf()
-    small, large = strategies.normal((100,)), strategies.normal((strategies.SMALL // 4 + 1,))
-    assert shelf.get(small) is shelf.get(strategies.normal((100,)))
-    assert shelf.get(large).numel() == strategies.SMALL // 4 + 1
-    assert shelf._bytes == 400
+def test_a_small_tensor_is_made_once_for_everybody_who_asks() -> None:
+    assert strategies.normal((100,)).tensor() is strategies.normal((100,)).tensor()
 
 
-def test_tensors_that_are_too_many_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "REMEMBERED", 1000)
-    shelf = strategies._Shelf()
-    for seed in range(5):
-        shelf.get(strategies.normal((100,), seed=seed))
-    assert shelf._bytes == 400
+def test_a_large_tensor_is_not_kept() -> None:
+    large = strategies.normal((strategies.SMALL // 4 + 1,))
+    assert large.tensor().numel() == large.numel and large not in strategies._tensors
