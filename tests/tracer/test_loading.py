@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gradekit.findings import Cause
 from gradekit.sandbox import TraceError, Tracer
+from gradekit.tracer import child
+from gradekit.tracer.errors import TimeUp
+from gradekit.tracer.output import Output
 
 from .helpers import X, kinds, refused, submission, traced
 from .styles import Text
@@ -158,3 +163,21 @@ def test_dataclasses_enums_and_closures_work() -> None:
         entry = make()
         """
     assert kinds(traced(body, X).steps) == ["Allocate", "Launch"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "doing"), [({"do": "load"}, "while the file was loaded"), ({"do": "trace", "entry": "add"}, "in add")]
+)
+def test_time_that_is_up_twice_is_told_in_the_same_words(
+    request_: dict[str, str], doing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second alarm can ring while the first is being explained"""
+    slow = child.Child(tmp_path)
+
+    def late(request: dict[str, str]) -> None:
+        request.pop("do")
+        raise TimeUp("time is up")
+
+    monkeypatch.setattr(slow, "answer", late)
+    answer = child._answer(slow, dict(request_), Output())
+    assert answer["error"]["message"] == f"Time is up {doing}: does a loop never end?"
