@@ -4,6 +4,7 @@ reference.py    what the right result is          compare.py   whether a result 
 tolerance.py    how far rounding may take it      memory.py    what the run touched, launched, allocated and moved
 diagnose.py     from evidence to a tutor's words  mutants.py   trivial results that must fail
 remembered.py   right results that a warm grader need not work out again
+contents.py     results known by their contents, so that what is right is compared once
 """
 
 from gradekit.judge.compare import assert_close

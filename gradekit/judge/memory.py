@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from gradekit.findings import Cause, Finding
+from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure, told
 from gradekit.judge.observation import Observed
 from gradekit.program import Allocate, Choice, Launch, Program, Step, View
@@ -102,7 +103,7 @@ def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_
     """
     if at_most_bytes is None and not only_the_result:
         raise ValueError("say at_most_bytes where more than the result may be allocated")
-    allowed = _result_bytes(observation) if at_most_bytes is None else at_most_bytes
+    allowed = nbytes(observation.results) if at_most_bytes is None else at_most_bytes
     used = observation.counters.bytes_allocated
     if used <= allowed:
         return
@@ -136,11 +137,7 @@ def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, t
 
 def least_bytes(observation: Observed) -> int:
     """The traffic of reading every element of every input once and writing every element of every result once."""
-    return sum(_nbytes(i) for i in observation.inputs) + _result_bytes(observation)
-
-
-def _result_bytes(observation: Observed) -> int:
-    return sum(_nbytes(r) for r in observation.results)
+    return sum(_nbytes(i) for i in observation.inputs) + nbytes(observation.results)
 
 
 def _nbytes(value: Any) -> int:

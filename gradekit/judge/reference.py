@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -11,26 +13,74 @@ import torch
 from gradekit.inputs.strategies import Input
 from gradekit.judge import remembered, tolerance
 from gradekit.judge.rounding import Precision, Rounding
+from gradekit.shelf import Shelf
 
 Function = Callable[..., Any]
 
-_shelf = remembered.Shelf()
-
 
 @dataclass(frozen=True, eq=False)
-class Reference:
-    """One expected result.
-
-    `exact` is float64 (for integer results: equal to `native`), `native` is what torch gives at the inputs' dtype and
-    has the dtype and shape that the submission must return, `allowance` is the largest right |result - exact| for each
-    element. `inputs` are the tensors among the arguments, in order; `again` gives the exact result for other ones.
-    """
+class Worked:
+    """One expected result, worked out: see Reference."""
 
     exact: torch.Tensor
     native: torch.Tensor
     allowance: torch.Tensor
     inputs: tuple[torch.Tensor, ...]
     again: Callable[[Sequence[torch.Tensor]], torch.Tensor]
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """Those that it was worked out for."""
+        return [self.exact, self.native, self.allowance]
+
+    @property
+    def versions(self) -> list[int]:
+        """Others once one of them has been changed."""
+        return [tensor._version for tensor in self.tensors]
+
+
+class Reference:
+    """One expected result: that at `place` of those that `work` gives, once somebody looks at it."""
+
+    def __init__(self, work: Callable[[], Sequence[Worked]], place: int, key: Hashable | None) -> None:
+        self._work, self._place, self._key = work, place, key
+        self._versions: list[int] = []
+
+    @cached_property
+    def _worked(self) -> Worked:
+        worked = self._work()[self._place]
+        self._versions = worked.versions
+        return worked
+
+    @property
+    def key(self) -> Hashable | None:
+        """References of one key expect the same; None where that is not known, or somebody has changed this one."""
+        worked = self.__dict__.get("_worked")
+        return self._key if worked is None or worked.versions == self._versions else None
+
+    @property
+    def exact(self) -> torch.Tensor:
+        """The result in float64; for integer results, equal to `native`."""
+        return self._worked.exact
+
+    @property
+    def native(self) -> torch.Tensor:
+        """What torch gives at the inputs' dtype; it has the dtype and shape that the submission must return."""
+        return self._worked.native
+
+    @property
+    def allowance(self) -> torch.Tensor:
+        """The largest right |result - exact| for each element, float64."""
+        return self._worked.allowance
+
+    @property
+    def inputs(self) -> tuple[torch.Tensor, ...]:
+        """The tensors among the arguments, in order."""
+        return self._worked.inputs
+
+    def again(self, others: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The exact result for other inputs than these."""
+        return self._worked.again(others)
 
     @property
     def rounded(self) -> torch.Tensor:
@@ -65,16 +115,38 @@ def reference(
         bound: in place of `scale`, where rounding errors cannot be told by one size: a function of a `Rounding` and
             the same arguments in float64 that works out the error of each element.
     """
+
+    def work() -> tuple[Worked, ...]:
+        return _worked_out(function, args, scale, steps, terms, input_precision, bound)
+
     question = remembered.question(function, args, scale, steps, terms, input_precision, bound)
-    return _shelf.answer(
-        question, lambda: _worked_out(function, args, scale, steps, terms, input_precision, bound), _tensors
-    )
+    references = _references(question, work)
+    return references if len(references) > 1 else references[0]
 
 
-def _tensors(answer: Any) -> list[torch.Tensor]:
-    """What a reference, or a tuple of them, holds."""
-    references = answer if isinstance(answer, tuple) else (answer,)
-    return [tensor for r in references for tensor in (r.exact, r.native, r.allowance)]
+def _references(question: Hashable | None, work: Callable[[], tuple[Worked, ...]]) -> tuple[Reference, ...]:
+    """Those of a question that was asked before are worked out when somebody looks at them."""
+    if question is None:
+        answer = work()
+        return tuple(Reference(lambda: answer, i, None) for i in range(len(answer)))
+    known = _asked.get(question)
+    if known is not None:
+        number, count = known
+        return tuple(Reference(lambda: _answers.answer(question, work), i, (number, i)) for i in range(count))
+    answer = _answers.answer(question, work)
+    number = next(_numbers)
+    _asked.keep(question, (number, len(answer)))
+    return tuple(Reference(lambda: answer, i, (number, i)) for i in range(len(answer)))
+
+
+def _tensors(answer: tuple[Worked, ...]) -> list[torch.Tensor]:
+    return [tensor for worked in answer for tensor in worked.tensors]
+
+
+_answers = remembered.Answers(_tensors)
+_asked: Shelf[Hashable, tuple[int, int]] = Shelf(1 << 14)
+"""Of each question that was asked: its number, which no other ever has, and how many results it has."""
+_numbers = itertools.count()
 
 
 def _worked_out(
@@ -85,7 +157,7 @@ def _worked_out(
     terms: int | None,
     input_precision: Precision,
     bound: Function | None,
-) -> Any:
+) -> tuple[Worked, ...]:
     tensors = [a.tensor() if isinstance(a, Input) else a for a in args]
     exact, native = _call(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
     allowances = [_allowance(e, n) for e, n in zip(exact, native, strict=True)]
@@ -97,11 +169,10 @@ def _worked_out(
             lambda *args: bound(Rounding(native[0].dtype, input_precision), *args), list(map(_double, tensors))
         )
         allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
-    references = tuple(
-        Reference(e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), _again(function, tensors, i))
+    return tuple(
+        Worked(e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), _again(function, tensors, i))
         for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))
     )
-    return references if len(references) > 1 else references[0]
 
 
 def _call(function: Function, args: Sequence[Any]) -> list[torch.Tensor]:

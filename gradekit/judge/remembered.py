@@ -9,7 +9,6 @@ Works in the grader's process; what it keeps lives as long as that.
 
 from __future__ import annotations
 
-import collections
 import os
 import types
 from collections.abc import Callable, Hashable, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 import torch
 
+from gradekit import shelf
 from gradekit.inputs.strategies import Input, sharing
 
 LARGEST, MOST_BYTES = 1 << 20, 64 << 20
@@ -74,34 +74,27 @@ def _code(function: types.FunctionType) -> Hashable:
     )
 
 
-class Shelf:
-    """Answers by their questions, those asked for last; one whose tensors somebody has changed is forgotten."""
+class Answers:
+    """Answers by their questions, those asked for last; one whose tensors somebody has changed is forgotten.
 
-    def __init__(self) -> None:
-        self._known: collections.OrderedDict[Hashable, tuple[Any, list[torch.Tensor], list[int], int]] = (
-            collections.OrderedDict()
-        )
-        self._bytes = 0
+    `tensors` gives those of an answer, which weigh its bytes and are watched.
+    """
 
-    def answer(
-        self, question: Hashable | None, work: Callable[[], Any], tensors: Callable[[Any], list[torch.Tensor]]
-    ) -> Any:
-        """The answer to `question`: an earlier one, or else what `work` gives, whose `tensors` are watched."""
-        known = self._known.get(question) if question is not None else None
-        if known is not None and [tensor._version for tensor in known[1]] == known[2]:
-            self._known.move_to_end(question)
-            return known[0]
+    def __init__(self, tensors: Callable[[Any], list[torch.Tensor]]) -> None:
+        self._tensors = tensors
+        self._kept: shelf.Shelf[Hashable, tuple[Any, list[int]]] = shelf.Shelf(MOST_BYTES, self._bytes, LARGEST)
+
+    def answer(self, question: Hashable, work: Callable[[], Any]) -> Any:
+        """The answer to `question`: an earlier one, or else what `work` gives."""
+        kept = self._kept.get(question)
+        if kept is not None and self._versions(kept[0]) == kept[1]:
+            return kept[0]
         made = work()
-        if question is not None:
-            self._keep(question, made, tensors(made))
+        self._kept.keep(question, (made, self._versions(made)))
         return made
 
-    def _keep(self, question: Hashable, made: Any, tensors: list[torch.Tensor]) -> None:
-        size = sum(tensor.untyped_storage().nbytes() for tensor in tensors)
-        self._bytes -= self._known.pop(question, (None, [], [], 0))[3]
-        if size > LARGEST:
-            return
-        self._known[question] = made, tensors, [tensor._version for tensor in tensors], size
-        self._bytes += size
-        while self._bytes > MOST_BYTES:
-            self._bytes -= self._known.popitem(last=False)[1][3]
+    def _versions(self, answer: Any) -> list[int]:
+        return [tensor._version for tensor in self._tensors(answer)]
+
+    def _bytes(self, kept: tuple[Any, list[int]]) -> int:
+        return sum(tensor.untyped_storage().nbytes() for tensor in self._tensors(kept[0]))

@@ -4,5 +4,6 @@ subject.py   what a test calls                      rules.py       what a progra
 entry.py     one function of the submission         soundness.py   whether kernels are Triton's, and who is to blame
 runs.py      runs of traced calls, none twice       device.py      the card that a grading run may use
 speed.py     what a test says about speed           measuring.py   a call timed on the card, beside torch
-shared.py    runs that a warm grader need not repeat, since an equal program had equal inputs
+shared.py    runs that a warm grader need not repeat        sameness.py    which programs do the same
+forms.py     a call as data, and how it is traced
 """

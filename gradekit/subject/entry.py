@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gradekit.framework import Inspection
 from gradekit.inputs.strategies import Input
+from gradekit.judge.contents import Results
 from gradekit.subject.runs import Observation
 
 if TYPE_CHECKING:
@@ -97,4 +98,6 @@ class Entry:
 
 def _part(observation: Observation, number: int) -> Observation:
     variants = tuple(_part(variant, number) for variant in observation.variants)
-    return replace(observation, results=(observation.results[number],), variants=variants)
+    results = observation.results
+    part = results.only(number) if isinstance(results, Results) else (results[number],)
+    return replace(observation, results=part, variants=variants)

@@ -6,9 +6,9 @@ is one, for races and roundings differ there; what the engine does not know is j
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,12 +16,15 @@ import torch
 from gradekit import sandbox
 from gradekit.engine import run as engine
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input, sharing
+from gradekit.inputs.strategies import Input
+from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.subject import rules
+from gradekit.shelf import Shelf
+from gradekit.subject import rules, shared
 from gradekit.subject.device import Device, NeedsCard
-from gradekit.subject.shared import digest, question, shelf
+from gradekit.subject.forms import Asked
+from gradekit.subject.shared import Question, Sought
 from gradekit.subject.soundness import Soundness
 
 if TYPE_CHECKING:
@@ -54,7 +57,7 @@ class Observation:
 
     entry: str
     inputs: tuple[Any, ...]
-    results: tuple[Any, ...]
+    results: Sequence[Any]
     findings: tuple[Finding, ...]
     counters: Any
     program: Program
@@ -85,17 +88,27 @@ class Observation:
 
 @dataclass(frozen=True)
 class Case:
-    """A call to be run: `args` as the test gave them, `tensors` those among them, and the `program` that it became.
+    """A call to be run: what was `asked` for, its `args` as the test gave them, and the `program` that it became."""
 
-    `wanted` are the positions of the arguments whose gradients are its results; then the gradient of the call's own
-    result is the last of `args`.
-    """
-
-    entry: str
+    asked: Asked
     args: tuple[Any, ...]
-    tensors: list[torch.Tensor]
     program: Program
-    wanted: tuple[int, ...] = ()
+
+    @property
+    def entry(self) -> str:
+        """The function that is called."""
+        return self.asked.form.entry
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """The positions of the arguments whose gradients are its results; then the gradient of the call's own result is
+        the last of `args`."""
+        return self.asked.form.wanted
+
+    @cached_property
+    def tensors(self) -> list[torch.Tensor]:
+        """Those among the arguments, in order."""
+        return [a.tensor() if isinstance(a, Input) else a for a in self.args if isinstance(a, (Input, torch.Tensor))]
 
 
 @dataclass
@@ -136,27 +149,22 @@ class Runs:
         self.mutate = mutate
         self._device = device if device is not None and mutate is None else Device("cpu")
         self._share = Share()
-        self._seen: collections.OrderedDict[str, Observation | Failure] = collections.OrderedDict()
-        self._remembered = 0
+        self._seen: Shelf[Asked, Observation | Failure] = Shelf(REMEMBERED_BYTES, _weight)
         self._overdue = False
         self._soundness = Soundness()
-        self._digests: dict[int, tuple[Program, bytes]] = {}  # by identity: so each program is kept, too
+        self._sought: dict[int, Sought] = {}  # by identity of the program, which each holds
 
     def begin_check(self, share: Share) -> None:
         """A new check begins, of whose runs the card gets a `share`."""
         self._share = share
 
-    def known(self, entry: str, args: tuple[Any, ...], wanted: tuple[int, ...] = ()) -> Observation | None:
+    def known(self, asked: Asked) -> Observation | None:
         """The observation of an earlier run of the same call, if it is remembered.
 
         Raises:
             Failure: that run was stopped, or broke a rule.
         """
-        key = _key(entry, args, wanted)
-        if key not in self._seen:
-            return None
-        self._seen.move_to_end(key)
-        outcome = self._seen[key]
+        outcome = self._seen.get(asked)
         if isinstance(outcome, Failure):
             raise outcome.with_traceback(None)
         return outcome
@@ -238,26 +246,22 @@ class Runs:
         return replace(first, findings=findings, variants=tuple(others))
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
-        names, allow = self._tensor_names(case), self.assignment.allow
+        names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget()
 
         def run_it() -> engine.Run:
             with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
-                return engine.run(
-                    case.program, case.tensors, option=option, allow=allow, budget=self._budget(), names=names
-                )
+                return engine.run(case.program, case.tensors, option=option, allow=allow, budget=budget, names=names)
 
-        run = shelf.answer(question(self._digest(case.program), option, case.args, names, allow), run_it)
+        shares = case.asked.is_known and not self._overdue  # one in a hurry may do less than others
+        question = Question(self._as_sought(case.program), option, case.asked, tuple(names), frozenset(allow))
+        seen = shared.runs.answer(question, run_it) if shares else shared.unshared(run_it())
         return Observation(
-            case.entry, case.args, tuple(run.results), tuple(run.findings), run.counters, case.program,
-            tuple(run.prints), label, mutate=self._mutation(case),
+            case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
+            mutate=self._mutation(case),
         )  # fmt: skip
 
-    def _digest(self, program: Program) -> bytes:
-        """The program's own, worked out once for each form of call."""
-        known = self._digests.get(id(program))
-        if known is None:
-            known = self._digests[id(program)] = program, digest(program)
-        return known[1]
+    def _as_sought(self, program: Program) -> Sought:
+        return self._sought.setdefault(id(program), Sought(program))
 
     def _tensor_names(self, case: Case) -> list[str]:
         named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
@@ -273,20 +277,8 @@ class Runs:
 
     def _remember(self, case: Case, outcome: Observation | Failure) -> None:
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
-        key = _key(case.entry, case.args, case.wanted)
-        if not key:
-            return
-        self._seen[key] = outcome
-        self._remembered += _weight(outcome)
-        while len(self._seen) > 1 and self._remembered > REMEMBERED_BYTES:
-            self._remembered -= _weight(self._seen.popitem(last=False)[1])
-
-
-def _key(entry: str, args: tuple[Any, ...], wanted: tuple[int, ...]) -> str:
-    """What tells one run from another; empty where a tensor without a spec is among the arguments."""
-    if any(isinstance(arg, torch.Tensor) for arg in args):
-        return ""
-    return repr([entry, wanted, *zip(args, sharing(args), strict=True)])
+        if case.asked.is_known:
+            self._seen.keep(case.asked, outcome)
 
 
 def _in_configuration(finding: Finding, label: str) -> Finding:
@@ -296,5 +288,4 @@ def _in_configuration(finding: Finding, label: str) -> Finding:
 def _weight(outcome: Observation | Failure) -> int:
     if isinstance(outcome, Failure):
         return 0
-    own = sum(r.numel() * r.element_size() for r in outcome.results if isinstance(r, torch.Tensor))
-    return own + sum(map(_weight, outcome.variants))
+    return nbytes(outcome.results) + sum(map(_weight, outcome.variants))

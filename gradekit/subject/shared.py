@@ -1,97 +1,169 @@
 """Runs that an earlier submission has had already: the same program on the same inputs is not run a second time.
 
-In a class many have the same kernel, line for line. A program is data, and the engine gives the same run for the same
-data; so what a run showed may be told of every submission whose program is the same to the last line number. Which line
-of whose text that is, each report says for itself.
+In a class many have the same kernel. A program is data, and the engine gives the same run for the same data; so what a
+run showed may be told of every submission whose program is the same. Where that was nothing but results, programs are
+the same wherever their lines stand and whatever they call things (see sameness.py). Where something was found or
+printed, it is told of equal programs alone, to the last line number; which line of whose text that is, each report
+says for itself.
+
+Results are kept by their content, for right kernels give the same; what was asked for longest ago goes, and is run again
+should somebody want to look at it.
 
 Works in the grader's process; what it keeps lives as long as that.
 """
 
 from __future__ import annotations
 
-import collections
-import hashlib
-from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 
-from gradekit.engine.run import Run
-from gradekit.inputs.strategies import sharing
+from gradekit.engine.run import Counters, Run
+from gradekit.findings import Finding
+from gradekit.judge.contents import Content, Results, content
 from gradekit.program import Program
+from gradekit.shelf import Shelf
+from gradekit.subject import sameness
+from gradekit.subject.forms import Asked
 
-LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 128 << 20, 1 << 14
-"""Bytes of the results of a run that is kept, those of all that are, and how many are."""
+LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 128 << 20, 1 << 16
+"""Bytes of a result that is kept, those of all that are, and of how many runs it is known what they showed."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run showed: as `engine.run.Run` has it, but its results are made when somebody looks at them."""
+
+    results: Results
+    findings: tuple[Finding, ...]
+    counters: Counters
+    prints: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to tell of it."""
+        return not self.findings and not self.prints
+
+
+class Sought:
+    """A program as it is looked for: what it does, and exactly what it is, each worked out once if at all."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def doing(self) -> bytes:
+        """The same for programs that do the same."""
+        return sameness.of_program(self.program)
+
+    @cached_property
+    def exactly(self) -> bytes:
+        """The same for equal programs."""
+        return sameness.exactly(self.program)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What decides a run. `program` is its `digest`; `inputs` has a place for each argument, by which equal specs that
-    are one tensor are told from those that are two."""
+    """What decides a run of a `program` that the call `asked` became: see `engine.run.run`."""
 
-    program: bytes
+    program: Sought
     option: int
-    inputs: tuple[Hashable, ...]
+    asked: Asked
     names: tuple[str, ...]
     allow: frozenset[str]
 
+    @property
+    def of_results(self) -> Hashable:
+        """What decides a run that shows nothing but results."""
+        return (self.program.doing, self.option, self.asked, self.allow)
 
-def question(
-    program: bytes, option: int, args: Sequence[Any], names: Sequence[str], allow: Collection[str]
-) -> Question | None:
-    """The question of a run on `args`; None where one of them is a tensor, of which nobody knows where it comes from."""
-    if any(isinstance(arg, torch.Tensor) for arg in args):
-        return None
-    told = [(type(arg), repr(arg) if isinstance(arg, float) else arg) for arg in args]
-    inputs = tuple(zip(told, sharing(args), strict=True))
-    return Question(program, option, inputs, tuple(names), frozenset(allow))
-
-
-def digest(program: Program) -> bytes:
-    """What tells a program from every other: 32 bytes, the same in every process."""
-    text = repr((replace(program, kernels={}), sorted((key, repr(k)) for key, k in program.kernels.items())))
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).digest()
+    @property
+    def of_all(self) -> Hashable:
+        """What decides a run, and how it is told of."""
+        return (self.program.exactly, self.option, self.asked, self.allow, self.names)
 
 
-class Shelf:
-    """Runs by their questions, those asked for last."""
+class Runs:
+    """What runs showed, by their questions, and the tensors of their results, by content."""
 
     def __init__(self) -> None:
-        self._runs: collections.OrderedDict[Question, Run] = collections.OrderedDict()
-        self._bytes = 0
+        self._known: Shelf[Hashable, _Known] = Shelf(MOST_RUNS)
+        self._tensors: Shelf[bytes, _Kept] = Shelf(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
 
-    def answer(self, question: Question | None, run: Callable[[], Run]) -> Run:
-        """The answer to `question`: an earlier one, or else what `run` gives."""
-        if question is None:
-            return run()
-        known = self._runs.get(question)
+    def answer(self, question: Question, run: Callable[[], Run]) -> Seen:
+        """The answer to `question`: an earlier one, or else what `run` gives. Its results are nobody else's."""
+        known = self._known.get(question.of_results) or self._known.get(question.of_all)
         if known is not None:
-            self._runs.move_to_end(question)
-            return _copy(known)
-        made = run()
-        self._keep(question, made)
-        return made
+            return known.seen(lambda: self._results(known, run))
+        return self._keep(question, run())
 
-    def _keep(self, question: Question, run: Run) -> None:
-        size = _bytes(run)
-        if size > LARGEST:
-            return
-        self._runs[question] = _copy(run)
-        self._bytes += size
-        while self._bytes > MOST_BYTES or len(self._runs) > MOST_RUNS:
-            self._bytes -= _bytes(self._runs.popitem(last=False)[1])
+    def _keep(self, question: Question, run: Run) -> Seen:
+        known = _Known.of(run)
+        seen = known.seen(lambda: run.results)
+        self._known.keep(question.of_results if seen.is_clean else question.of_all, known)
+        self._hold(known, run)
+        return seen
+
+    def _hold(self, known: _Known, run: Run) -> None:
+        for told, value in zip(known.results, run.results, strict=True):
+            if isinstance(told, Content) and isinstance(value, torch.Tensor):
+                self._tensors.keep(told.digest, _Kept(value))
+
+    def _results(self, known: _Known, run: Callable[[], Run]) -> Sequence[Any]:
+        """Made of what is kept; or by running again, where some of it is not."""
+        kept = [self._tensors.get(told.digest) for told in known.results if isinstance(told, Content)]
+        if all(one is not None and not one.is_changed for one in kept):
+            tensors = (one.tensor.clone() for one in kept if one is not None)
+            return [next(tensors) if isinstance(told, Content) else told for told in known.results]
+        again = run()
+        self._hold(known, again)
+        return again.results
 
 
-def _copy(run: Run) -> Run:
-    """The run with results of its own: who gets it may change them."""
-    results = [value.clone() if isinstance(value, torch.Tensor) else value for value in run.results]
-    return Run(results, list(run.findings), replace(run.counters), list(run.prints))
+def unshared(run: Run) -> Seen:
+    """What a run showed of which nothing can be told of another."""
+    return _Known.of(run).seen(lambda: run.results)
 
 
-def _bytes(run: Run) -> int:
-    return sum(value.untyped_storage().nbytes() for value in run.results if isinstance(value, torch.Tensor))
+@dataclass(frozen=True)
+class _Known:
+    """What a run showed, with the Content of each tensor in its place."""
+
+    results: tuple[Any, ...]
+    findings: tuple[Finding, ...]
+    counters: Counters
+    prints: tuple[str, ...]
+
+    @staticmethod
+    def of(run: Run) -> _Known:
+        told = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
+        return _Known(tuple(told), tuple(run.findings), run.counters, tuple(run.prints))
+
+    def seen(self, make: Callable[[], Sequence[Any]]) -> Seen:
+        return Seen(Results(self.results, make), self.findings, replace(self.counters), self.prints)
 
 
-shelf = Shelf()
+@dataclass(frozen=True)
+class _Kept:
+    """A tensor that a run gave, and that whoever saw it may have changed since."""
+
+    tensor: torch.Tensor
+    version: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", self.tensor._version)
+
+    @property
+    def nbytes(self) -> int:
+        return self.tensor.untyped_storage().nbytes()
+
+    @property
+    def is_changed(self) -> bool:
+        return self.tensor._version != self.version
+
+
+runs = Runs()
 """The runs of this process."""

@@ -12,16 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from gradekit.engine.run import Unsupported
 from gradekit.framework import Inspection
-from gradekit.inputs.strategies import Input
-from gradekit.program import Argument, Program, Scalar, View
+from gradekit.program import Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import rules
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry
+from gradekit.subject.forms import Asked, asked
 from gradekit.subject.measuring import Race, measure
 from gradekit.subject.runs import Case, Mutation, Observation, Runs, Share
 from gradekit.subject.speed import Timed
@@ -98,7 +96,8 @@ class Subject:
         """
         args = tuple(args)
         self.calls.append(Call(entry, args))
-        observation = self._runs.known(entry, args, wanted) or self._runs.run(self._case(entry, args, wanted))
+        this = asked(entry, args, wanted)
+        observation = self._runs.known(this) or self._runs.run(Case(this, args, self._program(this)))
         self.calls[-1] = Call(entry, args, observation)
         return observation
 
@@ -113,9 +112,10 @@ class Subject:
         """
         args = tuple(args)
         self.calls.append(Call(entry, args))
-        program = self._program(entry, to_views(args), ())
+        this = asked(entry, args)
+        program = self._program(this)
         rules.check_program(program, entry, self.assignment.allow, self.submission)
-        self._to_time[_signature(entry, to_views(args), ())] = program
+        self._to_time[this.signature] = program
         timed = self._timed(Race(entry, args, program, against, expected, self.assignment.allow))
         self.timings.append(timed)
         return timed
@@ -129,13 +129,12 @@ class Subject:
                 while a model is compiled.
         """
         self.calls.append(Call(entry, tuple(args)))
-        views = to_views(args)
-        signature = repr((entry, views))
-        if signature not in self._inspections:
+        this = asked(entry, args)
+        if this.signature not in self._inspections:
             self.load()
             assert self._tracer is not None
-            self._inspections[signature] = self._tracer.inspect(entry, views)
-        return _certain(self._inspections[signature])
+            self._inspections[this.signature] = self._tracer.inspect(entry, this.form.args)
+        return _certain(self._inspections[this.signature])
 
     def _timed(self, race: Race) -> Timed:
         """Two checks about the same call share its figures, but not each other's verdicts."""
@@ -190,18 +189,12 @@ class Subject:
             self._tracer.close()
         self._tracer = None
 
-    def _case(self, entry: str, args: tuple[Any, ...], wanted: tuple[int, ...]) -> Case:
-        arguments, tensors = to_arguments(args)
-        return Case(entry, args, tensors, self._program(entry, arguments, wanted), wanted)
-
-    def _program(self, entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Program:
-        signature = _signature(entry, arguments, wanted)
-        if signature not in self.forms:
-            self.forms[signature] = _form(entry, arguments, wanted)
-        if signature not in self._programs:
-            self._expected.pop(signature, None)
-            self._programs[signature] = self._trace(self.forms[signature])
-        program = self._programs[signature]
+    def _program(self, this: Asked) -> Program:
+        self.forms.setdefault(this.signature, this.form)
+        if this.signature not in self._programs:
+            self._expected.pop(this.signature, None)
+            self._programs[this.signature] = self._trace(this.form)
+        program = self._programs[this.signature]
         if isinstance(program, TraceError):
             raise program.with_traceback(None)
         return program
@@ -242,19 +235,6 @@ class Subject:
             self._tracer.prefetch(sure.values())
 
 
-def _signature(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> str:
-    """What tells one form of a call from others: the same in every process."""
-    return repr((entry, arguments, wanted))
-
-
-def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Form:
-    if not wanted:
-        return Form(entry, arguments)
-    *inputs, upstream = arguments
-    assert isinstance(upstream, View)
-    return Form(entry, tuple(inputs), wanted, upstream)
-
-
 def _traced(tracer: Tracer, form: Form) -> Program:
     if not form.wanted:
         return tracer.trace(form.entry, form.args)
@@ -267,41 +247,3 @@ def _certain(seen: Inspection) -> Inspection:
     if seen.doubtful:
         raise Unsupported("torch.compile of code that asks whether a tensor is on a GPU")
     return seen
-
-
-def to_arguments(args: Sequence[Any]) -> tuple[tuple[Argument, ...], list[torch.Tensor]]:
-    """The arguments of a call as the tracer takes them, and the tensors among them, in order.
-
-    Tensors that share a storage, and specs that are the same object, become views of one storage: so
-    `submission.add(x, x)` passes one tensor twice. Equal specs that were drawn apart are two tensors.
-    """
-    storages: dict[Any, int] = {}
-    arguments: list[Argument] = []
-    tensors: list[torch.Tensor] = []
-    for arg in args:
-        if not isinstance(arg, (Input, torch.Tensor)):
-            arguments.append(Scalar(arg))
-            continue
-        tensors.append(arg.tensor() if isinstance(arg, Input) else arg)
-        arguments.append(_view(tensors[-1], storages.setdefault(_identity(arg), len(storages))))
-    return tuple(arguments), tensors
-
-
-def to_views(args: Sequence[Any]) -> tuple[Argument, ...]:
-    """The arguments of a call as `to_arguments` gives them, for specs and numbers alone: no tensor is made."""
-    storages: dict[int, int] = {}
-    return tuple(
-        arg.view(storages.setdefault(id(arg), len(storages))) if isinstance(arg, Input) else Scalar(arg) for arg in args
-    )
-
-
-def _identity(arg: Input | torch.Tensor) -> Any:
-    if isinstance(arg, Input):
-        return id(arg)
-    storage = arg.untyped_storage()
-    return ("storage", storage.data_ptr()) if storage.nbytes() else id(arg)
-
-
-def _view(tensor: torch.Tensor, storage: int) -> View:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return View(storage, dtype, tuple(tensor.shape), tuple(tensor.stride()), int(tensor.storage_offset()))

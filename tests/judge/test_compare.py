@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.strategies import Input, normal
 from gradekit.judge import Failure, Reference, assert_close, reference
+from gradekit.judge.contents import Results, content
 
 X = Input("float32", (3, 33), (33, 1))
 
@@ -196,3 +197,75 @@ def test_a_mutant_is_judged_in_place_of_the_results() -> None:
     assert_close(right, expected)
     zero = SimpleNamespace(results=[], findings=[], mutate=lambda results: [r * 0 for r in results])
     assert failure(zero, expected).facts["wrong"] == 99
+
+
+# --- what was compared before ----------------------------------------------------------------------------------------
+
+
+class Known:
+    """An observation of the tensor `value`, which counts how often somebody looks at it."""
+
+    def __init__(self, value: torch.Tensor) -> None:
+        self.looked = 0
+        self.results = Results([content(value)], self._made)
+        self._value = value
+
+    def _made(self) -> list[torch.Tensor]:
+        self.looked += 1
+        return [self._value.clone()]
+
+
+def doubled(seed: int) -> Reference:
+    expected: Reference = reference(lambda x: 2 * x, normal((4,), seed=seed))
+    return expected
+
+
+def test_a_result_that_was_right_before_is_right_unseen() -> None:
+    first, second = (Known(doubled(71).native) for _ in range(2))
+    for observation in (first, second):
+        assert_close(observation, doubled(71))
+    assert (first.looked, second.looked) == (1, 0)
+
+
+def test_a_result_that_was_right_elsewhere_is_compared_here() -> None:
+    assert_close(Known(doubled(72).native), doubled(72))
+    with pytest.raises(Failure):
+        assert_close(Known(doubled(72).native), doubled(73))
+
+
+def test_a_wrong_result_is_wrong_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(Failure):
+            assert_close(Known(doubled(74).native + 1), doubled(74))
+
+
+def test_a_result_that_the_test_has_changed_is_compared_again() -> None:
+    known, changed = (Known(doubled(75).native) for _ in range(2))
+    assert_close(known, doubled(75))
+    changed.results[0].add_(1)
+    with pytest.raises(Failure):
+        assert_close(changed, doubled(75))
+
+
+def test_a_reference_that_the_test_has_changed_is_compared_again() -> None:
+    assert_close(Known(doubled(76).native), doubled(76))
+    expected = doubled(76)
+    expected.exact.add_(1)
+    with pytest.raises(Failure):
+        assert_close(Known(doubled(76).native), expected)
+
+
+def test_a_mutant_is_compared_whatever_the_results_were() -> None:
+    known = Known(doubled(77).native)
+    assert_close(known, doubled(77))
+    known.mutate = lambda wanted: [torch.zeros(4)]  # type: ignore[attr-defined]
+    with pytest.raises(Failure):
+        assert_close(known, doubled(77))
+
+
+def test_a_run_that_was_stopped_is_not_right_because_its_results_are() -> None:
+    known = Known(doubled(78).native)
+    assert_close(known, doubled(78))
+    known.findings = [Finding(Cause.DEVICE_ASSERT, "the assertion fails")]  # type: ignore[attr-defined]
+    with pytest.raises(Failure):
+        assert_close(known, doubled(78))

@@ -13,12 +13,16 @@ import torch
 from gradekit.inputs.strategies import normal
 from gradekit.judge import remembered
 from gradekit.judge.reference import Reference, reference
-from gradekit.judge.remembered import Shelf
+from gradekit.judge.remembered import Answers
+from gradekit.shelf import Shelf
+
+module = importlib.import_module("gradekit.judge.reference")
 
 
 @pytest.fixture(autouse=True)
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("gradekit.judge.reference"), "_shelf", Shelf())
+    monkeypatch.setattr(module, "_answers", Answers(module._tensors))
+    monkeypatch.setattr(module, "_asked", Shelf(100))
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -30,11 +34,30 @@ def powers(exponent: int) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def test_the_same_function_of_the_same_specs_is_worked_out_once() -> None:
-    assert reference(doubled, normal((4,))) is reference(doubled, normal((4,)))
+    one, other = (reference(doubled, normal((4,))) for _ in range(2))
+    assert one.exact is other.exact and one.key == other.key
 
 
 def test_a_function_made_anew_from_the_same_lines_is_the_same() -> None:
-    assert reference(powers(2), normal((4,))) is reference(powers(2), normal((4,)))
+    one, other = (reference(powers(2), normal((4,))) for _ in range(2))
+    assert one.exact is other.exact and one.key == other.key
+
+
+def test_what_was_asked_before_is_not_worked_out_until_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked: list[int] = []
+
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        worked.append(1)
+        return 2 * x
+
+    counts = remembered.question
+    monkeypatch.setattr(remembered, "question", lambda function, *more: counts(doubled, *more))
+    reference(counted, normal((4,)))
+    monkeypatch.setattr(module, "_answers", Answers(module._tensors))  # it did not stay
+    once = len(worked)
+    again = reference(counted, normal((4,)))
+    assert len(worked) == once
+    assert torch.equal(again.exact, 2 * normal((4,)).tensor().double()) and len(worked) == 2 * once
 
 
 @pytest.mark.parametrize(
@@ -50,7 +73,7 @@ def test_a_function_made_anew_from_the_same_lines_is_the_same() -> None:
 )
 def test_any_difference_is_worked_out_anew(function: Any, args: Any, options: Any) -> None:
     first, other = reference(powers(2), normal((4,))), reference(function, *args, **options)
-    assert other is not first
+    assert other.key != first.key
     again: Reference = remembered_free(function, args, options)
     assert torch.equal(other.exact, again.exact) and torch.equal(other.allowance, again.allowance)
 
@@ -88,6 +111,12 @@ def test_a_result_that_a_test_has_changed_is_worked_out_anew() -> None:
     assert bool(reference(doubled, normal((4,))).exact.any())
 
 
+def test_a_reference_that_a_test_has_changed_is_like_no_other() -> None:
+    one, other = (reference(doubled, normal((4,))) for _ in range(2))
+    one.exact.zero_()
+    assert one.key is None != other.key
+
+
 def test_a_file_that_was_edited_is_another_function(tmp_path: Path) -> None:
     file = tmp_path / "test_course.py"
 
@@ -100,6 +129,7 @@ def test_a_file_that_was_edited_is_another_function(tmp_path: Path) -> None:
 
 def test_only_so_many_bytes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "MOST_BYTES", 250)  # one has 4 * (8 + 4 + 8) bytes
-    first = [reference(doubled, normal((4,), seed=seed)) for seed in range(4)]
-    again = [reference(doubled, normal((4,), seed=seed)) for seed in (3, 2, 1, 0)]
-    assert again[:3] == first[:0:-1] and again[3] is not first[0]
+    monkeypatch.setattr(module, "_answers", Answers(module._tensors))
+    first = [reference(doubled, normal((4,), seed=seed)).exact for seed in range(4)]
+    again = [reference(doubled, normal((4,), seed=seed)).exact for seed in (3, 2, 1, 0)]
+    assert [one is other for one, other in zip(again, reversed(first), strict=True)] == [True, True, True, False]

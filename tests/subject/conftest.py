@@ -2,11 +2,10 @@
 
 import pytest
 
-from gradekit.subject import runs, soundness
-from gradekit.subject.shared import Shelf
+from gradekit.subject import shared, soundness
 
 
 @pytest.fixture(autouse=True)
 def nothing_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "shelf", Shelf())
+    monkeypatch.setattr(shared, "runs", shared.Runs())
     monkeypatch.setattr(soundness, "_accepted", {})

@@ -16,10 +16,10 @@ from gradekit.inputs.strategies import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
-from gradekit.program import Program, Scalar, View
+from gradekit.program import Program
 from gradekit.sandbox import Limits, TraceError, Tracer
 from gradekit.subject import runs
-from gradekit.subject.subject import PATIENCE, Subject, to_arguments
+from gradekit.subject.subject import PATIENCE, Subject
 from gradekit.submission import Submission
 
 TEXT = """
@@ -172,21 +172,6 @@ def test_tensors_without_a_spec_are_run_again(subject: Subject) -> None:
     first = subject.add(x, x)
     x += 1
     assert not torch.equal(subject.add(x, x).tensor, first.tensor)
-
-
-def test_one_tensor_passed_twice_shares_its_storage_and_equal_ones_do_not() -> None:
-    x = vector()
-    (a, b), _ = to_arguments((x, x))
-    (c, d), _ = to_arguments((x, vector()))
-    assert isinstance(a, View) and isinstance(b, View) and a.storage == b.storage
-    assert isinstance(c, View) and isinstance(d, View) and c.storage != d.storage
-
-
-def test_views_of_one_tensor_share_its_storage() -> None:
-    base = torch.arange(10.0)
-    (a, b, n), tensors = to_arguments((base[:5], base[5:], 3))
-    assert a == View(0, "float32", (5,), (1,), 0) and b == View(0, "float32", (5,), (1,), 5)
-    assert n == Scalar(3) and len(tensors) == 2
 
 
 def test_every_distinct_configuration_is_run_and_the_wrong_one_named(subject: Subject) -> None:

@@ -1,0 +1,102 @@
+"""A call of the submission as data: what tells it from other calls, and the form in which it is traced.
+
+    args         as the test gave them: Input specs, tensors, numbers, None
+    arguments    the same as the tracer takes them: views of storages, and Scalars
+
+Runs in the grader's process. One seed gives every student the same calls, so each is described once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradekit.inputs.strategies import Input, sharing
+from gradekit.program import Argument, Scalar, View
+from gradekit.sandbox import Form
+from gradekit.shelf import Shelf
+
+MOST = 1 << 14
+"""Calls that are remembered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A call: `form` is how it is traced, `signature` tells that from others, and is the same in every process.
+
+    Equal calls are one Asked (but for those that were forgotten), so long as it `is_known` what they are given: of a
+    tensor nobody knows where it comes from.
+    """
+
+    form: Form
+    signature: str
+    is_known: bool
+
+
+_asked: Shelf[Hashable, Asked] = Shelf(MOST)
+
+
+def asked(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Asked:
+    """The call `entry(*args)`; or where gradients are `wanted` of the arguments at these positions, of `entry(*args[:-1])`
+    and its backward pass, with the gradient of the result as the last of `args`."""
+    inputs = inputs_of(args)
+    if inputs is None:
+        return _described(entry, to_arguments(args), wanted, is_known=False)
+    found = _asked.get((entry, inputs, wanted))
+    if found is None:
+        found = _described(entry, to_arguments(args), wanted, is_known=True)
+        _asked.keep((entry, inputs, wanted), found)
+    return found
+
+
+def inputs_of(args: Sequence[Any]) -> Hashable | None:
+    """What tells the arguments of a call from others: 1, 1.0 and True are three, and equal specs that are one tensor differ
+    from those that are two. None where one of them is a tensor."""
+    if any(isinstance(arg, torch.Tensor) for arg in args):
+        return None
+    told = [(type(arg), repr(arg) if isinstance(arg, float) else arg) for arg in args]
+    return (*zip(told, sharing(args), strict=True),)
+
+
+def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
+    """The arguments of a call as the tracer takes them; no tensor is made for it.
+
+    Tensors that share a storage, and specs that are the same object, become views of one storage: so
+    `submission.add(x, x)` passes one tensor twice. Equal specs that were drawn apart are two tensors.
+    """
+    storages: dict[Any, int] = {}
+    return tuple(
+        _view(arg, storages.setdefault(_identity(arg), len(storages)))
+        if isinstance(arg, (Input, torch.Tensor))
+        else Scalar(arg)
+        for arg in args
+    )
+
+
+def _described(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], *, is_known: bool) -> Asked:
+    return Asked(_form(entry, arguments, wanted), repr((entry, arguments, wanted)), is_known)
+
+
+def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Form:
+    if not wanted:
+        return Form(entry, arguments)
+    *inputs, upstream = arguments
+    assert isinstance(upstream, View)
+    return Form(entry, tuple(inputs), wanted, upstream)
+
+
+def _identity(arg: Input | torch.Tensor) -> Any:
+    if isinstance(arg, Input):
+        return id(arg)
+    storage = arg.untyped_storage()
+    return ("storage", storage.data_ptr()) if storage.nbytes() else id(arg)
+
+
+def _view(arg: Input | torch.Tensor, storage: int) -> View:
+    if isinstance(arg, Input):
+        return arg.view(storage)
+    dtype = str(arg.dtype).removeprefix("torch.")
+    return View(storage, dtype, tuple(arg.shape), tuple(arg.stride()), int(arg.storage_offset()))

@@ -1,0 +1,88 @@
+"""When two programs do the same, wherever their lines stand and whatever they call things.
+
+What a program computes does not depend on line numbers, on the names of kernels, arguments and variables, or on how
+Triton was told to compile it: the engine reads none of these but to tell what it found. So two programs that differ in
+nothing else have the same run, as long as that shows nothing that would have to be told.
+
+Runs in the grader's process, on data alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from gradekit.program import Choice, Kernel, Launch, Program
+
+_STRING = r'"(?:[^"\\\n]|\\.)*+"'
+_NESTED = rf'(?:[^()"\n]++|{_STRING}|\((?:[^()"\n]++|{_STRING}|\((?:[^()"\n]++|{_STRING}|\([^()"\n]*+\))*+\))*+\))*+'
+_ALIAS = re.compile(r"^#\w++ = loc\(.*\)[ \t]*+\n", re.MULTILINE)
+_PART = re.compile(rf"({_STRING}| loc\((?:#\w++|{_NESTED})\)|[%@][\w$.-]++|@{_STRING})")
+
+
+def plain(ttir: str) -> str:
+    """A kernel's text without its locations, all values and functions numbered in the order in which they come up.
+
+    What stands in strings stays. Texts that become the same are the same but for locations and names; a text of
+    another form than Triton's is at worst told from others of its kind.
+    """
+    parts = _PART.split(_ALIAS.sub("", ttir))
+    renamed = _Renamed()
+    parts[1::2] = [renamed[part] for part in parts[1::2]]
+    return "".join(parts)
+
+
+class _Renamed(dict[str, str]):
+    """What becomes of a part of a text: a number of its own in place of each name, nothing in place of a location."""
+
+    def __missing__(self, part: str) -> str:
+        if part[0] in '" ':
+            return part if part[0] == '"' else ""
+        return self.setdefault(part, f"{part[0]}v{len(self)}")
+
+
+@functools.lru_cache(maxsize=1024)
+def of_kernel(ttir: str) -> bytes:
+    """The digest of its plain text: 32 bytes, the same in every process."""
+    return _digest(plain(ttir))
+
+
+def of_program(program: Program) -> bytes:
+    """The same for two programs that do the same: 32 bytes, the same in every process."""
+    return _digest(repr(_told(program, program.kernels)))
+
+
+def exactly(program: Program) -> bytes:
+    """The same for equal programs alone, to the last line number and name."""
+    return _digest(repr((replace(program, kernels={}), sorted((key, repr(k)) for key, k in program.kernels.items()))))
+
+
+_TOLD_ELSEWHERE = {Program: {"kernels", "returned", "path"}, Choice: {"labels"}}
+"""What decides nothing of a run: kernels are told where they are launched."""
+
+
+def _told(value: Any, kernels: dict[str, Kernel]) -> Any:
+    """`value` as nested tuples of plain values, such that equal texts of them mean the same run."""
+    if isinstance(value, Launch):
+        return ("Launch", of_kernel(kernels[value.kernel].ttir), value.grid, _told(value.args, kernels))
+    if isinstance(value, tuple):
+        return tuple([_told(item, kernels) for item in value])
+    if isinstance(value, dict):
+        return ("dict", sorted((repr(key), repr(_told(item, kernels))) for key, item in value.items()))
+    kind: Any = type(value)
+    names = _names(kind)
+    return (kind.__name__, *[_told(getattr(value, name), kernels) for name in names]) if names else value
+
+
+@functools.cache
+def _names(noun: Any) -> tuple[str, ...]:
+    """The fields of a noun that decide what it does; none of anything else."""
+    left_out = _TOLD_ELSEWHERE.get(noun, set()) | {"source"}
+    return tuple(f.name for f in fields(noun) if f.name not in left_out) if is_dataclass(noun) else ()
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).digest()

@@ -1,0 +1,79 @@
+"""A call is told from every other, and described as the tracer takes it."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradekit.inputs.strategies import Input, normal, tensors
+from gradekit.program import Scalar, View
+from gradekit.shelf import Shelf
+from gradekit.subject import forms
+from gradekit.subject.forms import asked, to_arguments
+
+
+def test_equal_calls_are_one() -> None:
+    assert asked("f", (normal((4,)), 2)) is asked("f", (normal((4,)), 2))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("g", (normal((4,)),), ()),
+        ("f", (normal((5,)),), ()),
+        ("f", (normal((4,), seed=1),), ()),
+        ("f", (Input("float32", (4,), (2,)),), ()),
+        ("f", (normal((4,)), normal((4,))), ()),
+        ("f", (normal((4,)), normal((4,))), (0,)),
+    ],
+)
+def test_any_difference_is_another_call(other: tuple[str, tuple[Any, ...], tuple[int, ...]]) -> None:
+    assert asked(*other) is not asked("f", (normal((4,)),))
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0.0, -0.0)])
+def test_numbers_that_python_calls_equal_are_told_apart(one: Any, other: Any) -> None:
+    assert asked("f", (one,)) is not asked("f", (other,))
+
+
+def test_one_tensor_passed_twice_is_another_call_than_two_equal_ones() -> None:
+    x = normal((4,))
+    assert asked("f", (x, x)) is not asked("f", (x, normal((4,))))
+
+
+def test_calls_that_differ_in_values_alone_have_one_signature() -> None:
+    assert asked("f", (normal((4,)),)).signature == asked("f", (normal((4,), seed=1),)).signature
+
+
+def test_of_a_tensor_nobody_knows_where_it_comes_from() -> None:
+    x = torch.zeros(3)
+    assert not asked("f", (x,)).is_known and asked("f", (x,)) is not asked("f", (x,))
+
+
+def test_a_call_that_was_forgotten_is_described_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "_asked", Shelf(0))
+    first, again = (asked("f", (normal((4,)),)) for _ in range(2))
+    assert first is not again and first.signature == again.signature
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(spec=st.integers(1, 3).flatmap(lambda rank: tensors(rank, size=(0, 5))))
+def test_a_spec_is_the_view_that_its_tensor_is(spec: Input) -> None:
+    assert to_arguments((spec,)) == to_arguments((spec.tensor(),))
+
+
+def test_one_tensor_passed_twice_shares_its_storage_and_equal_ones_do_not() -> None:
+    x = normal((4,))
+    a, b = to_arguments((x, x))
+    c, d = to_arguments((x, normal((4,))))
+    assert isinstance(a, View) and isinstance(b, View) and a.storage == b.storage
+    assert isinstance(c, View) and isinstance(d, View) and c.storage != d.storage
+
+
+def test_views_of_one_tensor_share_its_storage() -> None:
+    base = torch.arange(10.0)
+    a, b, n = to_arguments((base[:5], base[5:], 3))
+    assert a == View(0, "float32", (5,), (1,), 0) and b == View(0, "float32", (5,), (1,), 5)
+    assert n == Scalar(3)
