@@ -103,6 +103,7 @@ def tried(folder: Path, id: str, cards: Sequence[str], out: str) -> dict[str, An
     return {
         "cards": len(cards), "measured": {card: len(results) for card, results in by_card.items()},
         "seconds": round(seconds, 1), "a_minute": round(a_minute(by_card), 2), "spread": spread(by_card),
+        "ratios": {card: ratios(results) for card, results in by_card.items()},
     }  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def list_() -> None:
 @main.command()
 @click.argument("id")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there; a copy of your own stays.")
 @click.option("--notebook", is_flag=True, help="Lay out the handout and the starter as one Jupyter notebook.")
 def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
     """Start the assignment ID: copy its handout, starter and public tests into DIR (by default ./ID)."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
 from gradekit.assignment import Assignment
 from gradekit.course.worksheet import worksheet
+
+OWN = ("submission", "answers")
+"""Files of which students write the most."""
 
 
 class ExistingFiles(Exception):
@@ -22,7 +26,8 @@ def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook
     """Copy the handout, its pictures, the starter (as submission.py), the tests and their description into `folder`.
 
     With `notebook`, the handout and the starter are one file, submission.ipynb. Returns the new files. Nothing is
-    copied unless everything can be.
+    copied unless everything can be. Where `force` overwrites what a student has written, a copy stays beside it,
+    and is among the new files.
 
     Raises:
         ExistingFiles: there are files of these names, and `force` is not given.
@@ -33,9 +38,17 @@ def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook
     if existing and not force:
         raise ExistingFiles(existing)
     folder.mkdir(parents=True, exist_ok=True)
+    changed = [path for path in existing if path.stem in OWN and path.read_bytes() != files[path]]
+    copies = [path.rename(_copy_of(path)) for path in changed]
     for path, content in files.items():
         path.write_bytes(content)
-    return list(files)
+    return [*files, *copies]
+
+
+def _copy_of(path: Path) -> Path:
+    """The first name that is free: submission.py.before-1, -2, ..."""
+    names = (path.with_name(f"{path.name}.before-{number}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:

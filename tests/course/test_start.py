@@ -35,7 +35,16 @@ def test_nothing_is_overwritten_and_nothing_is_half_done(softmax: Assignment, tm
     assert not (tmp_path / "README.md").exists()
 
 
-def test_force_overwrites(softmax: Assignment, tmp_path: Path) -> None:
-    (tmp_path / "submission.py").write_text("mine")
-    start(softmax, tmp_path, force=True)
-    assert (tmp_path / "submission.py").read_text() == "this is starter.py"
+def test_force_overwrites_and_keeps_a_copy_of_what_the_student_wrote(softmax: Assignment, tmp_path: Path) -> None:
+    for mine in ("mine", "mine again"):
+        (tmp_path / "submission.py").write_text(mine)
+        files = start(softmax, tmp_path, force=True)
+        assert (tmp_path / "submission.py").read_text() == "this is starter.py"
+        assert files[-1].read_text() == mine
+    assert {path.name for path in tmp_path.glob("*.before-*")} == {"submission.py.before-1", "submission.py.before-2"}
+
+
+def test_force_keeps_no_copy_of_what_nobody_has_changed(softmax: Assignment, tmp_path: Path) -> None:
+    start(softmax, tmp_path)
+    assert start(softmax, tmp_path, force=True)
+    assert not list(tmp_path.glob("*.before-*"))
