@@ -11,6 +11,7 @@ It imports the standard library, torch, triton and `gradekit.program`; nothing e
     mask        tensors without data answer as if they were on a GPU (a TorchFunctionMode)
     cuda        torch.cuda and the Triton driver as a machine with one GPU would show them
     kernels     compiles to TTIR, records launches; `autotune` makes a Choice of an autotuned launch
+    figures     shared memory and registers, for host code that asks; `lazy` numbers, computed where they matter
     alignment   one compilation for all launches that differ in the alignment of their arguments
     versions    whatever differs between Triton releases
     errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence

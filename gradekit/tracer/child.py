@@ -7,7 +7,9 @@ Answers: {"ok": ..., "output": ...} or {"error": {cause, message, line, detail},
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import signal
 import socket
 import tempfile
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.program import Program, View, decode, encode
-from gradekit.tracer import cuda, loading, versions, wire
+from gradekit.tracer import cuda, lazy, loading, versions, wire
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
 from gradekit.tracer.trace import Tracer
@@ -31,6 +33,7 @@ class Child:
         self.directory = directory
         self.tracer = Tracer(str(directory / "submission.py"))
         self.loaded: loading.Loaded | None = None
+        self.text = ""
         self.sent: set[str] = set()
 
     def answer(self, request: dict[str, Any]) -> Any:
@@ -56,25 +59,47 @@ class Child:
 
     def load(self, text: str) -> Any:
         """Runs the submission's statements."""
-        with self.tracer.mask, self.tracer.steps:
-            self.loaded = loading.load(text, self.directory)
-        return {"functions": self.loaded.functions(), "notes": self.loaded.notes, "path": self.loaded.path}
+        self.text, self.loaded = text, self._load(text)
+        if any(lazy.NAME in note for note in self.loaded.notes):
+            self._load_without_lazy_ints()
+        loaded = self._loaded()
+        return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
     def trace(self, entry: str, args: list[Any]) -> Any:
         """The program of one call; kernels that were sent before are left out of it."""
-        return self._program(self.tracer.call(self._loaded(), entry, [decode(arg, object) for arg in args]))
+        views = [decode(arg, object) for arg in args]
+        return self._program(self._tried(lambda: self.tracer.call(self._loaded(), entry, views)))
 
     def gradient(self, entry: str, args: list[Any], wanted: list[int], upstream: Any) -> Any:
         """The program of one call and its backward pass."""
         views = [decode(arg, object) for arg in args]
         layout = None if upstream is None else decode(upstream, View)
-        return self._program(self.tracer.gradient(self._loaded(), entry, views, wanted, layout))
+        return self._program(self._tried(lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout)))
 
     def inspect(self, entry: str, args: list[Any]) -> Any:
         """What torch makes of a model around the entry."""
         from gradekit.tracer import framework  # imports torch.compile's machinery, which few submissions need
 
         return framework.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
+
+    def _tried(self, call: Callable[[], Program]) -> Program:
+        """What `call` gives; once more, and from the beginning, where something took ints and got a LazyInt."""
+        try:
+            return call()
+        except Refusal as error:
+            if lazy.NAME not in error.message or not self.tracer.compiler.lazy:
+                raise
+        self._load_without_lazy_ints()
+        return call()
+
+    def _load_without_lazy_ints(self) -> None:
+        self.tracer.compiler.lazy = False
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # said already
+            self.loaded = self._load(self.text)
+
+    def _load(self, text: str) -> loading.Loaded:
+        with self.tracer.mask, self.tracer.steps:
+            return loading.load(text, self.directory)
 
     def _loaded(self) -> loading.Loaded:
         if self.loaded is None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ from triton.runtime.errors import OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import alignment, cuda, figures, versions
+from gradekit.tracer import alignment, cuda, figures, lazy, versions
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.output import spoken
 from gradekit.tracer.recorder import NAME, Recorder
@@ -54,6 +54,7 @@ class Compiler:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
         self.compile_fully = triton.compiler.compile
+        self.lazy = True  # whether host code may get LazyInts in place of ints
         self._alignments = alignment.Alignments(_lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
@@ -87,13 +88,19 @@ def _lower(src: Any, options: dict[str, Any]) -> alignment.Lowered:
             raise PassesFailed(src.fn.__name__, said() or str(error)) from None
 
 
-@dataclass(frozen=True)
-class MachineCode:
-    """The kernel that Triton's own compiler made, and ptxas's figures of it."""
+class Metadata:
+    """Of a kernel's machine code: `shared` (bytes), `num_warps`, ..."""
 
-    compiled: Any
-    registers: int
-    spills: int
+    def __init__(self, kernel: TracedKernel) -> None:
+        self._kernel = kernel
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block."""
+        return self._kernel.shared
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel.compiled.metadata, name)
 
 
 class TracedKernel:
@@ -114,12 +121,28 @@ class TracedKernel:
         self.hash = key_of(kernel)
         self._types = tuple(src.signature.values())
         self._argument_types = argument_types
+        self._threads = options.num_warps * cuda.PROPERTIES.warp_size
 
     @cached_property
-    def machine_code(self) -> MachineCode:
-        """What the whole compiler makes of the kernel; takes about a tenth of a second, so only on request."""
-        compiled = self.compiler.compile_fully(self.src, target=versions.TARGET, options=vars(self.options))
-        return MachineCode(compiled, *figures.registers_and_spills(compiled.asm["cubin"]))
+    def compiled(self) -> Any:
+        """What the whole compiler makes of the kernel; takes a fifth of a second, so only for what cannot be known else."""
+        return self.compiler.compile_fully(self.src, target=versions.TARGET, options=vars(self.options))
+
+    @cached_property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block."""
+        try:
+            return figures.shared_memory(self.kernel.ttir, self.options)
+        except RuntimeError:
+            return self.compiled.metadata.shared  # says what is wrong as Triton does
+
+    @cached_property
+    def registers(self) -> figures.Registers:
+        """Of one thread."""
+        try:
+            return figures.registers(self.kernel.ttir, self.options)
+        except (RuntimeError, ValueError):
+            return figures.registers_of(self.compiled.asm["cubin"])
 
     def _init_handles(self) -> None:
         """Loads the kernel onto the GPU, in Triton; here, it fails where that would.
@@ -127,29 +150,33 @@ class TracedKernel:
         Raises:
             OutOfResources: the kernel needs more shared memory than a block may have.
         """
-        needs, most = self.machine_code.compiled.metadata.shared, cuda.PROPERTIES.shared_memory_per_block_optin
-        if needs > most:
-            raise OutOfResources(needs, most, "shared memory")
+        most = cuda.PROPERTIES.shared_memory_per_block_optin
+        if self.shared > most:
+            raise OutOfResources(self.shared, most, "shared memory")
 
     @property
     def metadata(self) -> Any:
         """Of the machine code: `shared` (bytes), `num_warps`, ..."""
-        return self.machine_code.compiled.metadata
+        return Metadata(self)
 
     @property
     def asm(self) -> Any:
         """The text of every stage."""
-        return self.machine_code.compiled.asm
+        return self.compiled.asm
 
-    @property
+    @cached_property
     def n_regs(self) -> int:
-        """Registers of one thread."""
-        return self.machine_code.registers
+        """Registers of one thread, as an int that is computed where it matters."""
+        if not self.compiler.lazy:
+            return self.registers.registers
+        lazy.install()
+        most = min(figures.MOST_REGISTERS, cuda.PROPERTIES.regs_per_multiprocessor // self._threads)
+        return lazy.LazyInt(lambda: self.registers.registers, 1, most)  # type: ignore[return-value]
 
     @property
     def n_spills(self) -> int:
         """Registers that did not fit."""
-        return self.machine_code.spills
+        return self.registers.spills
 
     @property
     def n_max_threads(self) -> int:
@@ -172,16 +199,15 @@ class TracedKernel:
         recorder.add(Launch(self.hash, grid, arguments, recorder.source()))
 
     def _check_threads(self) -> None:
-        threads = self.options.num_warps * cuda.PROPERTIES.warp_size
-        if threads > self.n_max_threads:
-            raise OutOfResources(threads, self.n_max_threads, "threads")
+        if self._threads > self.n_max_threads:
+            raise OutOfResources(self._threads, self.n_max_threads, "threads")
 
     def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
         sizes = (*grid, 1, 1)[:3]
         return lambda *args, stream=None: self.run(*sizes, stream, None, None, None, None, None, *args)
 
     def _arguments(self, args: Sequence[Any]) -> Iterator[Argument]:
-        flat = list(_flatten(self._types, args))
+        flat = list(_flatten(self._types, lazy.settled(args)))
         for position, (kind, value) in enumerate(flat):
             if kind != "constexpr":
                 yield self._argument(position, kind, value)
@@ -227,16 +253,22 @@ def key_of(kernel: Kernel) -> str:
     return f"{kernel.name}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
-def checked_grid(*sizes: Any) -> tuple[int, int, int]:
-    """The grid as CUDA takes it.
+def checked_grid(*sizes: Any) -> tuple[Any, Any, Any]:
+    """The grid as CUDA takes it; a LazyInt is left as it is where that much is known of it.
 
     Raises:
         TypeError: a size is no integer. RuntimeError: more programs than CUDA launches, or fewer than none.
     """
-    x, y, z = (operator.index(size) for size in sizes)
-    if min(x, y, z) < 0 or any(size > most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)):
+    x, y, z = (_as_int(size) for size in sizes)
+    if any(size < 0 for size in (x, y, z)) or any(
+        size > most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)
+    ):
         raise RuntimeError(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)")
     return x, y, z
+
+
+def _as_int(size: Any) -> Any:
+    return size if type(size) is lazy.LazyInt else operator.index(size)
 
 
 def _options(parsed: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from gradekit.tracer.aten import Steps
 from gradekit.tracer.autotune import Tuning
 from gradekit.tracer.errors import Refusal, refusal
 from gradekit.tracer.kernels import Compiler
+from gradekit.tracer.lazy import settled
 from gradekit.tracer.loading import Loaded
 from gradekit.tracer.mask import CudaMask
 from gradekit.tracer.recorder import Recorder, dtype_name
@@ -98,6 +99,7 @@ class Tracer:
         return self.recorder.program(inputs, results, kind, self.compiler.kernels)
 
     def _results(self, result: Any) -> tuple[str, list[Argument]]:
+        result = settled(result)
         if result is None:
             return "none", []
         if isinstance(result, torch.Tensor):

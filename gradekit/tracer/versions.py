@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import inspect
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch._compile
 import torch._library.triton
 from torch._library.custom_ops import OPDEFS
-from triton._C.libtriton import ir
-from triton.backends.compiler import GPUTarget
+from triton._C.libtriton import ir, nvidia
+from triton.backends.compiler import GPUTarget, Language
+from triton.backends.nvidia import compiler
 from triton.compiler.compiler import ASTSource, make_backend
 from triton.runtime.jit import JITFunction
 
@@ -48,11 +50,70 @@ def signature(path: str) -> list[str]:
     Raises:
         RuntimeError: they do not.
     """
+    module = _parsed(path)
+    entry = module.get_function(module.get_entry_func_name())
+    return [str(kind) for kind in module.get_function_signature(entry)]
+
+
+def shared_memory(path: str, options: Any) -> int:
+    """The bytes of shared memory of a block of the kernel whose TTIR the file `path` holds; `options` are the backend's.
+
+    Raises:
+        RuntimeError: a pass fails.
+    """
+    backend, module, metadata = _backend(), _parsed(path), dict[str, Any]()
+    module = backend.make_ttgir(module, metadata, options, TARGET.arch)
+    try:
+        with _stopping_before_llvm():
+            backend.make_llir(module, metadata, options, TARGET.arch)
+        return metadata["shared"]  # this release has a pass of another name, and nothing was stopped
+    except _BeforeLlvm as stop:
+        stop.passes.run(module, "shared_memory")
+        return module.get_int_attr("ttg.shared")
+
+
+class _BeforeLlvm(Exception):
+    """The next pass would translate to LLVM; `passes` is a manager of those before it."""
+
+    def __init__(self, passes: Any) -> None:
+        self.passes = passes
+
+
+@contextlib.contextmanager
+def _stopping_before_llvm() -> Iterator[None]:
+    def stop(passes: Any, *args: Any) -> None:
+        raise _BeforeLlvm(passes)
+
+    ours, theirs = vars(nvidia.passes.ttgpuir), vars(nvidia.passes)
+    ttgpuir = types.SimpleNamespace(**{**ours, "add_to_llvmir": stop})
+    passes = types.SimpleNamespace(**{**theirs, "ttgpuir": ttgpuir})
+    compiler.nvidia = types.SimpleNamespace(**{**vars(nvidia), "passes": passes})
+    try:
+        yield
+    finally:
+        compiler.nvidia = nvidia
+
+
+def cubin(path: str, options: Any) -> bytes:
+    """The machine code of the kernel whose TTIR the file `path` holds; `options` are the backend's.
+
+    Raises:
+        RuntimeError: a pass fails. PTXASError: ptxas does.
+    """
+    stages: dict[str, Any] = {}
+    _backend().add_stages(stages, options, Language.TRITON)
+    stages.pop("ttir")
+    module, metadata = _parsed(path), dict[str, Any]()
+    for stage in stages.values():
+        module = stage(module, metadata)
+    return module
+
+
+def _parsed(path: str) -> Any:
     context = _context()
     module = ir.parse_mlir_module(path, context)
     module.context = context
-    entry = module.get_function(module.get_entry_func_name())
-    return [str(kind) for kind in module.get_function_signature(entry)]
+    return module
 
 
 @functools.cache
@@ -106,6 +167,16 @@ def watch_jit_functions() -> None:
         _JIT_FUNCTIONS.append(weakref.ref(self))  # a list: to hash a jit function is to read all that it refers to
 
     JITFunction.__init__ = watched
+
+
+def settle_arguments(settled: Callable[[Any], Any]) -> None:
+    """From now on, every argument of a kernel is what `settled` makes of it; the grid is left as it is."""
+    run = JITFunction.run
+
+    def settling(self: JITFunction, *args: Any, grid: Any, **named: Any) -> Any:
+        return run(self, *map(settled, args), grid=grid, **{name: settled(value) for name, value in named.items()})
+
+    JITFunction.run = settling
 
 
 def parse_once() -> None:

@@ -1,0 +1,82 @@
+"""Figures of kernels beside those of Triton's own compiler and NVIDIA's own reader: `compiled.py STEP` takes every STEPth
+kernel of the engine's corpus. Prints how many were compared and which were different. A process of its own, as
+`alignments.py` is."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "engine")]
+
+import corpus.compile as corpus_compiler
+import triton
+import triton.language as tl
+from corpus import CASES
+from triton import knobs
+from triton.compiler import ASTSource
+
+from gradekit.tracer import figures, versions
+
+
+@triton.jit
+def many_registers(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """More than a thread of 32 warps may have."""
+    offsets = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in range(n):
+        value = tl.load(x + i * BLOCK + offsets).to(tl.float32)
+        total += value / tl.sum(tl.exp(value - tl.max(value, 0)), 0)
+    tl.store(out + offsets, total)
+
+
+def by_triton(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int]:
+    """Shared memory, registers, and what did not fit into them."""
+    compiled = triton.compile(source, target=versions.TARGET, options=options)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(compiled.asm["cubin"])
+        file.flush()
+        command = [knobs.nvidia.cuobjdump.path, "-res-usage", file.name]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    numbers = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", shown)}
+    return compiled.metadata.shared, numbers["REG"], (numbers["STACK"] + numbers["LOCAL"]) // figures.REGISTER_BYTES
+
+
+def by_us(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int]:
+    """The same, from the kernel's TTIR."""
+    text, _, parsed = versions.lower(source, options)
+    found = figures.registers(text, parsed)
+    return figures.shared_memory(text, parsed), found.registers, found.spills
+
+
+def sources(step: int) -> Any:
+    """Kernels, and options to compile them with."""
+    for block, warps, aligned in ((1024, 8, True), (16384, 4, True), (16384, 32, False), (8, 1, True)):
+        signature = {"x": "*fp16", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+        attributes = {(i,): [["tt.divisibility", 16]] for i in range(2 * aligned)}
+        yield ASTSource(many_registers, signature, {"BLOCK": block}, attributes), {"num_warps": warps, "num_stages": 4}
+    for case in itertools.islice(CASES.values(), 0, None, step):
+        yield _source(case), case.options
+
+
+def _source(case: Any) -> ASTSource:
+    made: list[ASTSource] = []
+    corpus_compiler.ASTSource = lambda **parts: made.append(ASTSource(**parts)) or made[-1]  # type: ignore[func-returns-value]
+    corpus_compiler.compiled(case)
+    return made[0]
+
+
+if __name__ == "__main__":
+    different, spilled, compared = [], 0, 0
+    for source, options in sources(int(sys.argv[1])):
+        theirs, ours = by_triton(source, dict(options)), by_us(source, dict(options))
+        compared, spilled = compared + 1, spilled + (theirs[2] > 0)
+        if theirs != ours:
+            different.append([source.name, theirs, ours])
+    print(json.dumps({"compared": compared, "spilled": spilled, "different": different}))
