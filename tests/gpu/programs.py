@@ -10,7 +10,7 @@ import torch
 from gradekit.inputs.strategies import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
 from gradekit.sandbox import Tracer
-from gradekit.subject.subject import to_arguments
+from gradekit.subject.forms import to_arguments
 from tests.tracer.helpers import submission
 from tests.tracer.styles import Text
 
@@ -114,7 +114,8 @@ ALLOWED = ("aten::sum", "aten::add")
 
 def traced(text: Text, entry: str, *args: Any) -> tuple[Program, list[torch.Tensor]]:
     """The program of a call, and the tensors that go in."""
-    arguments, tensors = to_arguments(args)
+    arguments = to_arguments(args)
+    tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in args if isinstance(arg, (Input, torch.Tensor))]
     with Tracer(text) as tracer:
         return tracer.trace(entry, arguments), tensors
 
