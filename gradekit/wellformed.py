@@ -7,6 +7,7 @@ the card's process, which still meter what it does. Data only; a program that ho
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -73,9 +74,15 @@ def _kernels(kernels: dict[str, Kernel]) -> None:
     )
     for key, kernel in kernels.items():
         _text(key, kernel.name)
-        _printable(kernel.ttir)
-        _expect(_largest_tile(kernel.ttir) <= MOST_ELEMENTS, "a tile that is larger than Triton's")
+        _kernel_text(kernel.ttir)
         _plain(kernel.options)
+
+
+@functools.lru_cache(maxsize=512)
+def _kernel_text(ttir: str) -> None:
+    """Once for all programs that launch the kernel."""
+    _printable(ttir)
+    _expect(_largest_tile(ttir) <= MOST_ELEMENTS, "a tile that is larger than Triton's")
 
 
 def _largest_tile(ttir: str) -> int:
@@ -159,7 +166,8 @@ class _Checker:
         for view in views:
             _expect(view.dtype in ITEMSIZE, "a dtype that torch does not have")
             _expect(len(view.shape) == len(view.stride) <= _WIDEST, "a tensor of other dimensions")
-            _expect(all(0 <= n < _LARGEST for n in (*view.shape, *view.stride, view.offset)), "a negative size")
+            numbers = (*view.shape, *view.stride, view.offset)
+            _expect(min(numbers) >= 0 and max(numbers) < _LARGEST, "a negative size")
             size = self.sizes.get(view.storage, -1)
             _expect(_end(view) <= size, "a tensor outside of its storage")
             _expect(view.numel * ITEMSIZE[view.dtype] <= max(size, MOST_BYTES), "a tensor that repeats itself for ever")

@@ -18,12 +18,15 @@ from typing import Any
 from gradekit.engine.run import parsed
 from gradekit.engine.ttir import Module, Op, Region, TTIRError
 from gradekit.program import Choice, Launch, Program, Step
+from gradekit.shelf import Shelf
+from gradekit.subject import sameness
 
 MOST = 1000
 """Shingles that are kept: those with the smallest hashes, so that two large bags are still compared by the same sample."""
 
 MOST_WORDS = 300
 TOKENS = 6
+MOST_BAGS = 1 << 12
 
 _SYMMETRIC = frozenset(
     f"arith.{name}" for name in
@@ -44,7 +47,7 @@ def fingerprint(programs: Iterable[Program], text: str) -> Fingerprint:
     """
     programs = list(programs)
     kernels = {kernel.ttir: kernel for program in programs for kernel in program.kernels.values()}
-    bags = [bag for ttir in kernels if (bag := _bag(ttir)) is not None]
+    bags = [bag for ttir in kernels if (bag := _known_bag(ttir)) is not None]
     shingles: Counter[str] = Counter()
     for found, _, _ in bags:
         shingles |= found
@@ -74,7 +77,22 @@ def _steps(steps: Sequence[Step]) -> Iterator[str]:
 # --- kernels ----------------------------------------------------------------------------------------------------------
 
 
-def _bag(ttir: str) -> tuple[Counter[str], str, set[int]] | None:
+_Bag = tuple[Counter[str], str, set[int]]
+
+_bags: Shelf[bytes, tuple[_Bag | None]] = Shelf(MOST_BAGS)
+"""Those of kernels that have come up before, wherever their lines stand: of a class, many have the same."""
+
+
+def _known_bag(ttir: str) -> _Bag | None:
+    kernel = sameness.of_kernel(ttir)
+    found = _bags.get(kernel)
+    if found is None:
+        found = (_bag(ttir),)
+        _bags.keep(kernel, found)
+    return found[0]
+
+
+def _bag(ttir: str) -> _Bag | None:
     """The shingles of a kernel, the hash of its whole dataflow, and its numbers; None where the engine cannot read it."""
     try:
         module = parsed(ttir)

@@ -15,7 +15,7 @@ import re
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from gradekit.program import Choice, Kernel, Launch, Program
+from gradekit.program import Choice, Kernel, Launch, Program, Scalar, View
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _NESTED = rf'(?:[^()"\n]++|{_STRING}|\((?:[^()"\n]++|{_STRING}|\((?:[^()"\n]++|{_STRING}|\([^()"\n]*+\))*+\))*+\))*+'
@@ -66,13 +66,17 @@ _TOLD_ELSEWHERE = {Program: {"kernels", "returned", "path"}, Choice: {"labels"}}
 
 def _told(value: Any, kernels: dict[str, Kernel]) -> Any:
     """`value` as nested tuples of plain values, such that equal texts of them mean the same run."""
-    if isinstance(value, Launch):
-        return ("Launch", of_kernel(kernels[value.kernel].ttir), value.grid, _told(value.args, kernels))
-    if isinstance(value, tuple):
-        return tuple([_told(item, kernels) for item in value])
-    if isinstance(value, dict):
-        return ("dict", sorted((repr(key), repr(_told(item, kernels))) for key, item in value.items()))
     kind: Any = type(value)
+    if kind is View:  # this and the next are what most are
+        return ("View", value.storage, value.dtype, value.shape, value.stride, value.offset)
+    if kind is Scalar:
+        return ("Scalar", value.value, value.dtype)
+    if kind is Launch:
+        return ("Launch", of_kernel(kernels[value.kernel].ttir), value.grid, _told(value.args, kernels))
+    if kind is tuple:
+        return tuple([_told(item, kernels) for item in value])
+    if kind is dict:
+        return ("dict", sorted((repr(key), repr(_told(item, kernels))) for key, item in value.items()))
     names = _names(kind)
     return (kind.__name__, *[_told(getattr(value, name), kernels) for name in names]) if names else value
 
