@@ -115,7 +115,9 @@ ALLOWED = ("aten::sum", "aten::add")
 def traced(text: Text, entry: str, *args: Any) -> tuple[Program, list[torch.Tensor]]:
     """The program of a call, and the tensors that go in."""
     arguments = to_arguments(args)
-    tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in args if isinstance(arg, (Input, torch.Tensor))]
+    tensors = [
+        arg.tensor() if isinstance(arg, Input) else arg for arg in args if isinstance(arg, (Input, torch.Tensor))
+    ]
     with Tracer(text) as tracer:
         return tracer.trace(entry, arguments), tensors
 
