@@ -22,7 +22,7 @@ from torch import Tensor
 from gradekit.engine.atomics import Update, keep, overwrite, update
 from gradekit.engine.fast import Traffic
 from gradekit.engine.memory import Storage
-from gradekit.engine.values import Affine, Conjunction, Pointer, Value, dense, materialize
+from gradekit.engine.values import Affine, Below, Conjunction, Later, Pointer, Value, dense, materialize, settled
 from gradekit.findings import Cause
 from gradekit.program import ADDRESS_GAP
 
@@ -273,10 +273,11 @@ def own(storage: Storage) -> None:
         storage.owned = True
 
 
-def _active_lanes(offset: int | Affine | Tensor, mask: Value | None, shape: Shape) -> Lanes:
-    if isinstance(offset, int):
-        offset = torch.full([1] * len(shape), offset, dtype=torch.int64)
-    index = (materialize(offset, shape) if isinstance(offset, Affine) else offset).expand(list(shape)).reshape(-1)
+def _active_lanes(offset: int | Affine | Later | Tensor, mask: Value | None, shape: Shape) -> Lanes:
+    now: int | Affine | Tensor = settled(offset)
+    if isinstance(now, int):
+        now = torch.full([1] * len(shape), now, dtype=torch.int64)
+    index = (materialize(now, shape) if isinstance(now, Affine) else now).expand(list(shape)).reshape(-1)
     active = _flat_mask(mask, shape)
     programs = _programs(shape[0], math.prod(shape[1:]))
     if active is None or bool(active.all()):
@@ -316,7 +317,7 @@ def _unwritten(storage: Storage, lanes: Lanes, itemsize: int) -> Tensor:
 def _flat_mask(mask: Value | None, shape: Shape) -> Tensor | None:
     if mask is None or mask is True:
         return None
-    if isinstance(mask, (int, Tensor, Conjunction)):
+    if isinstance(mask, (int, Tensor, Below, Conjunction)):
         return dense(mask, torch.bool, shape).expand(list(shape)).reshape(-1)
     raise TypeError(f"not a mask: {mask!r}")
 

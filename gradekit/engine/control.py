@@ -7,15 +7,17 @@ still in it. So a program never executes what it would not execute on the card.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.frame import PROGRAM, Frame, OverBudget, Unsupported, dtype_of
-from gradekit.engine.registry import OPS, evaluates
+from gradekit.engine.frame import PROGRAM, Frame, OverBudget, Scope, Unsupported, dtype_of
+from gradekit.engine.registry import OPS, Step, evaluates
 from gradekit.engine.values import BITS, FLOAT, Affine, arange, dense, narrow, stitch
 
 if TYPE_CHECKING:
@@ -28,15 +30,42 @@ ENDS = frozenset(
 BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
 
+@dataclass(slots=True)
+class Prepared:
+    """A block as steps. `known` are the values that follow from constants alone, `end` is the operation that ends the
+    block, if one does, and `size` how many operations it counts for."""
+
+    steps: list[tuple[Op, Step, str | tuple[str, ...]]]
+    known: dict[str, Any]
+    end: Op | None
+    size: int
+
+
 def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
     """Evaluates the operations in order; returns the one that ends the block, with its operands' values."""
-    frame.values.update(zip(block.arguments, arguments, strict=True))
+    prepared: Prepared = block.prepared or prepare(block, {})
+    values = frame.values
+    values.update(zip(block.arguments, arguments, strict=True))
+    values.update(prepared.known)
     _spend(frame, block)
-    for op in block.ops:
-        if op.name in ENDS or op.name in BRANCHES:
-            return op, [frame.get(name) for name in op.operands]
-        _evaluate(frame, op)
-    return block.ops[-1], []
+    _run_steps(frame, prepared.steps)
+    if prepared.end is None:
+        return block.ops[-1], []
+    return prepared.end, [values[name] for name in prepared.end.operands]
+
+
+def _run_steps(frame: Frame, steps: list[tuple[Op, Step, str | tuple[str, ...]]]) -> None:
+    values = frame.values
+    try:
+        for op, step, names in steps:  # noqa: B007  # where it goes wrong, `op` is the one
+            result = step(frame)
+            if type(names) is str:
+                values[names] = result
+            elif names:
+                values.update(zip(names, result, strict=True))
+    except Unsupported as error:
+        error.line = error.line or frame.machine.line(op)
+        raise
 
 
 def _spend(frame: Frame, block: Block) -> None:
@@ -47,19 +76,56 @@ def _spend(frame: Frame, block: Block) -> None:
         raise
 
 
-def _evaluate(frame: Frame, op: Op) -> None:
-    evaluator = OPS.get(op.name)
-    if evaluator is None:
-        raise Unsupported(op.name, frame.machine.line(op))
+# --- blocks as steps -------------------------------------------------------------------------------------------------
+
+_FOLDED = frozenset(
+    {"arith.constant", "tt.make_range", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.trans",
+     "arith.extsi", "arith.extui", "arith.trunci", "arith.addi", "arith.subi", "arith.muli", "arith.cmpi"}
+)  # fmt: skip
+"""Operations that compute nothing but integers from their operands: of constants, they are constants."""
+
+
+def prepare(block: Block, outside: Mapping[str, Any]) -> Prepared:
+    """Makes steps of a block and of all inside it; `outside` are known values that it may use."""
+    known: dict[str, Any] = {}
+    visible = ChainMap(known, outside)  # type: ignore[arg-type]  # what is outside is never written to
+    steps: list[tuple[Op, Step, str | tuple[str, ...]]] = []
+    block.prepared = prepared = Prepared(steps, known, None, len(block.ops))
+    for op in block.ops:
+        if op.name in ENDS or op.name in BRANCHES:
+            prepared.end = op
+            break
+        step = _step(op)
+        if not _fold(op, step, known, visible):
+            steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results))
+        for inner in [block for region in op.regions for block in region.blocks]:
+            prepare(inner, visible)
+    return prepared
+
+
+def _step(op: Op) -> Step:
+    maker = OPS.get(op.name, _unknown)
     try:
-        result = evaluator(frame, op)
-    except Unsupported as error:
-        error.line = error.line or frame.machine.line(op)
-        raise
-    if len(op.results) == 1:
-        frame.values[op.results[0]] = result[0] if isinstance(result, tuple) else result
-    elif op.results:
-        frame.values.update(zip(op.results, result, strict=True))
+        return maker(op)
+    except (Unsupported, LookupError, TypeError, ValueError):
+        return lambda frame: maker(op)(frame)  # goes wrong again where it is met, and only there
+
+
+def _unknown(op: Op) -> Step:
+    raise Unsupported(op.name)
+
+
+def _fold(op: Op, step: Step, known: dict[str, Any], visible: Mapping[str, Any]) -> bool:
+    """Evaluates an operation on constants here, once for all; whether it could."""
+    if op.name not in _FOLDED or not all(name in visible for name in op.operands):
+        return False
+    alone = Frame(None, 1)  # type: ignore[arg-type]  # none of them asks the machine
+    alone.values.update((name, visible[name]) for name in op.operands)
+    try:
+        known[op.results[0]] = step(alone)
+    except Unsupported:  # where it is met, and only there
+        return False
+    return True
 
 
 def run_region(frame: Frame, region: Region, arguments: Sequence[Any] = ()) -> Values:
@@ -201,7 +267,7 @@ def _number(inner: Frame, op: Op, turn: int, bits: int) -> Any:
 
 @evaluates("scf.while")
 def evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
-    survivors = Survivors(frame, [frame.get(name) for name in op.operands])
+    survivors = Survivors(frame, [frame.values[name] for name in op.operands])
     while True:
         inner = survivors.inner()
         _, values = run_block(inner, op.regions[0].blocks[0], survivors.carried)
@@ -213,39 +279,42 @@ def evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
 # --- branches between blocks, as an early return makes them ----------------------------------------------------------
 
 
-class BlockFrame(Frame):
-    """The frame of one block among several: values of blocks that ran before are found by their programs."""
+class BlockScope(Scope):
+    """The values of one block among several, for the programs at `index`: those of blocks that ran before are found by
+    their programs."""
 
-    def __init__(self, frame: Frame, block: Block, index: Tensor, earlier: list[BlockFrame]) -> None:
-        super().__init__(frame.machine, index.numel(), frame, None if index.numel() == frame.count else index)
+    __slots__ = ("defines", "earlier", "index")
+
+    def __init__(self, frame: Frame, block: Block, index: Tensor, earlier: list[BlockScope]) -> None:
+        super().__init__(frame.values, None if index.numel() == frame.count else index)
         self.index, self.earlier = index, earlier
         self.defines = {*block.arguments, *(name for op in block.ops for name in op.results)}
 
-    def get(self, name: str) -> Any:
-        if name not in self.values:
-            for other in self.earlier:
-                if name in other.defines:
-                    return narrow(other.values[name], torch.searchsorted(other.index, self.index))
-        return super().get(name)
+    def __missing__(self, name: str) -> Any:
+        for other in self.earlier:
+            if name in other.defines:
+                return narrow(other[name], torch.searchsorted(other.index, self.index))
+        return super().__missing__(name)
 
 
 def run_blocks(frame: Frame, region: Region, arguments: Sequence[Any]) -> Values:
     """Evaluates blocks in the order of the text, each for the programs that reach it; the values returned."""
     waiting: dict[str, list[tuple[Tensor, Values]]] = {region.blocks[0].label: [(arange(frame.count), list(arguments))]}
     finished: list[tuple[Tensor, Values]] = []
-    earlier: list[BlockFrame] = []
+    earlier: list[BlockScope] = []
     types: Sequence[Type] = ()
     for block in region.blocks:
         pieces = waiting.pop(block.label, [])
         if not pieces:
             continue
-        inner, given = _enter(frame, block, pieces, earlier)
+        scope, given = _enter(frame, block, pieces, earlier)
+        inner = Frame(frame.machine, scope.index.numel(), scope)
         end, values = run_block(inner, block, given)
-        earlier.append(inner)
+        earlier.append(scope)
         if end.name in BRANCHES:
-            _branch_out(inner, end, values, waiting)
+            _branch_out(inner, scope.index, end, values, waiting)
         else:
-            finished.append((inner.index, values))
+            finished.append((scope.index, values))
             types = end.operand_types
     if waiting:
         raise Unsupported("a branch backwards between blocks")
@@ -253,15 +322,17 @@ def run_blocks(frame: Frame, region: Region, arguments: Sequence[Any]) -> Values
 
 
 def _enter(
-    frame: Frame, block: Block, pieces: list[tuple[Tensor, Values]], earlier: list[BlockFrame]
-) -> tuple[BlockFrame, Values]:
-    """A frame for the programs of all pieces, in order, and the block's arguments for them."""
+    frame: Frame, block: Block, pieces: list[tuple[Tensor, Values]], earlier: list[BlockScope]
+) -> tuple[BlockScope, Values]:
+    """A scope for the programs of all pieces, in order, and the block's arguments for them."""
     index = torch.cat([piece for piece, _ in pieces]).sort().values
     placed = [(torch.searchsorted(index, piece), values) for piece, values in pieces]
-    return BlockFrame(frame, block, index, list(earlier)), _stitched(placed, index.numel(), block.argument_types)
+    return BlockScope(frame, block, index, list(earlier)), _stitched(placed, index.numel(), block.argument_types)
 
 
-def _branch_out(frame: BlockFrame, end: Op, values: Values, waiting: dict[str, list[tuple[Tensor, Values]]]) -> None:
+def _branch_out(
+    frame: Frame, index: Tensor, end: Op, values: Values, waiting: dict[str, list[tuple[Tensor, Values]]]
+) -> None:
     if end.name == "cf.switch":
         raise Unsupported("cf.switch", frame.machine.line(end))
     condition = truths(frame, values[0]) if end.name == "cf.cond_br" else True
@@ -271,10 +342,10 @@ def _branch_out(frame: BlockFrame, end: Op, values: Values, waiting: dict[str, l
             continue
         carried = [frame.get(name) for name in names]
         if taken is True:
-            waiting.setdefault(label, []).append((frame.index, carried))
+            waiting.setdefault(label, []).append((index, carried))
             continue
         chosen = taken.nonzero().view(-1)
-        waiting.setdefault(label, []).append((frame.index[chosen], [narrow(value, chosen) for value in carried]))
+        waiting.setdefault(label, []).append((index[chosen], [narrow(value, chosen) for value in carried]))
 
 
 def _not(condition: bool | Tensor) -> bool | Tensor:
@@ -297,7 +368,7 @@ def evaluate_call(frame: Frame, op: Op) -> tuple[Any, ...]:
     function = frame.machine.module.functions.get(str(op.attributes["callee"]).lstrip("@"))
     if function is None:
         raise Unsupported(f"a call of {op.attributes['callee']}", frame.machine.line(op))
-    return tuple(call(frame, function, [frame.get(name) for name in op.operands]))
+    return tuple(call(frame, function, [frame.values[name] for name in op.operands]))
 
 
 def program_ids(first: int, count: int) -> int | Affine:

@@ -1,7 +1,8 @@
 """Where values live while a region runs: names to values, for a set of programs that shrinks as control flow parts them.
 
-A `Frame` holds the values of one region for `count` programs. A frame inside it may run for fewer of them (`select`):
-a value from outside is narrowed to those programs when it is first asked for, so that only what is used is copied.
+A `Frame` holds the values of a region, and of those inside it that the same `count` programs run. A frame inside it may
+run for fewer of them (`select`): a value from outside is narrowed to those programs when it is first asked for, so that
+only what is used is copied.
 """
 
 from __future__ import annotations
@@ -120,30 +121,43 @@ class Machine:
         return next((line for file, line, _ in op.location if file == self.path), None)
 
 
+class Scope(dict[str, Any]):
+    """The values of one region by name; those from outside are taken in when they are first asked for."""
+
+    __slots__ = ("outside", "select")
+
+    def __init__(self, outside: Scope | None = None, select: Tensor | None = None) -> None:
+        super().__init__()
+        self.outside, self.select = outside, select
+
+    def __missing__(self, name: str) -> Any:
+        if self.outside is None:
+            raise KeyError(f"%{name} is used before it is defined")
+        value = self.outside[name]
+        if self.select is not None:
+            value = narrow(value, self.select)
+        self[name] = value
+        return value
+
+
 class Frame:
     """The values of one region: see the module."""
 
-    def __init__(self, machine: Machine, count: int, parent: Frame | None = None, select: Tensor | None = None) -> None:
-        self.machine, self.count, self.parent, self.select = machine, count, parent, select
-        self.values: dict[str, Any] = {}
+    __slots__ = ("count", "machine", "values")
+
+    def __init__(self, machine: Machine, count: int, values: Scope | None = None) -> None:
+        self.machine, self.count = machine, count
+        self.values: Scope = Scope() if values is None else values
 
     def get(self, name: str) -> Any:
         """The value of `name` for this frame's programs."""
-        try:
-            return self.values[name]
-        except KeyError:
-            pass
-        if self.parent is None:
-            raise KeyError(f"%{name} is used before it is defined")
-        value = self.parent.get(name)
-        if self.select is not None:
-            value = narrow(value, self.select)
-        self.values[name] = value
-        return value
+        return self.values[name]
 
     def inner(self, select: Tensor | None = None) -> Frame:
-        """A frame for a region inside this one, for all programs or for those at `select`."""
-        return Frame(self.machine, self.count if select is None else select.numel(), self, select)
+        """A frame for a region inside this one, for those programs at `select`; for all of them, this one itself."""
+        if select is None:
+            return self
+        return Frame(self.machine, select.numel(), Scope(self.values, select))
 
     # --- operands in the form that an operation wants ----------------------------------------------------------------
 
@@ -152,7 +166,7 @@ class Frame:
         return (self.count, *type.shape)
 
     def operand(self, op: Op, position: int) -> Any:
-        return self.get(op.operands[position])
+        return self.values[op.operands[position]]
 
     def tensor(self, op: Op, position: int) -> Tensor:
         """An operand as a lazily broadcast tensor of its own dtype."""

@@ -16,14 +16,16 @@ from torch import Tensor
 from gradekit.engine.values import (
     INTEGER,
     Affine,
+    Below,
     Integer,
+    Later,
     Value,
     add,
     affine,
-    axis_range,
+    against_zero,
     dense,
     fits,
-    materialize,
+    moved,
     scale,
     simplify,
     span,
@@ -64,11 +66,28 @@ def subi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
 
 
 def _sum(a: Integer, b: Integer, bits: int, shape: Shape, sign: int) -> Integer:
-    if _worth_keeping_lazy(a, b):
+    if _put_off(a, b):
+        return Later(addi if sign > 0 else subi, (a, b), bits, tuple(shape))
+    if isinstance(b, int) and isinstance(a, Affine):
+        total = moved(a, sign * b)
+    elif isinstance(a, int) and isinstance(b, Affine) and sign > 0:
+        total = moved(b, a)
+    elif _worth_keeping_lazy(a, b):
         total = add(affine(a, len(shape)), affine(b, len(shape)), shape, sign)
-        if fits(total.low, total.high, bits) or fits(*span(total, shape), bits):
-            return simplify(total)
+    else:
+        return torch.add(tensor(a, bits, shape), tensor(b, bits, shape), alpha=sign)
+    if fits(total.low, total.high, bits) or fits(*span(total, shape), bits):
+        return simplify(total)
     return torch.add(tensor(a, bits, shape), tensor(b, bits, shape), alpha=sign)
+
+
+def _put_off(a: Integer, b: Integer) -> bool:
+    """Whether one of the two is Later, and the other can wait with it."""
+    return (isinstance(a, Later) and _can_wait(b)) or (isinstance(b, Later) and _can_wait(a))
+
+
+def _can_wait(value: Integer) -> bool:
+    return isinstance(value, int | Later) or (isinstance(value, Affine) and isinstance(value.base, int))
 
 
 def _worth_keeping_lazy(a: Integer, b: Integer) -> bool:
@@ -84,6 +103,8 @@ def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
         return wrap(a * b, bits)
     if isinstance(a, int):
         a, b = b, a
+    if _put_off(a, b):
+        return Later(muli, (a, b), bits, tuple(shape))
     if isinstance(a, Affine) and isinstance(b, int):
         product = scale(a, b)
         if fits(product.low, product.high, bits) or fits(*span(product, shape), bits):
@@ -97,16 +118,33 @@ def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
 
 
 def divsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    if isinstance(a, Affine) and isinstance(b, int) and 0 <= a.low and a.high < b:
-        return 0
-    return _divide(a, b, bits, shape, _truncated, functools.partial(torch.div, rounding_mode="trunc"), torch.neg)
+    return Later(_quotient, (a, b), bits, tuple(shape)) if _may_be_simpler(a, b) else _quotient(a, b, bits, shape)
 
 
 def remsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    return Later(_remainder, (a, b), bits, tuple(shape)) if _may_be_simpler(a, b) else _remainder(a, b, bits, shape)
+
+
+def _may_be_simpler(a: Integer, b: Integer) -> bool:
+    """Whether dividing waits until it is known which lanes matter: among them the quotient may be one number."""
+    if not isinstance(b, int) or b <= 0:
+        return False
+    return isinstance(a, Later) or (isinstance(a, Affine) and isinstance(a.base, int) and 0 <= a.low and a.high >= b)
+
+
+def _quotient(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    if isinstance(a, Affine) and isinstance(b, int) and b > 0 and 0 <= a.low:
+        first, last = (end // b for end in span(a, shape))
+        if first == last:
+            return first
+    return _divide(a, b, bits, shape, _truncated, functools.partial(torch.div, rounding_mode="trunc"), torch.neg)
+
+
+def _remainder(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     if isinstance(a, Affine) and isinstance(b, int) and b > 0:
-        low, high = (a.low, a.high) if 0 <= a.low and a.high < b else span(a, shape)
-        if 0 <= low and high < b:
-            return a
+        low, high = span(a, shape)
+        if 0 <= low and low // b == high // b:
+            return moved(a, -(low // b) * b)
     return _divide(a, b, bits, shape, lambda x, y: x - y * _truncated(x, y), torch.fmod, torch.zeros_like)
 
 
@@ -272,7 +310,7 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
-def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> bool | Tensor:
+def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> bool | Below | Tensor:
     """Compares as MLIR's predicate says; a bool where bounds decide it for every element."""
     if bits == 1:
         return _compare_bits(predicate, a, b, shape)
@@ -281,7 +319,10 @@ def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> boo
     if isinstance(a, int) and isinstance(b, int):
         return _NUMBERS[predicate](a, b)
     if isinstance(a, Affine) or isinstance(b, Affine):
-        difference = add(affine(a, len(shape)), affine(b, len(shape)), shape, -1)
+        if isinstance(b, int):
+            difference = moved(a, -b)  # type: ignore[arg-type]  # not both are numbers
+        else:
+            difference = add(affine(a, len(shape)), affine(b, len(shape)), shape, -1)
         if -(1 << 63) <= difference.low and difference.high < 1 << 63:
             return _compare_with_zero(predicate, difference, shape)
     return _SIGNED[predicate](tensor(a, bits, shape), tensor(b, bits, shape))
@@ -294,7 +335,7 @@ def _compare_bits(predicate: str, a: Value, b: Value, shape: Shape) -> Tensor:
     return _SIGNED[predicate if predicate in _SIGNED else "s" + predicate[1:]](x, y)
 
 
-def _compare_unsigned(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> bool | Tensor:
+def _compare_unsigned(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> bool | Below | Tensor:
     ordered = "s" + predicate[1:]
     if _nonnegative(a) and _nonnegative(b):
         return cmpi(ordered, a, b, bits, shape)
@@ -305,17 +346,18 @@ def _compare_unsigned(predicate: str, a: Integer, b: Integer, bits: int, shape: 
     return _SIGNED[ordered](tensor(a, bits, shape) ^ top, tensor(b, bits, shape) ^ top)
 
 
-def _compare_with_zero(predicate: str, difference: Affine, shape: Shape) -> bool | Tensor:
-    """By its exact ends where they decide for all elements, else one axis against the rest."""
+def _compare_with_zero(predicate: str, difference: Affine, shape: Shape) -> bool | Below | Tensor:
+    """By its exact ends where they decide for all elements; lazy where it is an inequality."""
     low, high = span(difference, shape)
-    decided = {_NUMBERS[predicate](value, 0) for value in (low, high)}
-    if len(decided) == 1 and (predicate not in ("eq", "ne") or low > 0 or high < 0 or low == high):
-        return decided.pop()
-    axis = max(range(len(shape)), key=lambda a: abs(difference.steps[a]) and shape[a])
-    steps = difference.steps
-    alone = axis_range(shape[axis], axis, len(shape)) * steps[axis]
-    rest = Affine(difference.base, tuple(0 if a == axis else s for a, s in enumerate(steps)), 0, 0)
-    return _SIGNED[predicate](alone, -materialize(rest, shape))
+    at_low, at_high = _NUMBERS[predicate](low, 0), _NUMBERS[predicate](high, 0)
+    if predicate in ("eq", "ne"):
+        if at_low == at_high and (low > 0 or high < 0 or low == high):
+            return at_low
+        return against_zero(_SIGNED[predicate], difference, shape)
+    if at_low == at_high:
+        return at_low
+    gap = scale(difference, -1) if predicate[1] == "g" else difference
+    return Below(moved(gap, -1) if predicate[2] == "e" else gap)
 
 
 # --- casts -----------------------------------------------------------------------------------------------------------
@@ -324,7 +366,13 @@ def _compare_with_zero(predicate: str, difference: Affine, shape: Shape) -> bool
 def extsi(a: Value, source: int, target: int, shape: Shape) -> Value:
     if source == 1:
         return subi(0, extui(a, 1, target, shape), target, shape)  # type: ignore[arg-type]
+    if isinstance(a, Later):
+        return Later(functools.partial(_extended, source), (a,), target, tuple(shape))
     return a.to(INTEGER[target]) if isinstance(a, Tensor) else a
+
+
+def _extended(source: int, a: Integer, target: int, shape: Shape) -> Integer:
+    return extsi(a, source, target, shape)  # type: ignore[return-value]  # an integer remains one
 
 
 def extui(a: Value, source: int, target: int, shape: Shape) -> Value:

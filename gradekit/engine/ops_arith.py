@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ from torch import Tensor
 from gradekit.engine import integers
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
-from gradekit.engine.registry import OPS, evaluates
-from gradekit.engine.values import BITS, Affine, Conjunction, Pointer, Value, absolute, constant, dense
+from gradekit.engine.registry import OPS, Maker, Step, evaluates, prepares
+from gradekit.engine.values import BITS, Affine, Below, Conjunction, Pointer, Value, absolute, constant, dense
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
@@ -39,96 +40,83 @@ def evaluate_poison(frame: Frame, op: Op) -> Value:
 # --- integers --------------------------------------------------------------------------------------------------------
 
 
-def _integer(function: Callable[..., Any]) -> Callable[[Frame, Op], Any]:
-    def evaluate(frame: Frame, op: Op) -> Any:
-        type = op.result_types[0]
-        a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
-        return function(a, b, BITS[type.element], frame.shape(type))
+def _integer(function: Callable[..., Any]) -> Maker:
+    """Steps of an operation on two integers of one type: `function` is one of `integers`."""
 
-    return evaluate
+    def prepare(op: Op) -> Step:
+        left, right = op.operands
+        bits, tile = BITS[op.operand_types[0].element], op.operand_types[0].shape
+
+        def step(frame: Frame) -> Any:
+            values = frame.values
+            return function(values[left], values[right], bits, (frame.count, *tile))
+
+        return step
+
+    return prepare
 
 
-for _name in [
-    "addi",
-    "subi",
-    "muli",
-    "divsi",
-    "divui",
-    "remsi",
-    "remui",
-    "floordivsi",
-    "ceildivsi",
-    "ceildivui",
-    "shli",
-    "shrsi",
-    "shrui",
-    "minsi",
-    "maxsi",
-    "minui",
-    "maxui",
-]:
+for _name in (
+    "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui",
+    "shli", "shrsi", "shrui", "minsi", "maxsi", "minui", "maxui",
+):  # fmt: skip
     OPS[f"arith.{_name}"] = _integer(getattr(integers, _name))
 OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
 
 
-def _bitwise(name: str) -> Callable[[Frame, Op], Any]:
-    on_integers, on_masks = (
-        getattr(integers, name),
-        getattr(torch, {"andi": "logical_and", "ori": "logical_or", "xori": "logical_xor"}[name]),
-    )
-
-    def evaluate(frame: Frame, op: Op) -> Any:
-        type = op.result_types[0]
-        a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
-        if type.element != "i1":
-            return on_integers(a, b, BITS[type.element], frame.shape(type))
-        if name == "andi":
-            return _conjunction(a, b, frame.shape(type))
-        if isinstance(a, bool) and isinstance(b, bool):
-            return bool(on_masks(torch.tensor(a), torch.tensor(b)))
-        return on_masks(dense(a, torch.bool, frame.shape(type)), dense(b, torch.bool, frame.shape(type)))
-
-    return evaluate
+@prepares("arith.cmpi")
+def prepare_cmpi(op: Op) -> Step:
+    return _integer(functools.partial(integers.cmpi, op.attributes["predicate"]))(op)
 
 
-for _name in ("andi", "ori", "xori"):
-    OPS[f"arith.{_name}"] = _bitwise(_name)
+_ON_MASKS = {"arith.ori": torch.logical_or, "arith.xori": torch.logical_xor}
 
 
-def _conjunction(a: Value, b: Value, shape: tuple[int, ...]) -> Value:
-    """a and b, kept as factors where their product would be larger than both."""
+@prepares("arith.andi", "arith.ori", "arith.xori")
+def prepare_bitwise(op: Op) -> Step:
+    if op.result_types[0].element != "i1":
+        return _integer(getattr(integers, op.name.removeprefix("arith.")))(op)
+    return _integer(_conjunction if op.name == "arith.andi" else functools.partial(_masks, _ON_MASKS[op.name]))(op)
+
+
+def _masks(
+    function: Callable[[Tensor, Tensor], Tensor], a: Value, b: Value, bits: int, shape: tuple[int, ...]
+) -> Value:
+    if isinstance(a, bool) and isinstance(b, bool):
+        return bool(function(torch.tensor(a), torch.tensor(b)))
+    return function(dense(a, torch.bool, shape), dense(b, torch.bool, shape))
+
+
+def _conjunction(a: Value, b: Value, bits: int, shape: tuple[int, ...]) -> Value:
+    """a and b, kept as factors where their product would be larger than both, or where one is not a tensor yet."""
     for x, y in ((a, b), (b, a)):
         if isinstance(x, bool):
             return y if x else False
-    factors = [*_factors(a), *_factors(b)]
+    both = Conjunction((*_factors(a), *_factors(b)))
+    factors = [factor for factor in both.factors if isinstance(factor, Tensor)]
+    if len(factors) < len(both.factors):
+        return both
     sizes = torch.broadcast_shapes(*(factor.shape for factor in factors))
-    if any(factor.shape == sizes for factor in factors):
-        return dense(Conjunction(tuple(factors)), torch.bool, shape)
-    return Conjunction(tuple(factors))
+    return dense(both, torch.bool, shape) if any(factor.shape == sizes for factor in factors) else both
 
 
-def _factors(value: Value) -> tuple[Tensor, ...]:
+def _factors(value: Value) -> tuple[Tensor | Below, ...]:
     if isinstance(value, Conjunction):
         return value.factors
-    assert isinstance(value, Tensor)
+    assert isinstance(value, Tensor | Below)
     return (value,)
 
 
-@evaluates("arith.cmpi")
-def evaluate_cmpi(frame: Frame, op: Op) -> Value:
-    type = op.operand_types[0]
-    a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
-    return integers.cmpi(op.attributes["predicate"], a, b, BITS[type.element], frame.shape(type))
-
-
-@evaluates("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
-def evaluate_resize(frame: Frame, op: Op) -> Value:
+@prepares("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
+def prepare_resize(op: Op) -> Step:
+    (name,), tile = op.operands, op.result_types[0].shape
     source, target = BITS[op.operand_types[0].element], BITS[op.result_types[0].element]
-    value, shape = frame.get(op.operands[0]), frame.shape(op.result_types[0])
+    if target == source:
+        return lambda frame: frame.values[name]
     if target < source:
-        return integers.trunci(value, target, shape)
+        return lambda frame: integers.trunci(frame.values[name], target, (frame.count, *tile))
     resize = integers.extui if op.name in ("arith.extui", "arith.index_castui") else integers.extsi
-    return resize(value, source, target, shape) if target > source else value
+    return lambda frame: resize(frame.values[name], source, target, (frame.count, *tile))
 
 
 # --- select ----------------------------------------------------------------------------------------------------------
@@ -178,14 +166,23 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
 }  # fmt: skip
 
 
-def _elementwise(function: Callable[..., Tensor]) -> Callable[[Frame, Op], Tensor]:
-    def evaluate(frame: Frame, op: Op) -> Tensor:
-        operands = [frame.tensor(op, position) for position in range(len(op.operands))]
-        result = function(*operands)
-        frame.machine.meter.flops += result.numel()
-        return result
+def _elementwise(function: Callable[..., Tensor]) -> Maker:
+    """Steps of an operation on floats, one for each element of the result."""
 
-    return evaluate
+    def prepare(op: Op) -> Step:
+        operands = [
+            (name, dtype_of(type), type.shape) for name, type in zip(op.operands, op.operand_types, strict=True)
+        ]
+
+        def step(frame: Frame) -> Tensor:
+            values, count = frame.values, frame.count
+            result = function(*[dense(values[name], dtype, (count, *tile)) for name, dtype, tile in operands])
+            frame.machine.meter.flops += result.numel()
+            return result
+
+        return step
+
+    return prepare
 
 
 for _name, _function in (_BINARY | _UNARY).items():
@@ -291,7 +288,7 @@ def evaluate_bitcast(frame: Frame, op: Op) -> Value:
     if target.element == "ptr":
         return _repoint(value, target)
     same_kind = (source.element in BITS) == (target.element in BITS)
-    if isinstance(value, int | Affine | Conjunction) and same_kind:
+    if isinstance(value, int | Affine | Below | Conjunction) and same_kind:
         return value
     return frame.tensor(op, 0).contiguous().view(dtype_of(target))
 

@@ -11,8 +11,20 @@ from gradekit.engine import integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
 from gradekit.engine.ops_tile import move, pointee_size
-from gradekit.engine.registry import evaluates
-from gradekit.engine.values import Affine, Block, Conjunction, Integer, Pointer, Value, absolute, dense, materialize
+from gradekit.engine.registry import Step, evaluates, prepares
+from gradekit.engine.values import (
+    Affine,
+    Below,
+    Block,
+    Conjunction,
+    Integer,
+    Pointer,
+    Value,
+    absolute,
+    dense,
+    materialize,
+    settled,
+)
 from gradekit.findings import Cause
 
 if TYPE_CHECKING:
@@ -30,26 +42,39 @@ def memory_dtype(type: Type) -> torch.dtype:
     return torch.int8 if type.element == "i1" else dtype_of(type)
 
 
-@evaluates("tt.load")
-def evaluate_load(frame: Frame, op: Op) -> Value:
-    pointer, type = frame.operand(op, 0), op.result_types[0]
-    if isinstance(pointer, Block):
-        return load_block(frame, op, pointer, op.attributes.get("boundaryCheck", ()), op.attributes.get("padding"))
-    mask = frame.operand(op, 1) if len(op.operands) > 1 else None
-    other = frame.operand(op, 2) if len(op.operands) > 2 else None
-    if isinstance(other, Pointer):
-        other = absolute(other).offset
-    return from_memory(frame, op, pointer, mask, other, type)
+@prepares("tt.load")
+def prepare_load(op: Op) -> Step:
+    type, (source, masked, replaced) = op.result_types[0], (*op.operands, None, None)[:3]
+    dtype, tile = memory_dtype(type), type.shape
+
+    def step(frame: Frame) -> Value:
+        values = frame.values
+        pointer: Pointer | Block = values[source]  # type: ignore[index]
+        if isinstance(pointer, Block):
+            return load_block(frame, op, pointer, op.attributes.get("boundaryCheck", ()), op.attributes.get("padding"))
+        mask = None if masked is None else values[masked]
+        other = None if replaced is None else values[replaced]
+        if isinstance(other, Pointer):
+            other = absolute(other).offset
+        loaded = frame.machine.memory.load(pointer, mask, other, dtype, (frame.count, *tile), frame.place(op))
+        return in_registers(loaded, type)
+
+    return step
 
 
-def from_memory(frame: Frame, op: Op, pointer: Pointer, mask: Value | None, other: Value | None, type: Type) -> Value:
-    """Elements of `type` at `pointer`, in the form that the type has in registers."""
-    loaded = frame.machine.memory.load(pointer, mask, other, memory_dtype(type), frame.shape(type), frame.place(op))
+def in_registers(loaded: Tensor, type: Type) -> Value:
+    """Elements of `type` as they lie in memory, in the form that the type has in registers."""
     if type.element == "i1":
         return loaded != 0
     if type.element == "ptr":
         return Pointer(None, loaded, pointee_size(type))
     return loaded
+
+
+def from_memory(frame: Frame, op: Op, pointer: Pointer, mask: Value | None, other: Value | None, type: Type) -> Value:
+    """Elements of `type` at `pointer`."""
+    dtype, shape = memory_dtype(type), frame.shape(type)
+    return in_registers(frame.machine.memory.load(pointer, mask, other, dtype, shape, frame.place(op)), type)
 
 
 def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:
@@ -61,15 +86,20 @@ def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:
     return stored.to(torch.int8) if type.element == "i1" else stored
 
 
-@evaluates("tt.store")
-def evaluate_store(frame: Frame, op: Op) -> None:
-    pointer, type = frame.operand(op, 0), op.operand_types[1]
-    value = to_memory(frame, frame.operand(op, 1), type)
-    if isinstance(pointer, Block):
-        store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
-        return
-    mask = frame.operand(op, 2) if len(op.operands) > 2 else None
-    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.place(op))
+@prepares("tt.store")
+def prepare_store(op: Op) -> Step:
+    type, (target, stored, masked) = op.operand_types[1], (*op.operands, None)[:3]
+
+    def step(frame: Frame) -> None:
+        values = frame.values
+        pointer, value = values[target], to_memory(frame, values[stored], type)  # type: ignore[index]
+        if isinstance(pointer, Block):
+            store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
+            return
+        mask = None if masked is None else values[masked]
+        frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.place(op))
+
+    return step
 
 
 # --- atomics ---------------------------------------------------------------------------------------------------------
@@ -164,6 +194,7 @@ def evaluate_advance(frame: Frame, op: Op) -> Block:
 
 def _raised(value: Integer, rank: int) -> Integer:
     """A number for each program, before the axes of a tile."""
+    value = settled(value)
     if isinstance(value, Tensor):
         return value.to(torch.int64).view(-1, *[1] * rank)
     if isinstance(value, Affine):
@@ -192,10 +223,10 @@ def _splat(pointer: Pointer, rank: int) -> Pointer:
     return Pointer(pointer.storage, _raised(pointer.offset, rank), pointer.itemsize)
 
 
-def _all_of(masks: list[bool | Tensor]) -> Value:
+def _all_of(masks: list[bool | Below | Tensor]) -> Value:
     if any(mask is False for mask in masks):
         return False
-    factors = tuple(mask for mask in masks if isinstance(mask, Tensor))
+    factors = tuple(mask for mask in masks if not isinstance(mask, bool))
     return Conjunction(factors) if factors else True
 
 
@@ -304,8 +335,11 @@ def evaluate_print(frame: Frame, op: Op) -> None:
 
 def _shown(value: Value, shape: tuple[int, ...]) -> str:
     """The first elements of the first programs; a number that all of them share once."""
+    value = settled(value)
     if isinstance(value, Affine):
         value = materialize(value, shape)
+    if isinstance(value, Below | Conjunction):
+        value = dense(value, torch.bool, shape)
     if not isinstance(value, Tensor):
         return str(value)
     flat = value.reshape(-1)[:16].tolist()

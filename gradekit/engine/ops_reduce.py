@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gradekit.engine.control import run_region
 from gradekit.engine.frame import Frame, dtype_of
-from gradekit.engine.registry import OPS, evaluates
+from gradekit.engine.registry import evaluates
 from gradekit.engine.values import arange, dense
 
 if TYPE_CHECKING:
@@ -163,7 +163,3 @@ def evaluate_map(frame: Frame, op: Op) -> Tensors:
 def _tensors(found: list[object], op: Op, pack: int, count: int) -> list[Tensor]:
     types = [type for type in op.result_types for _ in range(pack)]
     return [dense(value, dtype_of(type), (count,)) for value, type in zip(found, types, strict=True)]  # type: ignore[arg-type]
-
-
-for _end in ("tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"):
-    OPS[_end] = lambda frame, op: tuple(frame.get(name) for name in op.operands)

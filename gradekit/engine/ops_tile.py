@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,11 +10,13 @@ from torch import Tensor
 
 from gradekit.engine import integers
 from gradekit.engine.frame import PROGRAM, Frame, dtype_of, itemsize_of
-from gradekit.engine.registry import evaluates
-from gradekit.engine.values import Affine, Conjunction, Integer, Pointer, Value, absolute, dense
+from gradekit.engine.registry import Step, evaluates, prepares
+from gradekit.engine.values import Affine, Below, Conjunction, Integer, Later, Pointer, Value, absolute, dense, settled
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
+
+Steps = tuple[int, ...]
 
 
 @evaluates("tt.get_program_id")
@@ -32,59 +35,69 @@ def evaluate_num_programs(frame: Frame, op: Op) -> int:
     return frame.machine.grid[op.attributes["axis"]]
 
 
-@evaluates("tt.make_range")
-def evaluate_make_range(frame: Frame, op: Op) -> Affine:
+@prepares("tt.make_range")
+def prepare_make_range(op: Op) -> Step:
     start, end = op.attributes["start"], op.attributes["end"]
-    return Affine(start, (0, 1), start, end - 1)
+    numbers = Affine(start, (0, 1), start, end - 1)
+    return lambda frame: numbers
 
 
 # --- axes of size 1 come and go without a copy -----------------------------------------------------------------------
 
 
-def _each_part(value: Value, move: Any, insert: Any) -> Value:
+def _each_part(value: Value, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Value:
     """Applies `move` to the tensors in a value and `insert` to its tuples of steps."""
+    value = settled(value)
+    if isinstance(value, int):
+        return value
     if isinstance(value, Tensor):
         return move(value)
     if isinstance(value, Affine):
-        base = move(value.base) if isinstance(value.base, Tensor) else value.base
+        base = value.base if isinstance(value.base, int) else move(value.base)
         return Affine(base, insert(value.steps), value.low, value.high)
+    if isinstance(value, Below):
+        return Below(_each_part(value.gap, move, insert))  # type: ignore[arg-type]  # an Affine remains one
     if isinstance(value, Conjunction):
-        return Conjunction(tuple(move(factor) for factor in value.factors))
+        return Conjunction(tuple(_each_part(factor, move, insert) for factor in value.factors))  # type: ignore[misc]
     if isinstance(value, Pointer):
         return Pointer(value.storage, _each_part(value.offset, move, insert), value.itemsize)  # type: ignore[arg-type]
     return value
 
 
-@evaluates("tt.splat")
-def evaluate_splat(frame: Frame, op: Op) -> Value:
+def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Step:
+    (name,) = op.operands
+    return lambda frame: _each_part(frame.values[name], move, insert)
+
+
+@prepares("tt.splat")
+def prepare_splat(op: Op) -> Step:
     rank = len(op.result_types[0].shape)
-    return _each_part(frame.operand(op, 0), lambda t: t.view(-1, *[1] * rank), lambda steps: (*steps, *[0] * rank))
+    ones, zeros = (1,) * rank, (0,) * rank
+    return _reshaping(op, lambda t: t.view(-1, *ones), lambda steps: steps + zeros)
+
+
+@prepares("tt.expand_dims")
+def prepare_expand_dims(op: Op) -> Step:
+    axis = op.attributes["axis"] + 1
+    return _reshaping(op, lambda t: t.unsqueeze(axis), lambda steps: (*steps[:axis], 0, *steps[axis:]))
+
+
+@prepares("tt.trans")
+def prepare_trans(op: Op) -> Step:
+    order = [0, *(axis + 1 for axis in op.attributes["order"])]
+    return _reshaping(op, lambda t: t.permute(order), lambda steps: tuple(steps[axis] for axis in order))
+
+
+@prepares("tt.broadcast", "ttg.convert_layout")
+def prepare_broadcast(op: Op) -> Step:
+    """A value is broadcast when an operation needs it so."""
+    (name,) = op.operands
+    return lambda frame: frame.values[name]
 
 
 @evaluates("tt.unsplat")
 def evaluate_unsplat(frame: Frame, op: Op) -> Tensor:
     return frame.tensor(op, 0).flatten(1)[:, 0]
-
-
-@evaluates("tt.broadcast", "ttg.convert_layout")
-def evaluate_broadcast(frame: Frame, op: Op) -> Value:
-    return frame.operand(op, 0)
-
-
-@evaluates("tt.expand_dims")
-def evaluate_expand_dims(frame: Frame, op: Op) -> Value:
-    axis = op.attributes["axis"] + 1
-    return _each_part(
-        frame.operand(op, 0), lambda t: t.unsqueeze(axis), lambda steps: (*steps[:axis], 0, *steps[axis:])
-    )
-
-
-@evaluates("tt.trans")
-def evaluate_trans(frame: Frame, op: Op) -> Value:
-    order = [0, *(axis + 1 for axis in op.attributes["order"])]
-    return _each_part(
-        frame.operand(op, 0), lambda t: t.permute(order), lambda steps: tuple(steps[axis] for axis in order)
-    )
 
 
 # --- reshaping needs all elements ------------------------------------------------------------------------------------
@@ -164,20 +177,23 @@ def evaluate_histogram(frame: Frame, op: Op) -> Tensor:
 # --- pointers --------------------------------------------------------------------------------------------------------
 
 
-@evaluates("tt.addptr")
-def evaluate_addptr(frame: Frame, op: Op) -> Pointer:
-    pointer, offset = frame.operand(op, 0), frame.operand(op, 1)
-    return move(pointer, offset, frame.shape(op.result_types[0]))
+@prepares("tt.addptr")
+def prepare_addptr(op: Op) -> Step:
+    (pointer, offset), tile = op.operands, op.result_types[0].shape
+    return lambda frame: move(frame.values[pointer], frame.values[offset], (frame.count, *tile))
 
 
 def move(pointer: Pointer, elements: Integer, shape: tuple[int, ...]) -> Pointer:
     """`pointer` moved by a number of its elements."""
+    elements = _wide(elements)
     if pointer.storage is None:
-        elements = integers.muli(_wide(elements), pointer.itemsize, 64, shape)
-    return Pointer(pointer.storage, integers.addi(pointer.offset, _wide(elements), 64, shape), pointer.itemsize)
+        elements = integers.muli(elements, pointer.itemsize, 64, shape)
+    return Pointer(pointer.storage, integers.addi(pointer.offset, elements, 64, shape), pointer.itemsize)
 
 
 def _wide(value: Integer) -> Integer:
+    if isinstance(value, Later):
+        return integers.extsi(value, 32, 64, value.shape)  # type: ignore[return-value]
     return value.to(torch.int64) if isinstance(value, Tensor) else value
 
 

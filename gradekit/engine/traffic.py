@@ -22,7 +22,7 @@ from gradekit.engine.fast import Traffic
 from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter
 from gradekit.engine.memory import Storage, view_bytes
 from gradekit.engine.run import bind, parsed, programs_at_once
-from gradekit.engine.values import Affine, Conjunction, Pointer, Value, materialize
+from gradekit.engine.values import Affine, Pointer, Value, dense, materialize, settled
 from gradekit.program import (
     ADDRESS_GAP,
     ITEMSIZE,
@@ -202,13 +202,14 @@ class CountingMemory:
         active = _active(mask, shape)
         self.traffic.loaded += active * dtype.itemsize
         storage: Storage | None = pointer.storage
+        offset = settled(pointer.offset)
         if storage is None:
-            return _zeros(pointer.offset, dtype, shape)
+            return _zeros(offset, dtype, shape)
         if active and storage.id not in self.written | self.stored:
             self.unwritten.append(site.line)
         if not storage.data.numel():
-            return _zeros(pointer.offset, dtype, shape)
-        flat, index = storage.typed(dtype), _index(pointer.offset, shape)
+            return _zeros(offset, dtype, shape)
+        flat, index = storage.typed(dtype), _index(offset, shape)
         return flat[index.clamp(0, flat.numel() - 1)]
 
     def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], site: Any) -> None:
@@ -242,11 +243,7 @@ def _active(mask: Value | None, shape: Sequence[int]) -> int:
         return lanes
     if isinstance(mask, (bool, int)):
         return lanes if mask else 0
-    factors = mask.factors if isinstance(mask, Conjunction) else (mask,)
-    together = torch.ones(1, dtype=torch.bool)
-    for factor in factors:
-        assert isinstance(factor, Tensor)
-        together = together & factor
+    together = dense(mask, torch.bool, shape)
     return int(together.sum()) * (lanes // max(together.numel(), 1))
 
 

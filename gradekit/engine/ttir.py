@@ -63,12 +63,16 @@ class Op:
 
 @dataclass(slots=True)
 class Block:
-    """Operations in order; `label` is without its "^", and "" for a first block that has none."""
+    """Operations in order; `label` is without its "^", and "" for a first block that has none.
+
+    `prepared` is what the engine has made of it (see control.py).
+    """
 
     label: str
     arguments: tuple[str, ...]
     argument_types: tuple[Type, ...]
     ops: list[Op]
+    prepared: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)

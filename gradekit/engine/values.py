@@ -5,7 +5,9 @@ axes of its tile: axis 0 is the program, axis 1.. are the tile's. A value is sto
 
     int, bool      the same number for every program and every element
     Affine         integers base + sum(step[a] * i_a): what `pid * BLOCK + arange(BLOCK)` is, without its elements
+    Later          integers that are worked out for the lanes that somebody asks for: what `offsets // width` is
     Tensor         one number for each element, "lazily broadcast": an axis has its full size or size 1
+    Below          a mask by what decides it: where an Affine is below zero, as for `offsets < n`
     Conjunction    a mask as a product of smaller masks: (rows < M)[:, None] & (cols < N)[None, :]
     Pointer        a storage, and the element offset in it (int, Affine or int64 Tensor)
 
@@ -16,8 +18,8 @@ additions whatever the tile's size, and a load whose address is Affine is a stri
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -47,11 +49,34 @@ class Affine:
     high: int
 
 
+@dataclass(slots=True, eq=False)
+class Later:
+    """function(*operands, bits, shape), which is often Affine for some of the lanes: for those that a mask leaves.
+
+    Operands are numbers, Affine from a number on, or Later themselves; `known` has what has been worked out.
+    """
+
+    function: Callable[..., Integer]
+    operands: tuple[Integer, ...]
+    bits: int
+    shape: tuple[int, ...]
+    known: dict[tuple[int, ...], Integer] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Below:
+    """Where `gap` is below zero: true for some elements and false for others. `tensor` is the same as a tensor, once
+    somebody has asked for it."""
+
+    gap: Affine
+    tensor: Tensor | None = None
+
+
 @dataclass(slots=True)
 class Conjunction:
-    """The elementwise `and` of boolean tensors of one rank, each lazily broadcast."""
+    """The elementwise `and` of masks of one rank, each lazily broadcast."""
 
-    factors: tuple[Tensor, ...]
+    factors: tuple[Tensor | Below, ...]
 
 
 @dataclass(slots=True)
@@ -59,7 +84,7 @@ class Pointer:
     """Element `offset` of `storage`, in units of `itemsize` bytes; `storage` None means absolute virtual addresses."""
 
     storage: Any
-    offset: int | Affine | Tensor
+    offset: int | Affine | Later | Tensor
     itemsize: int
 
 
@@ -75,8 +100,8 @@ class Block:
     padding: str = "zero"
 
 
-Integer = int | Affine | Tensor
-Value = int | Affine | Conjunction | Pointer | Block | Tensor
+Integer = int | Affine | Later | Tensor
+Value = int | Affine | Later | Below | Conjunction | Pointer | Block | Tensor
 
 
 # --- integers in range -----------------------------------------------------------------------------------------------
@@ -87,7 +112,7 @@ def wrap(value: int, bits: int) -> int:
     if bits == 1:
         return value & 1
     half = 1 << (bits - 1)
-    return ((value + half) & ((1 << bits) - 1)) - half
+    return value if -half <= value < half else ((value + half) & ((1 << bits) - 1)) - half
 
 
 def fits(low: int, high: int, bits: int) -> bool:
@@ -115,10 +140,24 @@ def dense(value: Value, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
         return value
     if isinstance(value, Affine):
         return materialize(value, shape).to(dtype)
+    if isinstance(value, Later):
+        return dense(within(value, 0, value.shape), dtype, shape)
+    if isinstance(value, Below):
+        if value.tensor is None:
+            value.tensor = against_zero(torch.lt, value.gap, shape)
+        return value.tensor
     if isinstance(value, Conjunction):
-        return functools.reduce(torch.logical_and, value.factors)
+        return functools.reduce(torch.logical_and, [dense(factor, torch.bool, shape) for factor in value.factors])
     assert isinstance(value, int)
     return constant(value, dtype, len(shape))
+
+
+def against_zero(relation: Callable[[Tensor, Tensor], Tensor], value: Affine, shape: Sequence[int]) -> Tensor:
+    """relation(value, 0), as one axis against the rest: so that no integers are made for all elements."""
+    axis = max(range(len(shape)), key=lambda a: abs(value.steps[a]) and shape[a])
+    alone = axis_range(shape[axis], axis, len(shape)) * value.steps[axis]
+    rest = Affine(value.base, tuple(0 if a == axis else s for a, s in enumerate(value.steps)), 0, 0)
+    return relation(alone, -materialize(rest, shape))
 
 
 def constant(value: float, dtype: torch.dtype, rank: int) -> Tensor:
@@ -147,14 +186,45 @@ def materialize(value: Affine, shape: Sequence[int]) -> Tensor:
     return total if isinstance(total, Tensor) else constant(total, torch.int64, len(shape))
 
 
+def within(value: Integer, first: int, sizes: tuple[int, ...]) -> int | Affine | Tensor:
+    """`value`, which is a number, Affine from a number on or Later, for the lanes 0..size-1 along each axis, and for the
+    programs from the `first` on."""
+    if isinstance(value, Later):
+        box = (first, *sizes)
+        if box not in value.known:
+            operands = [within(operand, first, sizes) for operand in value.operands]
+            value.known[box] = value.function(*operands, value.bits, sizes)
+        return value.known[box]  # type: ignore[return-value]  # what is worked out is worked out
+    if isinstance(value, Affine):
+        here = moved(value, first * value.steps[0])
+        here.low, here.high = span(here, sizes)
+        return here
+    return value
+
+
+def settled(value: Any) -> Any:
+    """`value`, and if it is Later, all of it now."""
+    return within(value, 0, value.shape) if isinstance(value, Later) else value
+
+
+def varying_axes(value: Integer) -> frozenset[int]:
+    """The axes along which a value that `within` takes is not known to be the same."""
+    if isinstance(value, Later):
+        return frozenset().union(*(varying_axes(operand) for operand in value.operands))
+    return (
+        frozenset(axis for axis, step in enumerate(value.steps) if step) if isinstance(value, Affine) else frozenset()
+    )
+
+
 def affine(value: Integer, rank: int) -> Affine:
     """Any integer value as an Affine; a tensor is scanned for its bounds."""
-    if isinstance(value, Affine):
-        return value
-    if isinstance(value, Tensor):
-        low, high = extremes(value)
-        return Affine(value.to(torch.int64), (0,) * rank, low, high)
-    return Affine(value, (0,) * rank, value, value)
+    now: int | Affine | Tensor = settled(value)
+    if isinstance(now, Affine):
+        return now
+    if isinstance(now, Tensor):
+        low, high = extremes(now)
+        return Affine(now.to(torch.int64), (0,) * rank, low, high)
+    return Affine(now, (0,) * rank, now, now)
 
 
 def extremes(value: Tensor) -> tuple[int, int]:
@@ -176,9 +246,16 @@ def span(value: Affine, shape: Sequence[int]) -> tuple[int, int]:
     """The exact smallest and largest element over `shape` (not the propagated bounds)."""
     low, high = (value.base, value.base) if isinstance(value.base, int) else extremes(value.base)
     for size, step in zip(shape, value.steps, strict=True):
-        reach = step * (size - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
+        if step > 0:
+            high += step * (size - 1)
+        elif step:
+            low += step * (size - 1)
     return low, high
+
+
+def moved(value: Affine, number: int) -> Affine:
+    """value + number."""
+    return Affine(value.base + number, value.steps, value.low + number, value.high + number)
 
 
 def add(a: Affine, b: Affine, shape: Sequence[int], scale: int = 1) -> Affine:
@@ -190,14 +267,14 @@ def add(a: Affine, b: Affine, shape: Sequence[int], scale: int = 1) -> Affine:
             if step and base.shape[axis] > 1:
                 base = base + axis_range(shape[axis], axis, len(shape)) * step
                 steps[axis] = 0
-    ends = (b.low * scale, b.high * scale)
-    return Affine(base, tuple(steps), a.low + min(ends), a.high + max(ends))
+    low, high = (b.low, b.high) if scale > 0 else (b.high, b.low)
+    return Affine(base, tuple(steps), a.low + scale * low, a.high + scale * high)
 
 
 def scale(value: Affine, factor: int) -> Affine:
     """value * factor."""
-    ends = (value.low * factor, value.high * factor)
-    return Affine(value.base * factor, tuple(step * factor for step in value.steps), min(ends), max(ends))
+    low, high = (value.low, value.high) if factor >= 0 else (value.high, value.low)
+    return Affine(value.base * factor, tuple([step * factor for step in value.steps]), low * factor, high * factor)
 
 
 # --- programs: select, and put back ----------------------------------------------------------------------------------
@@ -205,10 +282,13 @@ def scale(value: Affine, factor: int) -> Affine:
 
 def narrow(value: Any, index: Tensor) -> Any:
     """`value` for the programs at `index` alone (positions along the program axis)."""
+    value = settled(value)
     if isinstance(value, Tensor):
         return value if value.shape[0] == 1 else value.index_select(0, index)
     if isinstance(value, Affine):
         return _narrow_affine(value, index)
+    if isinstance(value, Below):
+        return Below(_narrow_affine(value.gap, index))
     if isinstance(value, Conjunction):
         return Conjunction(tuple(narrow(factor, index) for factor in value.factors))
     if isinstance(value, Pointer):
@@ -302,10 +382,10 @@ def absolute(pointer: Pointer) -> Pointer:
     """The same addresses as bytes of the virtual address space, for pointers that come from several storages."""
     if pointer.storage is None:
         return pointer
-    start, offset = pointer.storage.address, pointer.offset
+    start, offset = pointer.storage.address, settled(pointer.offset)
     if isinstance(offset, Affine):
         rank = len(offset.steps)
-        moved: Any = add(scale(offset, pointer.itemsize), Affine(start, (0,) * rank, start, start), (1,) * rank)
+        bytes: Any = add(scale(offset, pointer.itemsize), Affine(start, (0,) * rank, start, start), (1,) * rank)
     else:
-        moved = offset * pointer.itemsize + start
-    return Pointer(None, moved, pointer.itemsize)
+        bytes = offset * pointer.itemsize + start
+    return Pointer(None, bytes, pointer.itemsize)
