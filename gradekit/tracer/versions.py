@@ -64,28 +64,31 @@ def shared_memory(path: str, options: Any) -> int:
     backend, module, metadata = _backend(), _parsed(path), dict[str, Any]()
     module = backend.make_ttgir(module, metadata, options, TARGET.arch)
     try:
-        with _stopping_before_llvm():
+        with _stopping_at_the_allocation() if options.num_ctas == 1 else contextlib.nullcontext():
             backend.make_llir(module, metadata, options, TARGET.arch)
-        return metadata["shared"]  # this release has a pass of another name, and nothing was stopped
-    except _BeforeLlvm as stop:
+        return metadata["shared"]  # of a cluster, whose barriers come later; or this release's pass has another name
+    except _Allocated as stop:
         stop.passes.run(module, "shared_memory")
         return module.get_int_attr("ttg.shared")
 
 
-class _BeforeLlvm(Exception):
-    """The next pass would translate to LLVM; `passes` is a manager of those before it."""
+class _Allocated(Exception):
+    """`passes` is a manager of those as far as the one that gives out shared memory."""
 
     def __init__(self, passes: Any) -> None:
         self.passes = passes
 
 
 @contextlib.contextmanager
-def _stopping_before_llvm() -> Iterator[None]:
-    def stop(passes: Any, *args: Any) -> None:
-        raise _BeforeLlvm(passes)
-
+def _stopping_at_the_allocation() -> Iterator[None]:
+    name = "add_allocate_shared_memory_nv"
     ours, theirs = vars(nvidia.passes.ttgpuir), vars(nvidia.passes)
-    ttgpuir = types.SimpleNamespace(**{**ours, "add_to_llvmir": stop})
+
+    def stop(passes: Any, *args: Any) -> None:
+        ours[name](passes, *args)
+        raise _Allocated(passes)
+
+    ttgpuir = types.SimpleNamespace(**{**ours, name: stop})
     passes = types.SimpleNamespace(**{**theirs, "ttgpuir": ttgpuir})
     compiler.nvidia = types.SimpleNamespace(**{**vars(nvidia), "passes": passes})
     try:
