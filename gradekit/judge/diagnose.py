@@ -6,7 +6,7 @@ what was seen; each has a test in which it speaks and one, a near miss, in which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradekit.findings import Cause
@@ -46,7 +46,7 @@ RULES = (
 
 
 def diagnose(
-    failure: Failure, observation: Any = None, inputs: Sequence[Any] = (), history: Sequence[Example] = ()
+    failure: Failure, observation: Any = None, inputs: Sequence[Any] = (), history: Iterable[Example] = ()
 ) -> Diagnosis | None:
     """Why the submission fails, or None.
 
@@ -54,7 +54,7 @@ def diagnose(
         failure: what a judge's assertion raised.
         observation: the run that it was about (see `Observed`), if there was one.
         inputs: the arguments of the call, in order; `Input` specs tell most. By default the observation's.
-        history: earlier examples of the same check.
+        history: other examples of the same check, gone through where a rule asks for them.
     """
     if failure.cause in _SETTLED:
         return None
@@ -64,6 +64,6 @@ def diagnose(
         tuple(getattr(observation, "findings", ())),
         getattr(observation, "program", None),
         tuple(getattr(observation, "results", None) or ()),
-        tuple(history),
+        history,
     )
     return next((found for found in (rule(evidence) for rule in RULES) if found), None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -39,14 +39,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A failure, and all that is known about it. `inputs` are the arguments; `history` has earlier examples."""
+    """A failure, and all that is known about it. `inputs` are the arguments; `history` has other examples, which may cost
+    something to come by: a rule asks for them last."""
 
     failure: Failure
     inputs: tuple[Any, ...] = ()
     findings: tuple[Finding, ...] = ()
     program: Program | None = None
     results: tuple[Any, ...] = ()
-    history: tuple[Example, ...] = field(default=())
+    history: Iterable[Example] = ()
 
     @property
     def comparison(self) -> Comparison | None:

@@ -13,11 +13,11 @@ from gradekit.plugin import marks, rehearsal
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.grading import Grading
 from gradekit.plugin.profiles import Profile, at_least
-from gradekit.plugin.record import Evidence
+from gradekit.plugin.record import Evidence, diagnosis
 
 if TYPE_CHECKING:
     from gradekit.subject.runs import Share
-    from gradekit.subject.subject import Subject
+    from gradekit.subject.subject import Call, Subject
 
 EVIDENCE = pytest.StashKey[Evidence]()
 _EXAMPLES = pytest.StashKey[Examples]()
@@ -45,10 +45,17 @@ def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
                 _remember(item, grading, examples)
             except BaseException as error:
                 _trace_back(evidence, examples, error)
+                evidence.call = _last_call(grading.subject)
+                evidence.diagnosis = diagnosis(evidence.repeated or error, evidence, grading)
                 raise
+            else:
+                evidence.call = _last_call(grading.subject)
             finally:
-                evidence.call = grading.subject.calls[-1] if grading.subject.calls else None
                 evidence.details |= _counted(examples) | _timed(grading.subject)
+
+
+def _last_call(subject: Subject) -> Call | None:
+    return subject.calls[-1] if subject.calls else None
 
 
 def rehearsed(item: pytest.Function, grading: Grading) -> bool:
@@ -68,11 +75,12 @@ def rehearsed(item: pytest.Function, grading: Grading) -> bool:
     if examples.rehearse(drawn, fixtures):
         rehearsal.remember_forms(key, grading.subject.forms)
         return True
-    error = examples.look_around(drawn, fixtures) if grading.swift else None
-    if error is not None:
-        raise error
+    evidence = item.stash[EVIDENCE]
+    if grading.swift and examples.trouble is not None:
+        evidence.history.around = lambda: examples.look_around(drawn, fixtures)
+        raise examples.trouble
     examples.forget()
-    item.stash[EVIDENCE].history.clear()
+    evidence.history.ran.clear()
     return False
 
 
@@ -104,7 +112,7 @@ def _examples(
 
     def ended(passed: bool) -> None:
         if subject.calls:
-            evidence.history.append(Past(subject.calls[-1].args, passed))
+            evidence.history.ran.append(Past(subject.calls[-1].args, passed))
 
     def examples(test: Callable[..., Any]) -> Examples:
         return Examples(

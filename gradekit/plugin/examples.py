@@ -130,19 +130,19 @@ class Examples:
                 self._run(Example({**fixtures, **given}, self.fixtures))
         return not self._failures and self.undecided is None and len(self._passed) == self.ran > 0
 
-    def look_around(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> BaseException | None:
-        """What the first failure of a rehearsal was, once some of the examples after it have run too: a diagnosis wants
-        to know which pass. Where there was none, why an example was not decided; None where neither is known."""
-        if not self._failures:
-            return self.undecided
-        (first,) = (error for _, error in self._failures.values())
+    @property
+    def trouble(self) -> BaseException | None:
+        """What the first failure of a rehearsal was; or why an example was not decided, where there was none."""
+        return next((error for _, error in self._failures.values()), self.undecided)
+
+    def look_around(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> None:
+        """After the first failure of a rehearsal, run some of the examples after it: a diagnosis wants to know which pass."""
         rest = drawn[self.ran :]
         for given in rest[:: max(len(rest) // AROUND, 1)][:AROUND]:
             if any(self.hopeless(error) for _, error in self._failures.values()):
                 break
             with contextlib.suppress(Exception, pytest.fail.Exception):  # one failure is reported
                 self._run(Example({**fixtures, **given}, self.fixtures))
-        return first
 
     def forget(self) -> None:
         """Begin anew, as if no example had run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,23 @@ from gradekit.plugin.grading import Grading, Rejection
 from gradekit.versions import environment
 
 if TYPE_CHECKING:
-    from gradekit.judge.evidence import Example
+    from gradekit.judge.evidence import Diagnosis, Example
     from gradekit.subject.subject import Call
+
+
+class History:
+    """The examples of a check, in the order in which they ran. Whoever goes through them gets those around the failure
+    too: they are tried then, by `around`."""
+
+    def __init__(self) -> None:
+        self.ran: list[Example] = []
+        self.around: Callable[[], object] | None = None
+
+    def __iter__(self) -> Iterator[Example]:
+        around, self.around = self.around, None
+        if around is not None:
+            around()
+        return iter(self.ran)
 
 
 @dataclass
@@ -30,14 +45,15 @@ class Evidence:
     """What stands behind a check's outcome.
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
-    raised when it was run once more for this evidence. `history` has all examples that were run.
+    raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
     """
 
     award: marks.Award = field(default_factory=marks.Award)
     drawn: dict[str, Any] = field(default_factory=dict)
     call: Call | None = None
     repeated: BaseException | None = None
-    history: list[Example] = field(default_factory=list)
+    diagnosis: Diagnosis | None = None
+    history: History = field(default_factory=lambda: History())
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -57,8 +73,8 @@ def check_of(item: pytest.Item, grading: Grading, error: BaseException | None, e
     """The check of `item`, which ended with `error` (None: it passed)."""
     error = evidence.repeated or error
     verdict = _passed(evidence) if error is None else verdict_of(error)
-    if verdict.outcome is Outcome.FAILED:
-        verdict = _diagnosed(verdict, error, evidence, grading)
+    if verdict.outcome is Outcome.FAILED and evidence.diagnosis is not None:
+        verdict = _diagnosed(verdict, evidence.diagnosis)
     possible = grading.possible.get(item.nodeid, 0.0)
     return Check(
         id=item.name,
@@ -182,17 +198,22 @@ def _earned(verdict: Verdict, error: BaseException | None, evidence: Evidence, p
 # --- what the student reads ------------------------------------------------------------------------------------------
 
 
-def _diagnosed(verdict: Verdict, error: BaseException | None, evidence: Evidence, grading: Grading) -> Verdict:
-    """The verdict with the diagnosis's sentence and cause, where the evidence is clear."""
+def diagnosis(error: BaseException, evidence: Evidence, grading: Grading) -> Diagnosis | None:
+    """What is wrong with the submission where a check ended with `error`; None where the evidence is not clear.
+
+    May run further examples: call it while the check is open.
+    """
     from gradekit.judge.diagnose import diagnose
     from gradekit.judge.failure import Failure
 
     call = evidence.call
     if not isinstance(error, Failure) or call is None or call.observation is None:
-        return verdict
-    diagnosis = diagnose(error, call.observation, _named(call, grading), evidence.history)
-    if diagnosis is None:
-        return verdict
+        return None
+    return diagnose(error, call.observation, _named(call, grading), evidence.history)
+
+
+def _diagnosed(verdict: Verdict, diagnosis: Diagnosis) -> Verdict:
+    """The verdict with the diagnosis's sentence and cause."""
     message = f"{verdict.message} {diagnosis.sentence}".strip()
     details = verdict.details | {"observed_cause": verdict.cause}
     line = diagnosis.line or verdict.line

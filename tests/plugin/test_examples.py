@@ -257,7 +257,9 @@ def test_a_rehearsal_ends_with_the_first_failure_and_looks_around_a_little() -> 
     drawn = [{"n": n} for n in range(100)]
     assert not examples.rehearse(drawn, {})
     assert outcomes == [True] * 6 + [False]
-    assert "6 is too large" in str(examples.look_around(drawn, {}))
+    assert "6 is too large" in str(examples.trouble)
+    examples.look_around(drawn, {})
+    assert "6 is too large" in str(examples.trouble)
     assert 7 < len(outcomes) <= 7 + AROUND
 
 

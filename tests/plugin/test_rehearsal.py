@@ -103,6 +103,24 @@ def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: M
     assert shown["inputs"][0]["shape"] == list(known[0]["x"].shape)
 
 
+def examples_of(report: Report, id: str) -> int:
+    """How many examples of a check ran."""
+    (check,) = (check for check in report.checks if check.id == id)
+    return int(check.details["examples"])
+
+
+def test_examples_around_the_one_that_fails_run_where_a_diagnosis_wants_to_know(
+    assignment: Make, submitted: Write
+) -> None:
+    assert examples_of(grade(assignment(), submitted(TRIPLES), quick=True, swift=True), "test_doubles") > 1
+
+
+def test_and_nowhere_else(assignment: Make, submitted: Write) -> None:
+    as_float64 = RIGHT.replace("dtype=x.dtype", "dtype=torch.float64")
+    assert as_float64 != RIGHT
+    assert examples_of(grade(assignment(), submitted(as_float64), quick=True, swift=True), "test_doubles") == 1
+
+
 def test_examples_are_kept_in_the_order_of_their_simplicity() -> None:
     plain, half, long, strided = normal((3,)), normal((3,), "float16"), normal((4,)), Input("float32", (2,), (2,))
     drawn = [(strided, 1), (long, 1), (half, 1), (plain, 2), (plain, 1)]

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,8 +17,10 @@ from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.program import Program
-from gradekit.sandbox import Limits, TraceError, Tracer
+from gradekit.sandbox import Form, Limits, TraceError, Tracer
 from gradekit.subject import runs
+from gradekit.subject.forms import asked
+from gradekit.subject.runs import Share
 from gradekit.subject.subject import PATIENCE, Subject
 from gradekit.submission import Submission
 
@@ -91,6 +93,7 @@ class CountingTracer(Tracer):
     """A tracer that counts: what was traced, and how many were started."""
 
     traced: ClassVar[list[Any]] = []
+    prefetched: ClassVar[list[Form]] = []
     started: ClassVar[int] = 0
 
     def __init__(self) -> None:
@@ -101,10 +104,15 @@ class CountingTracer(Tracer):
         self.traced.append((entry, args))
         return super().trace(entry, args)
 
+    def prefetch(self, forms: Iterable[Form]) -> None:
+        forms = list(forms)
+        self.prefetched.extend(forms)
+        super().prefetch(forms)
+
 
 @pytest.fixture
 def subject() -> Iterator[Subject]:
-    CountingTracer.traced, CountingTracer.started = [], 0
+    CountingTracer.traced, CountingTracer.prefetched, CountingTracer.started = [], [], 0
     subject = Subject(SUBMISSION, ASSIGNMENT, CountingTracer)
     yield subject
     subject.close()
@@ -143,6 +151,19 @@ def test_one_signature_is_traced_once_but_the_first_twice(subject: Subject) -> N
     for size, seed in itertools.product([100, 101, 102], range(4)):
         subject.add(vector(size, seed=seed), vector(size, seed=9))
     assert [args[0].shape for _, args in CountingTracer.traced] == [(100,), (100,), (101,), (102,)]
+
+
+def test_what_a_check_expects_in_vain_is_not_asked_for_again_by_the_next(subject: Subject) -> None:
+    calls = [asked("add", (vector(size), vector(size, seed=1))) for size in range(100, 130)]
+    forms = {call.signature: call.form for call in calls}
+    for size in (100, 101):
+        subject.add(vector(size), vector(size, seed=1))
+    for _ in range(2):
+        subject.begin_check(Share())
+        subject.expect(forms)
+    assert len(CountingTracer.prefetched) == 28
+    seen = [subject.add(vector(size), vector(size, seed=1)) for size in range(129, 99, -1)]
+    assert [one.program.inputs[0].shape for one in seen] == [(size,) for size in range(129, 99, -1)]
 
 
 @pytest.mark.parametrize("size", [100, 101])
