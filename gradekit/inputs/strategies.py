@@ -60,6 +60,10 @@ class Input:
             raise ValueError(f"a size, stride or offset is negative in {self}")
 
     def __repr__(self) -> str:
+        return self._told
+
+    @functools.cached_property
+    def _told(self) -> str:
         parts = [f"{self.dtype} {list(self.shape)}"]
         if not self.is_contiguous:
             parts.append(f"strides {self.stride}")

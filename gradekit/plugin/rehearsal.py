@@ -10,7 +10,6 @@ Works in the grader's process; what it keeps lives as long as that.
 
 from __future__ import annotations
 
-import collections
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradekit.plugin.grading import Grading
+from gradekit.shelf import Shelf
 
 if TYPE_CHECKING:
     from gradekit.sandbox import Form
@@ -28,8 +28,8 @@ Given = Mapping[str, Any]
 MOST = 512
 """Checks that are remembered."""
 
-_drawn: collections.OrderedDict[Hashable, tuple[Given, ...]] = collections.OrderedDict()
-_forms: collections.OrderedDict[Hashable, dict[str, Form]] = collections.OrderedDict()
+_drawn: Shelf[Hashable, tuple[Given, ...]] = Shelf(MOST)
+_forms: Shelf[Hashable, dict[str, Form]] = Shelf(MOST)
 
 
 def key(item: pytest.Item, grading: Grading) -> Hashable:
@@ -40,34 +40,24 @@ def key(item: pytest.Item, grading: Grading) -> Hashable:
 
 def remembered(key: Hashable) -> tuple[Given, ...] | None:
     """The examples of the check, if they are known; none where it cannot be rehearsed."""
-    found = _drawn.get(key)
-    if found is not None:
-        _drawn.move_to_end(key)
-    return found
+    return _drawn.get(key)
 
 
 def remember(key: Hashable, examples: Sequence[Given]) -> None:
     """Keep what was drawn for a check, the simplest first; nothing where a test could change the values."""
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
     distinct = {repr(given): given for given in examples}.values()
-    _drawn[key] = tuple(sorted(distinct, key=_simplicity)) if fixed else ()
-    _tidy(_drawn)
+    _drawn.keep(key, tuple(sorted(distinct, key=_simplicity)) if fixed else ())
 
 
 def remember_forms(key: Hashable, forms: Mapping[str, Form]) -> None:
     """Keep the forms of the calls that a check made, in their order: the next submission is called in the same ones."""
-    _forms[key] = dict(forms)
-    _tidy(_forms)
+    _forms.keep(key, dict(forms))
 
 
 def forms(key: Hashable) -> Mapping[str, Form]:
     """The forms of the calls that the check has made before."""
-    return _forms.get(key, {})
-
-
-def _tidy(shelf: collections.OrderedDict[Hashable, Any]) -> None:
-    while len(shelf) > MOST:
-        shelf.popitem(last=False)
+    return _forms.get(key) or {}
 
 
 def _is_fixed(value: Any) -> bool:

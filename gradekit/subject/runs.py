@@ -24,7 +24,7 @@ from gradekit.shelf import Shelf
 from gradekit.subject import rules, shared
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.forms import Asked
-from gradekit.subject.shared import Question, Sought
+from gradekit.subject.shared import Question, sought
 from gradekit.subject.soundness import Soundness
 
 if TYPE_CHECKING:
@@ -152,7 +152,6 @@ class Runs:
         self._seen: Shelf[Asked, Observation | Failure] = Shelf(REMEMBERED_BYTES, _weight)
         self._overdue = False
         self._soundness = Soundness()
-        self._sought: dict[int, Sought] = {}  # by identity of the program, which each holds
 
     def begin_check(self, share: Share) -> None:
         """A new check begins, of whose runs the card gets a `share`."""
@@ -253,15 +252,12 @@ class Runs:
                 return engine.run(case.program, case.tensors, option=option, allow=allow, budget=budget, names=names)
 
         shares = case.asked.is_known and not self._overdue  # one in a hurry may do less than others
-        question = Question(self._as_sought(case.program), option, case.asked, tuple(names), frozenset(allow))
+        question = Question(sought(case.program), option, case.asked, tuple(names), frozenset(allow))
         seen = shared.runs.answer(question, run_it) if shares else shared.unshared(run_it())
         return Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
             mutate=self._mutation(case),
         )  # fmt: skip
-
-    def _as_sought(self, program: Program) -> Sought:
-        return self._sought.setdefault(id(program), Sought(program))
 
     def _tensor_names(self, case: Case) -> list[str]:
         named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)

@@ -32,6 +32,9 @@ from gradekit.subject.forms import Asked
 LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 128 << 20, 1 << 16
 """Bytes of a result that is kept, those of all that are, and of how many runs it is known what they showed."""
 
+MOST_PROGRAMS = 1 << 12
+"""Programs whose digests are remembered; they stay in memory for it."""
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -63,6 +66,18 @@ class Sought:
     def exactly(self) -> bytes:
         """The same for equal programs."""
         return sameness.exactly(self.program)
+
+
+_sought: Shelf[int, Sought] = Shelf(MOST_PROGRAMS)
+
+
+def sought(program: Program) -> Sought:
+    """The program as it is looked for; the same for the same object, which tracing gives each submission of one text."""
+    found = _sought.get(id(program))
+    if found is None or found.program is not program:
+        found = Sought(program)
+        _sought.keep(id(program), found)
+    return found
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,13 @@ from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Argument, Descriptor, Launch, Program, View
 from gradekit.sandbox import Nothing, TraceError, Tracer
+from gradekit.shelf import Shelf
 from gradekit.subject import rules
 
 MOST_ACCEPTED = 1 << 14
 
-_accepted: dict[bytes, None] = {}
-"""Digests of kernels that Triton has accepted, the oldest first: of a class, many have the same."""
+_accepted: Shelf[bytes, bool] = Shelf(MOST_ACCEPTED)
+"""Digests of kernels that Triton has accepted: of a class, many have the same."""
 
 
 class Soundness:
@@ -66,9 +67,9 @@ class Soundness:
         if ttir in self._fine:
             return True
         digest = hashlib.sha256(ttir.encode("utf-8", "backslashreplace")).digest()
-        if digest not in _accepted and self._signature(ttir) is None:
+        if _accepted.get(digest) is None and self._signature(ttir) is None:
             return False
-        _accept(digest)
+        _accepted.keep(digest, True)
         self._fine.add(ttir)
         return True
 
@@ -83,12 +84,6 @@ class Soundness:
     def _arguments_fit(self, program: Program) -> bool:
         launches = (step for step in rules.all_steps(program.steps) if isinstance(step, Launch))
         return all(_fit(self._signature(program.kernels[launch.kernel].ttir) or [], launch.args) for launch in launches)
-
-
-def _accept(digest: bytes) -> None:
-    _accepted[digest] = None
-    while len(_accepted) > MOST_ACCEPTED:
-        del _accepted[next(iter(_accepted))]
 
 
 def is_out_of_memory(error: BaseException) -> bool:

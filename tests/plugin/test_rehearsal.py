@@ -13,6 +13,7 @@ from gradekit.findings import Cause, Report
 from gradekit.inputs.strategies import Input, normal
 from gradekit.plugin import rehearsal
 from gradekit.sandbox import Form, Tracer
+from gradekit.shelf import Shelf
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
 Make = Callable[..., Assignment]
@@ -21,8 +22,8 @@ Write = Callable[[str], Path]
 
 @pytest.fixture(autouse=True)
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "_drawn", type(rehearsal._drawn)())
-    monkeypatch.setattr(rehearsal, "_forms", type(rehearsal._forms)())
+    monkeypatch.setattr(rehearsal, "_drawn", Shelf(rehearsal.MOST))
+    monkeypatch.setattr(rehearsal, "_forms", Shelf(rehearsal.MOST))
 
 
 def without_time(report: Report) -> Report:
@@ -97,7 +98,7 @@ def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
 
 def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(), submitted(TRIPLES), quick=True, swift=True)
-    known = next(examples for key, examples in rehearsal._drawn.items() if "test_doubles" in str(key))
+    known = next(examples for key, (examples, _) in rehearsal._drawn._kept.items() if "test_doubles" in str(key))
     shown = next(check.counterexample for check in report.checks if check.id == "test_doubles")
     assert shown is not None
     assert shown["inputs"][0]["shape"] == list(known[0]["x"].shape)
@@ -154,10 +155,10 @@ def test_values_that_a_test_could_change_are_not_kept() -> None:
 
 
 def test_only_so_many_checks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "MOST", 2)
-    for name in "abc":
-        rehearsal.remember(name, [{"n": 1}])
-    assert rehearsal.remembered("a") is None and rehearsal.remembered("c")
+    monkeypatch.setattr(rehearsal, "_drawn", Shelf(2))
+    for number in range(3):
+        rehearsal.remember(number, [{"n": number}])
+    assert [rehearsal.remembered(number) is None for number in range(3)] == [True, False, False]
 
 
 def test_the_next_submission_is_traced_ahead_of_its_examples(
