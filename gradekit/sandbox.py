@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from gradekit import framework, traced, wellformed
+from gradekit import framework, wellformed
 from gradekit.confine import Means, identity
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
@@ -97,14 +97,6 @@ class TraceError(Exception):
         self.line = line
         self.detail = detail
 
-    def again(self) -> TraceError:
-        """The same, to be raised anew."""
-        return TraceError(self.cause, self.message, self.line, self.detail)
-
-
-PASSING = frozenset({Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY})
-"""What the machine may have caused: another time, the same call may get further."""
-
 
 class Unavailable(Exception):
     """The tracer's own process cannot be started on this machine: a fault of the grader, whatever the submission."""
@@ -146,19 +138,12 @@ class Form:
 
 
 class Tracer:
-    """One submission in a process of its own. Use it as a context manager, or `close` it.
+    """One submission in a process of its own. Use it as a context manager, or `close` it."""
 
-    One that `remembers` asks no process what an earlier process of the same text has answered (see `traced`).
-    """
-
-    def __init__(self, submission: HasText, *, limits: Limits = Limits(), remembers: bool = False) -> None:
+    def __init__(self, submission: HasText, *, limits: Limits = Limits()) -> None:
         self.output = ""  # what the submission has printed so far
         self._submission = submission
-        self._text = traced.without_comments(submission.text)
         self._limits = limits
-        self._question = (self._text, repr(limits), _without) if remembers else None
-        self._traces = traced.Traces() if self._question is None else traced.recall(self._question)
-        self._times: dict[str, int] = {}  # that each call was made
         self._kernels: dict[str, Kernel] = {}
         self._loaded: Loaded | None = None
         self._sock: socket.socket | None = None
@@ -175,26 +160,10 @@ class Tracer:
         Raises:
             TraceError: it cannot be loaded.
         """
-        if self._traces.loaded is None:
-            self._load()
-        if isinstance(self._traces.loaded, TraceError):
-            raise self._traces.loaded.again()
-        return self._traces.loaded
-
-    def _load(self) -> None:
-        """Has the process run the submission, as it may have been forgotten with another process."""
         if self._loaded is None:
-            try:
-                self._loaded = _loaded(self._ask({"do": "load", "text": self._text}, self._limits.import_seconds))
-                self._traces.loaded = self._loaded
-            except TraceError as error:
-                if self._is_lasting(error):
-                    self._traces.loaded = error
-                raise
-
-    def _is_lasting(self, answer: Program | TraceError) -> bool:
-        """Whether another process of this text would answer the same."""
-        return self._question is not None and (isinstance(answer, Program) or answer.cause not in PASSING)
+            answer = self._ask({"do": "load", "text": self._submission.text}, self._limits.import_seconds)
+            self._loaded = _loaded(answer)
+        return self._loaded
 
     def trace(self, entry: str, args: Sequence[Argument]) -> Program:
         """The program of `entry(*args)`: tensors as views of storages that the caller numbers, numbers as Scalars.
@@ -224,10 +193,8 @@ class Tracer:
         Raises:
             TraceError: the submission cannot be loaded.
         """
-        unknown = {name: form for form in forms if self._recalled(name := repr(form)) is None}
-        if unknown:
-            self._load()
-        self._planned |= unknown
+        self.load()
+        self._planned |= {repr(form): form for form in forms}
         self._ask_ahead()
 
     def forget_planned(self) -> None:
@@ -241,7 +208,7 @@ class Tracer:
             TraceError: there is no such entry, or the process was lost.
         """
         self._settle()
-        self._load()
+        self.load()
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
         try:
             return framework.parse(self._ask(request, INSPECT_SECONDS), self._submission.text)
@@ -262,8 +229,6 @@ class Tracer:
 
     def close(self) -> None:
         """Ends the process."""
-        if self._question is not None:
-            traced.keep(self._question, self._traces)
         self._forget_ahead()
         if self._sock is not None:
             self._sock.close()
@@ -315,35 +280,19 @@ class Tracer:
     # --- calls that are not wanted yet -------------------------------------------------------------------------------
 
     def _traced(self, form: Form) -> Program:
-        found = self._recalled(name := repr(form))
-        if found is None:
-            found = self._outcome(form)
-            if self._is_lasting(found):
-                self._traces.keep(name, self._times.get(name, 0), found)
-        self._times[name] = self._times.get(name, 0) + 1
-        if isinstance(found, TraceError):
-            raise found.again()
-        return found
-
-    def _recalled(self, name: str) -> Any:
-        """What an earlier process has answered, asked as often."""
-        return self._traces.answer(name, self._times.get(name, 0))
-
-    def _outcome(self, form: Form) -> Program | TraceError:
         name = repr(form)
         while name in self._planned or name in self._asked:
             self._ask_ahead()
             self._take()
-        if name in self._ready:
-            found = self._ready.pop(name)
-            self._ask_ahead()
-            return found
-        self._settle()
-        try:
-            self._load()
+        if name not in self._ready:
+            self._settle()
+            self.load()
             return self._program(self._ask(form.request(), self._limits.call_seconds), form.args)
-        except TraceError as error:
-            return error
+        found = self._ready.pop(name)
+        self._ask_ahead()
+        if isinstance(found, TraceError):
+            raise found
+        return found
 
     def _ask_ahead(self) -> None:
         while self._planned and len(self._asked) < AHEAD and self._sock is not None:

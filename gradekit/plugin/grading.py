@@ -139,7 +139,7 @@ class Grading:
         from gradekit.sandbox import Tracer
 
         assert self.submission is not None
-        return Tracer(self.submission, remembers=self.swift)
+        return Tracer(self.submission)
 
     def _take_tracer(self) -> Tracer:
         tracer, self._started = self._started, None

@@ -24,7 +24,7 @@ FLOORS = (
         "confine", "tracer",
     },
     # 1: running and judging
-    {"quiz", "marks", "recorded", "traced", "sandbox", "framework", "engine", "inputs", "judge", "gpu"},
+    {"quiz", "marks", "recorded", "sandbox", "framework", "engine", "inputs", "judge", "gpu"},
     # 2: the submission as tests see it; the record's renderings
     {"subject", "report"},
     # 3: the grading run
@@ -38,7 +38,7 @@ FLOORS = (
 
 SAME_FLOOR = {
     ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"), ("tracer", "confine"),
-    ("wellformed", "program"), ("judge", "inputs"), ("judge", "framework"), ("sandbox", "framework"), ("sandbox", "traced"),
+    ("wellformed", "program"), ("judge", "inputs"), ("judge", "framework"), ("sandbox", "framework"),
     ("gpu", "inputs"), ("gpu", "judge"), ("gpu", "engine"), ("gpu", "sandbox"),
     ("checking", "course"), ("batch", "checking"), ("lms", "batch"), ("lms", "checking"), ("inductor", "inspector"),
     ("__main__", "cli"),
