@@ -60,9 +60,6 @@ def while_idle() -> Iterator[None]:
 
     freeze()
     yield
-    triton.compiler.compile(_source(), target=versions.TARGET)  # LLVM, for those who ask for registers
-    freeze()
-    yield
 
 
 def freeze() -> None:
