@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.engine.ttir_places import Place, name_in
-from gradekit.engine.ttir_reader import END, Reader, TTIRError, Unexpected
+from gradekit.engine.ttir_reader import END, LINES, LONGEST_LINE, Reader, TTIRError, Unexpected
 from gradekit.engine.ttir_values import I1, Type, read_dense, read_number, read_short_type, read_type
 
 __all__ = ["Block", "Function", "Module", "Op", "Place", "Region", "TTIRError", "Type", "parse"]
@@ -118,6 +118,10 @@ def parse(text: str) -> Module:
         return parser.module()
     except Unexpected as error:
         raise parser.explain(error) from None
+
+
+_statements: dict[str, tuple[Op, int]] = {}
+"""Operations by their lines, with how many tokens each has without its location."""
 
 
 # --- the grammar ----------------------------------------------------------------------------------------------------
@@ -265,6 +269,30 @@ class _Parser(Reader):
     # operations
 
     def op(self) -> Op:
+        """The next operation. One that is alone on its line, with its location's alias, is read once for all texts."""
+        line = self.lines.get(self.at)
+        if line is None:
+            return self.new_op()
+        known = _statements.get(line)
+        if known is None:
+            return self.new_statement(line)
+        at, (op, length) = self.at, known
+        self.at += length
+        return self.finish(at, Op(op.name, op.operands, op.results, (), op.result_types, op.attributes))
+
+    def new_statement(self, line: str) -> Op:
+        at = self.at
+        op = self.new_op()
+        alone = (
+            self.at in self.lines and self.tokens[self.at - 1].startswith("loc(#") and not op.regions + op.successors
+        )
+        if alone and len(line) <= LONGEST_LINE:
+            if len(_statements) == LINES:
+                _statements.clear()
+            _statements[line] = op, self.at - 1 - at
+        return op
+
+    def new_op(self) -> Op:
         at = self.at
         results = self.results() if self.tokens[at][0] == "%" else ()
         name = self.tokens[self.at]

@@ -6,6 +6,7 @@ from the whole text first and resolved on demand, each once.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 
@@ -37,9 +38,9 @@ class Places:
 
     def of(self, text: str, depth: int = 0) -> Place:
         """The place that `text`, the inside of a `loc(...)`, means; what is not understood adds no frame."""
-        file = _FILE.fullmatch(text)
-        if file is not None:
-            return ((file[1], int(file[2]), int(file[3])),)
+        file = _in_file(text)
+        if file:
+            return file
         if depth > _DEEPEST:
             return ()
         return self._compound(text, depth + 1)
@@ -55,6 +56,13 @@ class Places:
             return next((place for part in _parts(text) if (place := self.of(part, depth))), ())
         name = _NAME.match(text)
         return self.of(text[name.end() + 1 : -1], depth) if name and text[name.end() :].startswith("(") else ()
+
+
+@functools.lru_cache(maxsize=4096)
+def _in_file(text: str) -> Place:
+    """The place of `"file":line:column`; () for anything else."""
+    file = _FILE.fullmatch(text)
+    return () if file is None else ((file[1], int(file[2]), int(file[3])),)
 
 
 def name_in(text: str) -> str | None:
