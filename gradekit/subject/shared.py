@@ -45,11 +45,6 @@ class Seen:
     counters: Counters
     prints: tuple[str, ...]
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether there is nothing to tell of it."""
-        return not self.findings and not self.prints
-
 
 class Sought:
     """A program as it is looked for: what it does, and exactly what it is, each worked out once if at all."""
@@ -110,17 +105,20 @@ class Runs:
 
     def answer(self, question: Question, run: Callable[[], Run]) -> Seen:
         """The answer to `question`: an earlier one, or else what `run` gives. Its results are nobody else's."""
-        known = self._known.get(question.of_results) or self._known.get(question.of_all)
+        known = self._known.get(question.of_results)
+        if known is not None and not known.is_clean:
+            known = self._known.get(question.of_all)
         if known is not None:
             return known.seen(lambda: self._results(known, run))
         return self._keep(question, run())
 
     def _keep(self, question: Question, run: Run) -> Seen:
         known = _Known.of(run)
-        seen = known.seen(lambda: run.results)
-        self._known.keep(question.of_results if seen.is_clean else question.of_all, known)
+        self._known.keep(question.of_results, known)
+        if not known.is_clean:
+            self._known.keep(question.of_all, known)
         self._hold(known, run)
-        return seen
+        return known.seen(lambda: run.results)
 
     def _hold(self, known: _Known, run: Run) -> None:
         for told, value in zip(known.results, run.results, strict=True):
@@ -156,6 +154,11 @@ class _Known:
     def of(run: Run) -> _Known:
         told = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
         return _Known(tuple(told), tuple(run.findings), run.counters, tuple(run.prints))
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to tell of it but results."""
+        return not self.findings and not self.prints
 
     def seen(self, make: Callable[[], Sequence[Any]]) -> Seen:
         return Seen(Results(self.results, make), self.findings, replace(self.counters), self.prints)

@@ -85,6 +85,14 @@ def test_names_and_places_matter_where_something_is_to_be_told(other: Question, 
     assert ran == [1, 1]
 
 
+def test_where_nothing_was_found_nobody_needs_to_know_exactly_which_program_it_was() -> None:
+    runs, (run, _) = Runs(), running()
+    asked_for = [question() for _ in range(2)]
+    for each in asked_for:
+        runs.answer(each, run)
+    assert not any("exactly" in vars(each.program) for each in asked_for)
+
+
 def test_whoever_changes_a_result_changes_it_for_nobody_else() -> None:
     runs, (run, _) = Runs(), running()
     for _ in range(4):
