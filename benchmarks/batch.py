@@ -2,18 +2,21 @@
 
     python benchmarks/batch.py --count 200 --nbgrader /path/to/python
 
-Half of the submissions are of vector_add and half of softmax: right and wrong ones in turn, each made distinct by a
-comment, so that none is graded for another. gradekit runs its full default checks (hundreds of examples each), with the
-sandbox on. nbgrader runs an equivalent notebook, in which each submission makes 16 example calls under Triton's
-interpreter; the Python named must have nbgrader, ipykernel, torch, numpy and triton. Both are cold at the start.
+Half of the submissions are of vector_add and half of softmax: right and wrong ones in turn. Each has kernels of its own,
+so that nothing is known of one from another; with --alike, those of one style are told apart by a comment alone.
+gradekit runs its full default checks (hundreds of examples each), with the sandbox on. nbgrader runs an equivalent
+notebook, in which each submission makes 16 example calls under Triton's interpreter; the Python named must have nbgrader,
+ipykernel, torch, numpy and triton. Both are cold at the start.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,12 +38,32 @@ CALLS = {
 SIZES = (1, 2, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 500)
 
 
-def sources(id: str, count: int) -> list[str]:
-    """`count` distinct submissions: right and wrong in turn."""
+def sources(id: str, count: int, alike: bool = False) -> list[str]:
+    """`count` distinct submissions: right and wrong in turn; with `alike`, those of one style differ in a comment only."""
     right = [ROOT / f"solutions/{id}/solution.py", *sorted((ROOT / f"tests/course/right/{id}").glob("*.py"))]
     wrong = sorted((ROOT / f"solutions/{id}").glob("wrong_*.py"))
     kinds = (right, wrong)
-    return [f"{kinds[n % 2][n // 2 % len(kinds[n % 2])].read_text()}\n# student {n}\n" for n in range(count)]
+    texts = [kinds[n % 2][n // 2 % len(kinds[n % 2])].read_text() for n in range(count)]
+    return [f"{text if alike else another(text, n)}\n# student {n}\n" for n, text in enumerate(texts)]
+
+
+def another(text: str, number: int) -> str:
+    """The same submission with kernels of its own, by name, by place and by what Triton makes of them."""
+    lines = text.split("\n")
+    kernels = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and _is_kernel(node)]
+    for kernel in reversed(kernels):
+        first = kernel.body[ast.get_docstring(kernel) is not None]
+        own = f"tl.assume(tl.program_id(0) > -{number + 1})"  # passes into the TTIR, and changes nothing
+        lines.insert(first.lineno - 1, " " * first.col_offset + own)
+    made = "\n".join(["\n" * (number % 7), *lines])
+    for kernel in kernels:
+        made = re.sub(rf"\b{kernel.name}\b", f"{kernel.name}_{number}", made)
+    return made
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    is_jit = any(ast.unparse(decorator).endswith("jit") for decorator in function.decorator_list)
+    return is_jit and "tl.store" in ast.unparse(function)
 
 
 Spent = tuple[float, float]
@@ -108,20 +131,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=200, help="submissions for gradekit")
     parser.add_argument("--nbgrader", metavar="PYTHON", help="a Python that has nbgrader; without, gradekit alone")
+    parser.add_argument("--alike", action="store_true", help="submissions of one style have the same kernels")
     parser.add_argument("--nbgrader-count", type=int, default=10, help="submissions for nbgrader")
     given = parser.parse_args()
     rates: dict[str, dict[str, dict[str, float]]] = {"gradekit": {}, "nbgrader": {}}
     with tempfile.TemporaryDirectory() as scratch:
         for id in IDS:
             half = given.count // 2
-            spent = with_gradekit(id, sources(id, half), _made(Path(scratch, "g", id)))
+            spent = with_gradekit(id, sources(id, half, given.alike), _made(Path(scratch, "g", id)))
             rates["gradekit"][id] = _rate(half, spent)
             if given.nbgrader:
                 few = given.nbgrader_count // 2
-                spent = with_nbgrader(id, sources(id, few), _made(Path(scratch, "n", id)), given.nbgrader)
+                spent = with_nbgrader(id, sources(id, few, given.alike), _made(Path(scratch, "n", id)), given.nbgrader)
                 rates["nbgrader"][id] = _rate(few, spent)
             _show(id, rates)
-    print(json.dumps({"rates": rates, "cores": os.cpu_count(), "machine": platform.machine()} | environment()))
+    print(json.dumps({"rates": rates, "cores": os.cpu_count(), "machine": platform.machine(), "alike": given.alike} | environment()))
 
 
 def _made(folder: Path) -> Path:

@@ -343,6 +343,8 @@ class Tracer:
         status = self._home.end(self._pid)
         if sock is not None:
             sock.close()
+        if request["do"] == "load" and not isinstance(self._submission, Nothing):
+            _load_nothing()
         where = f"in {request['entry']}" if "entry" in request else "while the file was loaded"
         if isinstance(error, wire.Late):
             return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
@@ -367,6 +369,20 @@ class Nothing:
     """A submission without a line, for a process that is to load none."""
 
     text: str = ""
+
+
+def _load_nothing() -> None:
+    """A process that was lost in loading a submission is held against it where one without a line can be loaded.
+
+    Raises:
+        Unavailable: it cannot.
+    """
+    try:
+        with Tracer(Nothing()) as tracer:
+            tracer.load()
+    except TraceError as error:
+        why = f"Not even an empty file can be loaded here ({error.message.rstrip('.')})"
+        raise Unavailable(f"{why}: see `gradekit doctor`.") from None
 
 
 def signature(ttir: str) -> list[str] | None:

@@ -40,6 +40,21 @@ def call_error(text: str, limits: Limits = QUICK) -> TraceError:
     return caught.value
 
 
+def test_where_nothing_can_be_loaded_no_submission_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose processes end, whatever they load, is at fault itself"""
+    ask = Tracer._ask
+
+    def ending(tracer: Tracer, request: dict[str, object], seconds: float) -> dict[str, object]:
+        return ask(tracer, request | {"text": "import os; os._exit(1)"}, seconds)
+
+    monkeypatch.setattr(Tracer, "_ask", ending)
+    with (
+        Tracer(Text(ENTRY), limits=QUICK) as tracer,
+        pytest.raises(sandbox.Unavailable, match="Not even an empty file"),
+    ):
+        tracer.load()
+
+
 # --- time ------------------------------------------------------------------------------------------------------------
 
 
