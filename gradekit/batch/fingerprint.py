@@ -7,6 +7,7 @@ and comments, hashed too, are evidence beside it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import keyword
@@ -173,5 +174,6 @@ def _plain(token: tokenize.TokenInfo) -> str:
     return {tokenize.NUMBER: "number", tokenize.STRING: "string"}.get(token.type, token.string)
 
 
+@functools.lru_cache(maxsize=1 << 14)  # specializations of one kernel have most in common
 def _hash(*words: str) -> str:
     return hashlib.blake2b("\0".join(words).encode("utf-8", "replace"), digest_size=5).hexdigest()
