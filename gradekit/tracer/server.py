@@ -23,6 +23,9 @@ CONTROL_CAP = 1 << 16
 IDLE_SECONDS = 5.0
 """A grader that is quiet for so long, and still there, is one that stays: one submission is graded sooner."""
 
+MANY = 3
+"""One that has asked for so many children is grading a class."""
+
 
 def serve(descriptor: int, place: Place) -> None:
     """Serves the socket that `descriptor` names, in `place`, until its other end closes."""
@@ -56,7 +59,7 @@ def _use_the_time(control: socket.socket, children: Children, idle: Iterator[Non
     while not poller.poll(1000 * (PULSE_SECONDS if children.homes else IDLE_SECONDS)):
         children.reap()
         children.end_those_with_too_many_files()
-        if time.monotonic() - quiet >= IDLE_SECONDS:
+        if children.made >= MANY or time.monotonic() - quiet >= IDLE_SECONDS:
             next(idle, None)
             quiet = time.monotonic()
 
