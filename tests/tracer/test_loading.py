@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,14 @@ def test_time_that_is_up_twice_is_told_in_the_same_words(
     monkeypatch.setattr(slow, "answer", late)
     answer = child._answer(slow, dict(request_), Output())
     assert answer["error"]["message"] == f"Time is up {doing}: does a loop never end?"
+
+
+def test_the_process_of_a_class_has_imported_what_some_submissions_need() -> None:
+    """After a few submissions, the next begins with sympy, which torch asks about sums of tensors without data"""
+    body = "import sys\ndef entry(x):\n    return torch.empty(1 + ('sympy' in sys.modules), device='cuda')"
+    for _ in range(40):
+        with Tracer(submission(body)) as tracer:
+            if tracer.trace("entry", [X]).results[0].shape == (2,):  # type: ignore[union-attr]
+                return
+            time.sleep(0.3)
+    pytest.fail("it has not")
