@@ -7,7 +7,6 @@ still in it. So a program never executes what it would not execute on the card.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,7 +87,7 @@ _FOLDED = frozenset(
 def prepare(block: Block, outside: Mapping[str, Any]) -> Prepared:
     """Makes steps of a block and of all inside it; `outside` are known values that it may use."""
     known: dict[str, Any] = {}
-    visible = ChainMap(known, outside)  # type: ignore[arg-type]  # what is outside is never written to
+    visible = dict(outside)
     steps: list[tuple[Op, Step, str | tuple[str, ...]]] = []
     block.prepared = prepared = Prepared(steps, known, None, len(block.ops))
     for op in block.ops:
@@ -96,7 +95,9 @@ def prepare(block: Block, outside: Mapping[str, Any]) -> Prepared:
             prepared.end = op
             break
         step = _step(op)
-        if not _fold(op, step, known, visible):
+        if _fold(op, step, visible):
+            known[op.results[0]] = visible[op.results[0]]
+        else:
             steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results))
         for inner in [block for region in op.regions for block in region.blocks]:
             prepare(inner, visible)
@@ -115,14 +116,14 @@ def _unknown(op: Op) -> Step:
     raise Unsupported(op.name)
 
 
-def _fold(op: Op, step: Step, known: dict[str, Any], visible: Mapping[str, Any]) -> bool:
+def _fold(op: Op, step: Step, visible: dict[str, Any]) -> bool:
     """Evaluates an operation on constants here, once for all; whether it could."""
     if op.name not in _FOLDED or not all(name in visible for name in op.operands):
         return False
     alone = Frame(None, 1)  # type: ignore[arg-type]  # none of them asks the machine
     alone.values.update((name, visible[name]) for name in op.operands)
     try:
-        known[op.results[0]] = step(alone)
+        visible[op.results[0]] = step(alone)
     except Unsupported:  # where it is met, and only there
         return False
     return True

@@ -83,11 +83,11 @@ def _sum(a: Integer, b: Integer, bits: int, shape: Shape, sign: int) -> Integer:
 
 def _put_off(a: Integer, b: Integer) -> bool:
     """Whether one of the two is Later, and the other can wait with it."""
-    return (isinstance(a, Later) and _can_wait(b)) or (isinstance(b, Later) and _can_wait(a))
+    return (type(a) is Later and _can_wait(b)) or (type(b) is Later and _can_wait(a))
 
 
 def _can_wait(value: Integer) -> bool:
-    return isinstance(value, int | Later) or (isinstance(value, Affine) and isinstance(value.base, int))
+    return isinstance(value, (int, Later)) or (isinstance(value, Affine) and isinstance(value.base, int))
 
 
 def _worth_keeping_lazy(a: Integer, b: Integer) -> bool:
@@ -133,19 +133,25 @@ def _may_be_simpler(a: Integer, b: Integer) -> bool:
 
 
 def _quotient(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    if isinstance(a, Affine) and isinstance(b, int) and b > 0 and 0 <= a.low:
-        first, last = (end // b for end in span(a, shape))
-        if first == last:
-            return first
-    return _divide(a, b, bits, shape, _truncated, functools.partial(torch.div, rounding_mode="trunc"), torch.neg)
+    divided = functools.partial(torch.div, rounding_mode="trunc")
+    if not (isinstance(a, Affine) and isinstance(b, int) and b > 0 and a.low >= 0):
+        return _divide(a, b, bits, shape, _truncated, divided, torch.neg)
+    low, high = a.low // b, a.high // b
+    return low if low == high else _bounded(divided(tensor(a, bits, shape), b), low, high, shape)
 
 
 def _remainder(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    if isinstance(a, Affine) and isinstance(b, int) and b > 0:
-        low, high = span(a, shape)
-        if 0 <= low and low // b == high // b:
-            return moved(a, -(low // b) * b)
-    return _divide(a, b, bits, shape, lambda x, y: x - y * _truncated(x, y), torch.fmod, torch.zeros_like)
+    if not (isinstance(a, Affine) and isinstance(b, int) and b > 0 and a.low >= 0):
+        return _divide(a, b, bits, shape, lambda x, y: x - y * _truncated(x, y), torch.fmod, torch.zeros_like)
+    whole = a.low // b
+    if whole == a.high // b:
+        return moved(a, -whole * b) if whole else a
+    return _bounded(torch.fmod(tensor(a, bits, shape), b), 0, min(a.high, b - 1), shape)
+
+
+def _bounded(value: Tensor, low: int, high: int, shape: Shape) -> Affine:
+    """A tensor of which one knows the bounds."""
+    return Affine(value.to(torch.int64), (0,) * len(shape), low, high)
 
 
 def floordivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:

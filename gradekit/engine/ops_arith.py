@@ -122,19 +122,25 @@ def prepare_resize(op: Op) -> Step:
 # --- select ----------------------------------------------------------------------------------------------------------
 
 
-@evaluates("arith.select")
-def evaluate_select(frame: Frame, op: Op) -> Value:
-    chosen, type = frame.get(op.operands[0]), op.result_types[0]
-    yes, no = frame.get(op.operands[1]), frame.get(op.operands[2])
-    if isinstance(chosen, bool | int):
-        return yes if chosen else no
-    condition = dense(chosen, torch.bool, frame.shape(op.operand_types[0]))
-    if condition.dim() < 1 + len(type.shape):  # one condition for each program selects whole tiles
-        condition = condition.view(-1, *[1] * len(type.shape))
-    if type.element == "ptr":
-        return _select_pointer(condition, yes, no, frame.shape(type))
-    dtype = dtype_of(type)
-    return torch.where(condition, dense(yes, dtype, frame.shape(type)), dense(no, dtype, frame.shape(type)))
+@prepares("arith.select")
+def prepare_select(op: Op) -> Step:
+    (chooser, first, second), type = op.operands, op.result_types[0]
+    chooser_tile, tile = op.operand_types[0].shape, type.shape
+    by_program = (1,) * (len(tile) - len(chooser_tile))  # one condition for each program selects whole tiles
+    dtype = None if type.element == "ptr" else dtype_of(type)
+
+    def step(frame: Frame) -> Value:
+        chosen, yes, no = frame.values[chooser], frame.values[first], frame.values[second]
+        if isinstance(chosen, int):
+            return yes if chosen else no
+        condition, shape = dense(chosen, torch.bool, (frame.count, *chooser_tile)), (frame.count, *tile)
+        if by_program:
+            condition = condition.view(-1, *by_program)
+        if dtype is None:
+            return _select_pointer(condition, yes, no, shape)
+        return torch.where(condition, dense(yes, dtype, shape), dense(no, dtype, shape))
+
+    return step
 
 
 def _select_pointer(condition: Tensor, yes: Pointer, no: Pointer, shape: tuple[int, ...]) -> Pointer:

@@ -47,9 +47,9 @@ def prepare_make_range(op: Op) -> Step:
 
 def _each_part(value: Value, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Value:
     """Applies `move` to the tensors in a value and `insert` to its tuples of steps."""
-    value = settled(value)
     if isinstance(value, int):
         return value
+    value = settled(value)
     if isinstance(value, Tensor):
         return move(value)
     if isinstance(value, Affine):

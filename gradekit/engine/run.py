@@ -26,7 +26,7 @@ from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter, OverBu
 from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
 from gradekit.engine.ttir import Function, Module, Op, Region, Type, parse
-from gradekit.engine.values import Block, Pointer, wrap
+from gradekit.engine.values import Block, Pointer, constant, wrap
 from gradekit.findings import Finding
 from gradekit.program import (
     ITEMSIZE,
@@ -302,7 +302,7 @@ def _argument(argument: View | Scalar, type: Type, memory: Memory) -> Any:
     if type.element == "i1":
         return bool(value)
     if type.element.startswith(("f", "bf")):
-        return torch.tensor([float(value)], dtype=torch.float64).to(dtype_of(type))  # type: ignore[arg-type]
+        return constant(float(value), dtype_of(type), 1)  # type: ignore[arg-type]
     return wrap(int(value), int(type.element[1:]))  # type: ignore[arg-type]
 
 

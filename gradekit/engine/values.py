@@ -53,7 +53,8 @@ class Affine:
 class Later:
     """function(*operands, bits, shape), which is often Affine for some of the lanes: for those that a mask leaves.
 
-    Operands are numbers, Affine from a number on, or Later themselves; `known` has what has been worked out.
+    Operands are numbers, Affine from a number on, or Later themselves. `known` has what has been worked out, `axes` the
+    answer of `varying_axes`.
     """
 
     function: Callable[..., Integer]
@@ -61,6 +62,7 @@ class Later:
     bits: int
     shape: tuple[int, ...]
     known: dict[tuple[int, ...], Integer] = field(default_factory=dict)
+    axes: frozenset[int] | None = None
 
 
 @dataclass(slots=True)
