@@ -1,0 +1,111 @@
+"""Masks and quotients that are worked out for some lanes only are what they would be for all."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradekit.engine import integers
+from gradekit.engine.fast import Box, Region
+from gradekit.engine.ttir import parse
+from gradekit.engine.values import Affine, Below, Conjunction, Later, dense, settled, span, within
+
+SHAPE = (5, 6, 4)
+
+
+def affine(base: int, steps: tuple[int, ...]) -> Affine:
+    value = Affine(base, steps, 0, 0)
+    value.low, value.high = span(value, SHAPE)
+    return value
+
+
+def elements(value: object, sizes: tuple[int, ...] = SHAPE) -> torch.Tensor:
+    return dense(value, torch.int64, sizes).to(torch.int64).expand(sizes)  # type: ignore[arg-type]
+
+
+def lanes(box: Box) -> torch.Tensor:
+    """The lanes of SHAPE that a box has."""
+    inside = torch.zeros(SHAPE, dtype=torch.bool)
+    tile = inside[box.programs]
+    part = tile[:, : box.sizes[1], : box.sizes[2]]
+    part[...] = True
+    for mask in box.masks:
+        part &= mask
+    inside[box.programs] = tile
+    return inside
+
+
+steps = st.tuples(st.integers(0, 9), st.integers(-3, 9), st.integers(-3, 3))
+
+
+@given(
+    base=st.integers(-60, 60),
+    by=steps,
+    limit=st.integers(-40, 40),
+    predicate=st.sampled_from(["slt", "sle", "sgt", "sge"]),
+)
+def test_a_comparison_put_off_is_the_comparison(base: int, by: tuple[int, ...], limit: int, predicate: str) -> None:
+    value = affine(base, by)
+    found = integers.cmpi(predicate, value, limit, 32, SHAPE)
+    plain = {"slt": torch.lt, "sle": torch.le, "sgt": torch.gt, "sge": torch.ge}[predicate](elements(value), limit)
+    assert torch.equal(elements(found).bool(), plain)
+
+
+@given(gaps=st.lists(st.tuples(st.integers(-60, 20), steps), min_size=1, max_size=2))
+def test_the_boxes_of_a_mask_have_its_lanes_once(gaps: list[tuple[int, tuple[int, ...]]]) -> None:
+    mask = Conjunction(tuple(Below(affine(base, by)) for base, by in gaps))
+    region = Region(mask, SHAPE)
+    boxes = [] if region.empty else region.parts if region.parts is not None else [region.box]
+    covered = torch.stack([torch.zeros(SHAPE, dtype=torch.int64), *(lanes(box).long() for box in boxes)]).sum(0)
+    assert torch.equal(covered, elements(mask))
+
+
+@given(
+    base=st.integers(0, 50),
+    by=st.tuples(*[st.integers(0, 20)] * 3),
+    divisor=st.integers(1, 60),
+    first=st.integers(0, 4),
+)
+def test_a_quotient_put_off_is_the_quotient_for_any_lanes(
+    base: int, by: tuple[int, ...], divisor: int, first: int
+) -> None:
+    value, sizes = affine(base, by), (SHAPE[0] - first, 3, 2)
+    row, column = integers.divsi(value, divisor, 32, SHAPE), integers.remsi(value, divisor, 32, SHAPE)
+    together = integers.addi(integers.muli(row, 7, 32, SHAPE), column, 32, SHAPE)
+    plain = elements(value).div(divisor, rounding_mode="floor") * 7 + elements(value) % divisor
+    assert torch.equal(elements(together), plain)
+    assert torch.equal(elements(within(together, first, sizes), sizes), plain[first:, :3, :2])
+
+
+def test_a_quotient_of_a_few_lanes_stays_a_number() -> None:
+    row = integers.divsi(Affine(0, (4, 1), 0, 15), 10, 32, (4, 4))
+    assert isinstance(row, Later)
+    assert within(row, 0, (2, 4)) == 0
+    assert isinstance(settled(row), Affine)
+
+
+def kernel(type: str) -> str:
+    return f"""module {{
+  tt.func public @k(%a: {type} loc("a"(#loc))) {{
+    %b = tt.splat %a : {type} -> tensor<4x{type}> loc(#loc1)
+    tt.print " b" {{hex = false, isSigned = array<i32: 0>}} : %b : tensor<4x{type}> loc(#loc1)
+    tt.return loc(#loc)
+  }} loc(#loc)
+}} loc(#loc)
+#loc = loc("k.py":1:1)
+#loc1 = loc("k.py":{len(type)}:5)
+"""
+
+
+def test_a_line_known_from_another_text_has_the_types_of_its_own() -> None:
+    line = "    tt.return loc(#loc)"
+    texts = [kernel(type).replace(line, f"    tt.func_of_both %b : none loc(#loc1)\n{line}") for type in ("i32", "f16")]
+    first, second = (parse(text).entry.body.blocks[0].ops[2] for text in texts)
+    assert [op.operand_types[0].element for op in (first, second)] == ["i32", "f16"]
+    assert [op.location[0][1] for op in (first, second)] == [3, 3]
+
+
+def test_a_number_that_goes_on_on_the_next_line_is_read() -> None:
+    text = kernel("i32").replace("%b =", "%c = arith.constant dense<\n1> : tensor<4xi32> loc(#loc1)\n    %b =")
+    assert parse(text).entry.body.blocks[0].ops[0].attributes["value"] == 1
