@@ -31,13 +31,12 @@ BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
 @dataclass(slots=True)
 class Prepared:
-    """A block as steps. `known` are the values that follow from constants alone, `end` is the operation that ends the
-    block, if one does, and `size` how many operations it counts for."""
+    """A block as steps: operations that are to be evaluated, how, and the names of what comes out. `known` are the values
+    that follow from constants alone; `end` is the operation that ends the block, if one does."""
 
     steps: list[tuple[Op, Step, str | tuple[str, ...]]]
     known: dict[str, Any]
     end: Op | None
-    size: int
 
 
 def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
@@ -84,12 +83,16 @@ _FOLDED = frozenset(
 """Operations that compute nothing but integers from their operands: of constants, they are constants."""
 
 
+_WRONG = (Unsupported, LookupError, TypeError, ValueError)
+"""How an operation can be unknown or malformed. It goes wrong again where it is met, and only there."""
+
+
 def prepare(block: Block, outside: Mapping[str, Any]) -> Prepared:
     """Makes steps of a block and of all inside it; `outside` are known values that it may use."""
     known: dict[str, Any] = {}
     visible = dict(outside)
     steps: list[tuple[Op, Step, str | tuple[str, ...]]] = []
-    block.prepared = prepared = Prepared(steps, known, None, len(block.ops))
+    block.prepared = prepared = Prepared(steps, known, None)
     for op in block.ops:
         if op.name in ENDS or op.name in BRANCHES:
             prepared.end = op
@@ -108,8 +111,8 @@ def _step(op: Op) -> Step:
     maker = OPS.get(op.name, _unknown)
     try:
         return maker(op)
-    except (Unsupported, LookupError, TypeError, ValueError):
-        return lambda frame: maker(op)(frame)  # goes wrong again where it is met, and only there
+    except _WRONG:
+        return lambda frame: maker(op)(frame)
 
 
 def _unknown(op: Op) -> Step:
@@ -124,7 +127,7 @@ def _fold(op: Op, step: Step, visible: dict[str, Any]) -> bool:
     alone.values.update((name, visible[name]) for name in op.operands)
     try:
         visible[op.results[0]] = step(alone)
-    except Unsupported:  # where it is met, and only there
+    except _WRONG:
         return False
     return True
 
