@@ -194,7 +194,8 @@ class Tracer:
             TraceError: the submission cannot be loaded.
         """
         self.load()
-        self._planned |= {repr(form): form for form in forms}
+        known = self._asked.keys() | self._ready.keys()  # for a check before, which then did not want it
+        self._planned |= {name: form for form in forms if (name := repr(form)) not in known}
         self._ask_ahead()
 
     def forget_planned(self) -> None:

@@ -321,6 +321,17 @@ def test_a_prefetched_call_is_given_once() -> None:
         assert [counted(tracer, form(5)) for _ in range(2)] == [1, 3]
 
 
+def test_a_call_that_is_on_its_way_is_not_asked_for_again() -> None:
+    """A check ended before it wanted the call, and the next expects it too: every answer still belongs to its question"""
+    with Tracer(Text(COUNTS)) as tracer:
+        tracer.prefetch([form(5), form(6), form(7)])
+        tracer.forget_planned()
+        tracer.prefetch([form(6), form(7), form(8)])
+        assert [counted(tracer, wanted) for wanted in (form(6), form(7), form(8))] == [2, 3, 4]
+        tracer.prefetch([form(5), form(9)])
+        assert [counted(tracer, wanted) for wanted in (form(9), form(5))] == [5, 1]
+
+
 def test_what_was_prefetched_may_be_forgotten() -> None:
     """But for the calls that the process has been given already"""
     with Tracer(Text(COUNTS)) as tracer:

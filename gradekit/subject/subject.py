@@ -75,7 +75,6 @@ class Subject:
         # by entry, and what of it is wanted: whether the second call of all did the same as the first
         self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._expected: dict[str, Form] = {}
-        self._prefetched: set[str] = set()  # by this tracer: what an earlier check expected may still be on its way
         self._deaths: list[TraceError] = []
 
     def __getattr__(self, name: str) -> Entry:
@@ -167,8 +166,7 @@ class Subject:
 
     def expect(self, forms: Mapping[str, Form]) -> None:
         """This check is going to make calls of these `forms`, most likely: they are traced while others run."""
-        known = self._programs.keys() | self._prefetched
-        self._expected = {signature: form for signature, form in forms.items() if signature not in known}
+        self._expected = {signature: form for signature, form in forms.items() if signature not in self._programs}
         self._trace_ahead()
 
     def forget_calls(self) -> None:
@@ -190,7 +188,6 @@ class Subject:
         if self._tracer is not None:
             self._tracer.close()
         self._tracer = None
-        self._prefetched.clear()
 
     def _program(self, this: Asked) -> Program:
         self.forms.setdefault(this.signature, this.form)
@@ -235,7 +232,6 @@ class Subject:
         sure = {s: form for s, form in self._expected.items() if self._steady.get((form.entry, form.wanted), False)}
         if sure and self._tracer is not None:
             self._expected = {s: form for s, form in self._expected.items() if s not in sure}
-            self._prefetched |= sure.keys()
             self._tracer.prefetch(sure.values())
 
 
