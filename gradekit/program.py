@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -33,6 +34,13 @@ ITEMSIZE = {
 
 ADDRESS_GAP = 1 << 40
 """Bytes between the addresses of two storages, so that an address tells its storage, and one past the end has none."""
+
+
+ALIGNMENT = " {tt.divisibility = 16 : i32}"
+"""What TTIR says of an argument that is a multiple of 16."""
+
+FUNCTION = re.compile(r"^  tt\.func public @.*$", re.MULTILINE)
+"""The line in TTIR that declares a kernel and its arguments."""
 
 
 class ProgramError(ValueError):
@@ -167,6 +175,14 @@ class Kernel:
     name: str
     ttir: str
     options: dict[str, Any] = field(default_factory=dict)
+
+    @functools.cached_property
+    def unaligned(self) -> str:
+        """The text without what it says of its arguments' alignment: specializations that differ in no more have the same.
+
+        What Triton makes of alignment it makes after TTIR.
+        """
+        return FUNCTION.sub(lambda line: line[0].replace(ALIGNMENT, ""), self.ttir)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def fingerprint(programs: Iterable[Program], text: str) -> Fingerprint:
     the source.
     """
     programs = list(programs)
-    kernels = {kernel.ttir: kernel for program in programs for kernel in program.kernels.values()}
+    kernels = {kernel.unaligned: kernel for program in programs for kernel in program.kernels.values()}
     bags = [bag for ttir in kernels if (bag := _known_bag(ttir)) is not None]
     shingles: Counter[str] = Counter()
     for found, _, _ in bags:

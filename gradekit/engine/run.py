@@ -196,7 +196,7 @@ class _Runner:
 
     def _launch(self, step: Launch, line: int | None) -> None:
         kernel = self.program.kernels[step.kernel]
-        module = parsed(kernel.ttir)
+        module = parsed(kernel.unaligned)
         total = math.prod(step.grid)
         if total > PROGRAMS:
             raise OverBudget("programs", PROGRAMS, line)
@@ -213,7 +213,7 @@ class _Runner:
             self.prints, self.incidents,
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self.memory)
-        for first, count in chunks(step.grid, programs_at_once(kernel.ttir)):
+        for first, count in chunks(step.grid, programs_at_once(kernel.unaligned)):
             frame = Frame(machine, count)
             frame.values[PROGRAM] = program_ids(first, count)
             call(frame, module.entry, arguments)

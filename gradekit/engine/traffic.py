@@ -149,7 +149,7 @@ class _Counter:
 
     def _launch(self, step: Launch) -> None:
         kernel = self.program.kernels[step.kernel]
-        module = parsed(kernel.ttir)
+        module = parsed(kernel.unaligned)
         total = math.prod(step.grid)
         chosen = strata(total, self.sample, self.chance)
         traffic, before = Traffic(), self.meter.flops
@@ -158,7 +158,7 @@ class _Counter:
             module, step.grid, memory, self.meter, self.counted.launches, kernel.name, self.program.path
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
-        for ids in torch.tensor(chosen, dtype=torch.int64).split(programs_at_once(kernel.ttir)):
+        for ids in torch.tensor(chosen, dtype=torch.int64).split(programs_at_once(kernel.unaligned)):
             frame = Frame(machine, ids.numel())
             frame.values[PROGRAM] = ids
             call(frame, module.entry, arguments)

@@ -72,7 +72,7 @@ def _told(value: Any, kernels: dict[str, Kernel]) -> Any:
     if kind is Scalar:
         return ("Scalar", value.value, value.dtype)
     if kind is Launch:
-        return ("Launch", of_kernel(kernels[value.kernel].ttir), value.grid, _told(value.args, kernels))
+        return ("Launch", of_kernel(kernels[value.kernel].unaligned), value.grid, _told(value.args, kernels))
     if kind is tuple:
         return tuple([_told(item, kernels) for item in value])
     if kind is dict:

@@ -60,7 +60,7 @@ class Soundness:
 
     def _check_kernels(self, program: Program, entry: str) -> None:
         for kernel in program.kernels.values():
-            if not self._is_accepted(kernel.ttir):
+            if not self._is_accepted(kernel.unaligned):
                 raise _forged(entry)
 
     def _is_accepted(self, ttir: str) -> bool:
@@ -83,7 +83,7 @@ class Soundness:
 
     def _arguments_fit(self, program: Program) -> bool:
         launches = (step for step in rules.all_steps(program.steps) if isinstance(step, Launch))
-        return all(_fit(self._signature(program.kernels[launch.kernel].ttir) or [], launch.args) for launch in launches)
+        return all(_fit(self._signature(program.kernels[launch.kernel].unaligned) or [], launch.args) for launch in launches)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -16,13 +16,12 @@ from typing import Any
 
 import triton.language as tl
 
+from gradekit.program import ALIGNMENT, FUNCTION
 from gradekit.tracer.versions import ASTSource
 
 ALIGNED = [["tt.divisibility", 16]]
 """What Triton says of an argument that is a multiple of 16: the only attribute that is understood here."""
 
-TEXT = " {tt.divisibility = 16 : i32}"
-FUNCTION = re.compile(r"^  tt\.func public @.*$", re.MULTILINE)
 CAN_BE_ALIGNED = re.compile(r"\*.*|[iu](8|16|32|64)")
 
 Path = tuple[int, ...]
@@ -41,7 +40,7 @@ class Template:
 
     def text(self, aligned: Mapping[Path, Any]) -> str:
         """The kernel's text where the arguments at the paths `aligned` are."""
-        marks = [TEXT if aligned.get(path) else "" for path in self.paths]
+        marks = [ALIGNMENT if aligned.get(path) else "" for path in self.paths]
         return "".join(part for pair in zip(self.pieces, (*marks, ""), strict=True) for part in pair)
 
 
@@ -72,7 +71,7 @@ class Alignments:
         everywhere.attrs = dict.fromkeys(paths, ALIGNED)
         text, types, parsed = self._compile(everywhere, options)
         function = FUNCTION.search(text)
-        pieces = function[0].split(TEXT) if function else []
+        pieces = function[0].split(ALIGNMENT) if function else []
         if function is None or len(pieces) != len(paths) + 1:
             return None
         pieces[0] = text[: function.start()] + pieces[0]

@@ -13,9 +13,8 @@ import pytest
 
 from gradekit import grade, sandbox
 from gradekit.assignment import discover
-from gradekit.program import Argument, Launch, Program, Scalar, View, encode
+from gradekit.program import ALIGNMENT, Argument, Launch, Program, Scalar, View, encode
 from gradekit.submission import read
-from gradekit.tracer.alignment import TEXT
 
 from . import styles
 from .helpers import only, submission, tensor, traced
@@ -99,7 +98,7 @@ def aligned(program: Program) -> list[bool]:
     """Which arguments the kernel's text says are aligned."""
     kernel = program.kernels[only(program.steps, Launch).kernel]
     line = next(line for line in kernel.ttir.splitlines() if "tt.func public" in line)
-    return [TEXT in argument for argument in line.partition("(")[2].split("%")[1:]]
+    return [ALIGNMENT in argument for argument in line.partition("(")[2].split("%")[1:]]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +114,14 @@ def aligned(program: Program) -> list[bool]:
 def test_only_multiples_of_16_are_called_aligned(x: View, expected: Sequence[bool]) -> None:
     """Addresses in bytes, and integers"""
     assert aligned(traced(ASKS, x)) == list(expected)
+
+
+def test_what_differs_in_alignment_alone_is_one_kernel_to_the_engine() -> None:
+    """Whose text says nothing of alignment, and is otherwise the same, to the last line"""
+    kernels = [next(iter(traced(ASKS, tensor(0, 128, offset=offset)).kernels.values())) for offset in (0, 1)]
+    assert kernels[0].ttir != kernels[1].ttir
+    assert kernels[0].unaligned == kernels[1].unaligned == kernels[1].ttir.replace(ALIGNMENT, "")
+    assert kernels[0].unaligned.count("\n") == kernels[0].ttir.count("\n")
 
 
 def test_what_was_compiled_first_leaves_no_trace_in_what_comes_later() -> None:
