@@ -145,7 +145,8 @@ def main() -> None:
                 spent = with_nbgrader(id, sources(id, few, given.alike), _made(Path(scratch, "n", id)), given.nbgrader)
                 rates["nbgrader"][id] = _rate(few, spent)
             _show(id, rates)
-    print(json.dumps({"rates": rates, "cores": os.cpu_count(), "machine": platform.machine(), "alike": given.alike} | environment()))
+    told = {"rates": rates, "alike": given.alike, "cores": os.cpu_count(), "machine": platform.machine()}
+    print(json.dumps(told | environment()))
 
 
 def _made(folder: Path) -> Path:

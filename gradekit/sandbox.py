@@ -346,7 +346,7 @@ class Tracer:
             sock.close()
         if request["do"] == "load" and not isinstance(self._submission, Nothing):
             _load_nothing()
-        where = f"in {request['entry']}" if "entry" in request else "while the file was loaded"
+        where = wire.doing(request)
         if isinstance(error, wire.Late):
             return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
         if isinstance(error, wire.Closed):

@@ -59,13 +59,13 @@ class StandinMachine:
 
 
 def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place) -> None:
-    module, memory, seen = parsed(kernel.ttir), Memory(), list[Incident]()
+    module, memory, seen = parsed(kernel.unaligned), Memory(), list[Incident]()
     for number, data in place.storages.items():
         memory.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
     checked = CheckedMemory(Traffic(), seen, memory.at_gaps(), grid[0] * grid[1] * grid[2])
     machine = Machine(module, grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
     arguments = bind(module.entry, args, memory)
-    for first, count in chunks(grid, programs_at_once(kernel.ttir)):
+    for first, count in chunks(grid, programs_at_once(kernel.unaligned)):
         frame = Frame(machine, count)
         frame.values[PROGRAM] = program_ids(first, count)
         call(frame, module.entry, arguments)

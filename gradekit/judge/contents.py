@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, overload
 
 import torch
@@ -31,6 +31,11 @@ def content(tensor: torch.Tensor) -> Content:
     if nbytes:
         hashed.update((ctypes.c_char * nbytes).from_address(plain.data_ptr()))
     return Content(hashed.digest(), nbytes)
+
+
+def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
+    """Others once one of the tensors has been changed, by whoever they were handed to."""
+    return [tensor._version for tensor in tensors]
 
 
 class Results(Sequence[Any]):
@@ -55,7 +60,7 @@ class Results(Sequence[Any]):
     def __getitem__(self, place: int | slice) -> Any:
         if self._made is None:
             self._made = list(self._make())
-            self._versions = [tensor._version for tensor in self._tensors]
+            self._versions = versions(self._tensors)
         return self._made[place]
 
     @property
@@ -63,7 +68,7 @@ class Results(Sequence[Any]):
         """The digests; None where not all are tensors, or one has been changed by whoever looked at it."""
         if not all(isinstance(told, Content) for told in self._told):
             return None
-        if [tensor._version for tensor in self._tensors] != self._versions:
+        if versions(self._tensors) != self._versions:
             return None
         return tuple(told.digest for told in self._told)
 

@@ -12,6 +12,7 @@ import torch
 
 from gradekit.inputs.strategies import Input
 from gradekit.judge import remembered, tolerance
+from gradekit.judge.contents import versions
 from gradekit.judge.rounding import Precision, Rounding
 from gradekit.shelf import Shelf
 
@@ -33,11 +34,6 @@ class Worked:
         """Those that it was worked out for."""
         return [self.exact, self.native, self.allowance]
 
-    @property
-    def versions(self) -> list[int]:
-        """Others once one of them has been changed."""
-        return [tensor._version for tensor in self.tensors]
-
 
 class Reference:
     """One expected result: that at `place` of those that `work` gives, once somebody looks at it."""
@@ -49,14 +45,14 @@ class Reference:
     @cached_property
     def _worked(self) -> Worked:
         worked = self._work()[self._place]
-        self._versions = worked.versions
+        self._versions = versions(worked.tensors)
         return worked
 
     @property
     def key(self) -> Hashable | None:
         """References of one key expect the same; None where that is not known, or somebody has changed this one."""
         worked = self.__dict__.get("_worked")
-        return self._key if worked is None or worked.versions == self._versions else None
+        return self._key if worked is None or versions(worked.tensors) == self._versions else None
 
     @property
     def exact(self) -> torch.Tensor:

@@ -18,6 +18,7 @@ import torch
 
 from gradekit import shelf
 from gradekit.inputs.strategies import Input, sharing
+from gradekit.judge.contents import versions
 
 LARGEST, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of an answer that is kept, and of all that are."""
@@ -87,14 +88,11 @@ class Answers:
     def answer(self, question: Hashable, work: Callable[[], Any]) -> Any:
         """The answer to `question`: an earlier one, or else what `work` gives."""
         kept = self._kept.get(question)
-        if kept is not None and self._versions(kept[0]) == kept[1]:
+        if kept is not None and versions(self._tensors(kept[0])) == kept[1]:
             return kept[0]
         made = work()
-        self._kept.keep(question, (made, self._versions(made)))
+        self._kept.keep(question, (made, versions(self._tensors(made))))
         return made
-
-    def _versions(self, answer: Any) -> list[int]:
-        return [tensor._version for tensor in self._tensors(answer)]
 
     def _bytes(self, kept: tuple[Any, list[int]]) -> int:
         return sum(tensor.untyped_storage().nbytes() for tensor in self._tensors(kept[0]))

@@ -53,7 +53,7 @@ class Evidence:
     call: Call | None = None
     repeated: BaseException | None = None
     diagnosis: Diagnosis | None = None
-    history: History = field(default_factory=lambda: History())
+    history: History = field(default_factory=History)
     details: dict[str, Any] = field(default_factory=dict)
 
 

@@ -15,15 +15,15 @@ Works in the grader's process; what it keeps lives as long as that.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from gradekit.engine.run import Counters, Run
 from gradekit.findings import Finding
-from gradekit.judge.contents import Content, Results, content
+from gradekit.judge.contents import Content, Results, content, versions
 from gradekit.program import Program
 from gradekit.shelf import Shelf
 from gradekit.subject import sameness
@@ -123,7 +123,7 @@ class Runs:
     def _hold(self, known: _Known, run: Run) -> None:
         for told, value in zip(known.results, run.results, strict=True):
             if isinstance(told, Content) and isinstance(value, torch.Tensor):
-                self._tensors.keep(told.digest, _Kept(value))
+                self._tensors.keep(told.digest, _Kept(value, versions([value])))
 
     def _results(self, known: _Known, run: Callable[[], Run]) -> Sequence[Any]:
         """Made of what is kept; or by running again, where some of it is not."""
@@ -164,15 +164,11 @@ class _Known:
         return Seen(Results(self.results, make), self.findings, replace(self.counters), self.prints)
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A tensor that a run gave, and that whoever saw it may have changed since."""
+class _Kept(NamedTuple):
+    """A tensor that a run gave, and that whoever saw it may have changed since it had these `versions`."""
 
     tensor: torch.Tensor
-    version: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "version", self.tensor._version)
+    versions: list[int]
 
     @property
     def nbytes(self) -> int:
@@ -180,7 +176,7 @@ class _Kept:
 
     @property
     def is_changed(self) -> bool:
-        return self.tensor._version != self.version
+        return versions([self.tensor]) != self.versions
 
 
 runs = Runs()

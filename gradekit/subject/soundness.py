@@ -83,7 +83,8 @@ class Soundness:
 
     def _arguments_fit(self, program: Program) -> bool:
         launches = (step for step in rules.all_steps(program.steps) if isinstance(step, Launch))
-        return all(_fit(self._signature(program.kernels[launch.kernel].unaligned) or [], launch.args) for launch in launches)
+        texts = ((program.kernels[launch.kernel].unaligned, launch.args) for launch in launches)
+        return all(_fit(self._signature(text) or [], args) for text, args in texts)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

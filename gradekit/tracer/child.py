@@ -146,14 +146,9 @@ def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, 
                 _alarm(0, 0)
     except Refusal as error:
         answer = {"error": error.as_data()}
-    except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
-        answer = {"error": refusal(error, str(child.directory / "submission.py"), _doing(request)).as_data()}
+    except BaseException as error:  # noqa: BLE001  (a submission may raise anything; or time is up while it is explained)
+        answer = {"error": refusal(error, str(child.directory / "submission.py"), wire.doing(request)).as_data()}
     return answer | {"output": output.take()}
-
-
-def _doing(request: dict[str, Any]) -> str:
-    """The same words as where the error is explained at once: time can be up in the midst of that, too."""
-    return f"in {request['entry']}" if "entry" in request else "while the file was loaded"
 
 
 def _alarm(seconds: float, wall_seconds: float) -> None:

@@ -32,6 +32,11 @@ class Late(WireError):
     """The other side did not answer in time."""
 
 
+def doing(request: dict[str, Any]) -> str:
+    """What the tracer is asked to do, as errors tell of it: the same words on both sides, whichever finds the error."""
+    return f"in {request['entry']}" if "entry" in request else "while the file was loaded"
+
+
 def send(sock: socket.socket, message: Any, deadline: float | None = None) -> None:
     """Sends `message` (anything `json.dumps` accepts) before `deadline` (time.monotonic seconds; None waits).
 
