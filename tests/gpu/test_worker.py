@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -147,7 +148,13 @@ def test_a_process_that_dies_is_a_crash(standin: Worker, monkeypatch: pytest.Mon
     made, tensors = entry(COPY, normal(8))
     standin.run(made, tensors)
     send = worker.wire.send
-    monkeypatch.setattr(worker.wire, "send", lambda *a: (send(*a), os.kill(standin.pid, signal.SIGKILL)))
+
+    def send_and_kill(*message: Any) -> None:
+        os.kill(standin.pid, signal.SIGSTOP)  # or it might have answered by the time that it is killed
+        send(*message)
+        os.kill(standin.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(worker.wire, "send", send_and_kill)
     with pytest.raises(CardFault) as caught:
         standin.run(made, tensors)
     assert caught.value.kind == "crash"
