@@ -182,7 +182,7 @@ class Kernel:
 
         What Triton makes of alignment it makes after TTIR.
         """
-        return FUNCTION.sub(lambda line: line[0].replace(ALIGNMENT, ""), self.ttir)
+        return FUNCTION.sub(lambda line: line[0].replace(ALIGNMENT, ""), self.ttir, count=1)
 
 
 @dataclass(frozen=True)

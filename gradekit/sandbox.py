@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import importlib.util
 import os
 import shutil
@@ -128,8 +129,14 @@ class Form:
     wanted: tuple[int, ...] = ()
     upstream: View | None = None
 
+    @functools.cached_property
+    def name(self) -> str:
+        """What tells it from others, also from equal ones: 1 is True, and 0.0 is -0.0."""
+        return repr(self)
+
+    @functools.cached_property
     def request(self) -> dict[str, Any]:
-        """What the child is asked."""
+        """What the child is asked: worked out once, for a class is called in the same forms. Not to be changed."""
         request = {"do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args]}
         if not self.wanted:
             return request
@@ -149,7 +156,7 @@ class Tracer:
         self._sock: socket.socket | None = None
         self._pid = 0
         self._home = _server()
-        # by the form's repr, for equal forms may differ: 1 is True, and 0.0 is -0.0
+        # by name
         self._planned: dict[str, Form] = {}  # that will be asked for, once fewer than AHEAD are
         self._asked: dict[str, Form] = {}  # in the order of the answers that are to come
         self._ready: dict[str, Program | TraceError] = {}  # what came before it was wanted
@@ -195,7 +202,7 @@ class Tracer:
         """
         self.load()
         known = self._asked.keys() | self._ready.keys()  # for a check before, which then did not want it
-        self._planned |= {name: form for form in forms if (name := repr(form)) not in known}
+        self._planned |= {name: form for form in forms if (name := form.name) not in known}
         self._ask_ahead()
 
     def forget_planned(self) -> None:
@@ -281,14 +288,14 @@ class Tracer:
     # --- calls that are not wanted yet -------------------------------------------------------------------------------
 
     def _traced(self, form: Form) -> Program:
-        name = repr(form)
+        name = form.name
         while name in self._planned or name in self._asked:
             self._ask_ahead()
             self._take()
         if name not in self._ready:
             self._settle()
             self.load()
-            return self._program(self._ask(form.request(), self._limits.call_seconds), form.args)
+            return self._program(self._ask(form.request, self._limits.call_seconds), form.args)
         found = self._ready.pop(name)
         self._ask_ahead()
         if isinstance(found, TraceError):
@@ -300,7 +307,7 @@ class Tracer:
             name = next(iter(self._planned))
             form = self._planned.pop(name)
             try:
-                self._send(form.request(), self._limits.call_seconds)
+                self._send(form.request, self._limits.call_seconds)
             except wire.WireError:  # the child has ended: its last answers may still be there to be read
                 self._planned.clear()
                 return
@@ -313,7 +320,7 @@ class Tracer:
         name = next(iter(self._asked))
         form = self._asked.pop(name)
         try:
-            self._ready[name] = self._program(self._receive(form.request(), self._limits.call_seconds), form.args)
+            self._ready[name] = self._program(self._receive(form.request, self._limits.call_seconds), form.args)
         except TraceError as error:
             self._ready[name] = error
 
@@ -358,7 +365,7 @@ class Tracer:
             program = decode(answer["program"])
             known = {key: self._kernels[key] for key in answer["known"]}
             program = replace(program, kernels=program.kernels | known)
-            wellformed.check(program, [arg for arg in args if isinstance(arg, View)])
+            wellformed.check(program, [arg for arg in args if isinstance(arg, View)], known)
         except (ProgramError, KeyError, TypeError, RecursionError) as error:
             raise _nonsense(_text(str(error))) from None
         self._kernels |= program.kernels

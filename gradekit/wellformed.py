@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from gradekit.program import (
@@ -50,14 +50,15 @@ _WIDEST = 25  # torch itself has no tensors of more than 64 dimensions, and its 
 _GRID = (1 << 31) - 1
 
 
-def check(program: Program, given: Sequence[View]) -> None:
+def check(program: Program, given: Sequence[View], known: Collection[str] = ()) -> None:
     """Holds `program` against the views that were `given` to the call, in order; a gradient's upstream comes after them.
+    Its kernels of these `known` keys are those of an earlier program, and were examined with that.
 
     Raises:
         ProgramError: what does not fit.
     """
     _inputs(program, given)
-    _kernels(program.kernels)
+    _kernels(program.kernels, known)
     _Checker(program).check()
 
 
@@ -67,15 +68,16 @@ def _inputs(program: Program, given: Sequence[View]) -> None:
     _expect(set(program.storages) == {view.storage for view in program.inputs}, "storages that are no input's")
 
 
-def _kernels(kernels: dict[str, Kernel]) -> None:
+def _kernels(kernels: dict[str, Kernel], known: Collection[str]) -> None:
     _expect(len(kernels) <= MOST_KERNELS, f"more than {MOST_KERNELS} kernels")
     _expect(
         sum(len(kernel.ttir) for kernel in kernels.values()) <= MOST_TTIR, f"more than {MOST_TTIR >> 20} MiB of TTIR"
     )
     for key, kernel in kernels.items():
-        _text(key, kernel.name)
-        _kernel_text(kernel.ttir)
-        _plain(kernel.options)
+        if key not in known:
+            _text(key, kernel.name)
+            _kernel_text(kernel.ttir)
+            _plain(kernel.options)
 
 
 @functools.lru_cache(maxsize=512)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import sandbox
+from gradekit import sandbox, wellformed
 from gradekit.findings import Cause
-from gradekit.program import Scalar, View
+from gradekit.program import Kernel, Program, Scalar, View, encode
 from gradekit.sandbox import Form, Limits, TraceError, Tracer
 from gradekit.tracer import wire
 
@@ -475,3 +475,13 @@ def test_a_program_over_the_limit_is_refused() -> None:
     """A program of more bytes than allowed is a crash of the tracer, not of the grader"""
     text = "import torch\ndef entry(x):\n    return [torch.empty(3, device='cuda') for _ in range(5000)]\n"
     assert call_error(text, Limits(program_bytes=1 << 16)).cause is Cause.CRASH
+
+
+def test_a_kernel_that_was_refused_is_not_known_later() -> None:
+    """Kernels are examined once, when they come: none that was refused can be named in an answer after it"""
+    tile = Kernel("k", f"tensor<{wellformed.MOST_ELEMENTS * 2}xf32>")
+    with Tracer(Text(ENTRY)) as tracer:
+        for kernels, known in (({"k": tile}, []), ({}, ["k"])):
+            program = encode(Program((X,), {0: 400}, (), (), "none", kernels))
+            with pytest.raises(TraceError, match="makes no sense"):
+                tracer._program({"program": program, "known": known}, [X])

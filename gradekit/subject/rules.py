@@ -79,8 +79,10 @@ def options(program: Program) -> list[tuple[int, str]]:
     Configurations that differ in warps or stages alone have the same TTIR and the same grid: one run serves them all.
     """
     choices = [step for step in program.steps if isinstance(step, Choice)]
+    if not choices:
+        return [(0, "")]
     distinct: dict[str, tuple[int, str]] = {}
-    for option in range(max((len(choice.options) for choice in choices), default=1)):
+    for option in range(max(len(choice.options) for choice in choices)):
         chosen = [choice.options[option % len(choice.options)] for choice in choices]
         labels = dict.fromkeys(choice.labels[option % len(choice.options)] for choice in choices)
         distinct.setdefault(repr(list(map(_computation(program), chosen))), (option, "; ".join(labels)))

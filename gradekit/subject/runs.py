@@ -241,6 +241,8 @@ class Runs:
 
     def _in_all_configurations(self, case: Case) -> Observation:
         first, *others = [self._once(case, option, label) for option, label in rules.options(case.program)]
+        if not others:
+            return first
         findings = first.findings + tuple(_in_configuration(f, o.label) for o in others for f in o.findings)
         return replace(first, findings=findings, variants=tuple(others))
 
