@@ -7,6 +7,7 @@ import triton.language as tl
 from corpus.case import Case
 from corpus.compile import compiled
 
+from gradekit.engine import checked
 from gradekit.engine.run import Budget, ForbiddenOp, OverBudget, Unsupported, run
 from gradekit.findings import Cause
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Program, Scalar, Source, View
@@ -175,6 +176,50 @@ def test_reading_what_another_program_writes_is_a_race_in_either_order(away):
         tl.store(out + at, tl.load(out + other, mask=at < n) + 1, mask=at < n)
 
     assert Cause.RACE in findings(program(neighbour, (3,), fill=0.0, AWAY=away, B=16))
+
+
+@pytest.mark.parametrize("waiting", [0, checked.WAITING])
+def test_a_race_with_a_read_is_found_however_much_was_read_since(waiting, monkeypatch):
+    monkeypatch.setattr(checked, "WAITING", waiting)
+
+    @triton.jit
+    def stays_away(x, out, n, B: tl.constexpr):
+        at = tl.program_id(0) * B + tl.arange(0, B)
+        first = tl.load(out + (at + B) % n)
+        total = tl.zeros([B], tl.float32)
+        for _ in range(20):
+            total += tl.load(out + at)
+        tl.store(out + at, first + total, mask=at < B)
+
+    found = findings(program(stays_away, (2,), size=32, x=X[:32], fill=0.0, B=16), X[:32])[Cause.RACE]
+    assert (found.count, found.elements[0], found.programs[0]) == (16, (0,), (0, 0, 0))
+
+
+@pytest.mark.parametrize(("loads_first", "count"), [(True, 32), (False, 16)])
+def test_elements_of_two_sizes_race_where_they_overlap(loads_first, count):
+    @triton.jit
+    def two_sizes(x, out, n, LOADS_FIRST: tl.constexpr, B: tl.constexpr):
+        at = tl.program_id(0) * B + tl.arange(0, B)
+        pairs = out.to(tl.pointer_type(tl.int64)) + (tl.program_id(0) + 1) % 2 * (B // 2) + tl.arange(0, B // 2)
+        if LOADS_FIRST:
+            tl.store(out + at, tl.max(tl.load(pairs)).to(tl.float32))
+        else:
+            tl.store(out + at, at.to(tl.float32))
+            tl.store(x + at, tl.max(tl.load(pairs)).to(tl.float32))
+
+    x = X[:32].clone()
+    found = findings(program(two_sizes, (2,), size=32, x=x, fill=0.0, LOADS_FIRST=loads_first, B=16), x)[Cause.RACE]
+    assert found.count == count
+
+
+def test_only_lanes_that_change_what_another_lane_writes_conflict():
+    @triton.jit
+    def odd_ones_differ(x, out, n, B: tl.constexpr):
+        at = tl.arange(0, B)
+        tl.store(out + at % 8, tl.where(at < 8, 0, at % 2).to(tl.float32))
+
+    found = findings(program(odd_ones_differ, (1,), size=8, B=16))[Cause.WRITE_CONFLICT]
+    assert (found.count, found.elements) == (4, ((1,), (3,), (5,), (7,)))
 
 
 def test_programs_that_take_turns_with_a_lock_do_not_race():
