@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from gradekit.engine.values import arange
+
 Update = Callable[..., Tensor]
 """new = change(old, *operands), elementwise."""
 
@@ -72,8 +74,8 @@ def update(
 
 def rounds(index: Tensor) -> list[Tensor]:
     """Lanes grouped so that no group names an element twice, and each element meets its lanes in order."""
-    if index.numel() == 0:
-        return []
+    if index.numel() <= 1:
+        return [arange(1)] * index.numel()
     order = torch.argsort(index, stable=True)
     ordered = index[order]
     starts = torch.ones_like(ordered, dtype=torch.bool)
