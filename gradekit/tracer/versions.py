@@ -21,8 +21,6 @@ from triton.backends.nvidia import compiler
 from triton.compiler.compiler import ASTSource, make_backend
 from triton.runtime.jit import JITFunction
 
-from gradekit.tracer import loops
-
 TARGET = GPUTarget("cuda", 90, 32)
 """The GPU that submissions see: Hopper, the oldest on which every construct of the front end is accepted."""
 
@@ -40,8 +38,7 @@ def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], A
     backend = _backend()
     parsed = backend.parse_options(dict(options))
     generators = backend.get_codegen_implementation(parsed)
-    given = TARGET, parsed, generators, backend.get_module_map(), _context()
-    module = loops.once(source.fn, lambda: source.make_ir(*given))
+    module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), _context())
     module = _ttir_passes(backend, module, parsed)
     entry = module.get_function(module.get_entry_func_name())
     return str(module), [str(kind) for kind in module.get_function_signature(entry)], parsed

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from triton.compiler.compiler import ASTSource
 
-from gradekit.tracer import child, lazy, loops, versions
+from gradekit.tracer import child, lazy, versions
 
 __all__ = ["child", "pace", "threads", "warm_up", "while_idle"]
 
@@ -28,7 +28,6 @@ def warm_up() -> None:
     versions.keep_dynamo_out()
     versions.watch_jit_functions()
     versions.parse_once()
-    loops.install()
     versions.settle_arguments(lazy.settled)
     versions.lower(_source(), {})
     freeze()

@@ -1,7 +1,6 @@
-"""Kernels compiled in both ways, as the tracer does (one template for all alignments, the bodies of loops read once) and
-each by Triton alone: `alignments.py corpus STEP`, or `alignments.py calls` with a submission's text and its calls as JSON on
-the standard input. Prints how many were compared, which were different, and how many were begun anew. A process of its own,
-since the tracer shows this one a machine with a GPU."""
+"""Kernels compiled in both ways, with one template for all alignments and each by itself: `alignments.py corpus STEP`, or
+`alignments.py calls` with a submission's text and its calls as JSON on the standard input. Prints how many were compared and
+which were different. A process of its own, since the tracer shows this one a machine with a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import itertools
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from triton._C.libtriton import ir
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
-from gradekit.tracer import alignment, child, cuda, errors, loops, versions, warm
+from gradekit.tracer import alignment, child, cuda, errors, versions, warm
 
 
 def by_itself(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str]]:
@@ -48,21 +47,7 @@ class Comparison:
     def __init__(self) -> None:
         self.compared = 0
         self.different: list[str] = []
-        self.anew = 0
         self.alignments = alignment.Alignments(versions.lower)
-        loops.once = self.counting(loops.once)
-
-    def counting(self, once: Callable[..., Any]) -> Callable[..., Any]:
-        """`loops.once`, which is also to say how often it reads a kernel anew."""
-
-        def counted(function: Any, read: Callable[[], Any]) -> Any:
-            reads: list[Callable[[], Any]] = []
-            try:
-                return once(function, lambda: reads.append(read) or read())  # type: ignore[func-returns-value]
-            finally:
-                self.anew += len(reads) - 1
-
-        return counted
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
         """As `Alignments.lower`, after a look at both ways."""
@@ -76,8 +61,7 @@ class Comparison:
     def report(self) -> None:
         """One line of JSON."""
         single = sum(template is None for _, template in self.alignments._known.values())
-        found = {"compared": self.compared, "different": self.different, "single": single, "anew": self.anew}
-        print(json.dumps(found))
+        print(json.dumps({"compared": self.compared, "different": self.different, "single": single}))
 
 
 def corpus(step: int) -> Comparison:
@@ -86,7 +70,6 @@ def corpus(step: int) -> Comparison:
     from corpus import CASES
 
     comparison = Comparison()
-    loops.install()
     for case in itertools.islice(CASES.values(), 0, None, step):
         for source in _sources(compiler, case):
             comparison.lower(source, case.options)
