@@ -100,7 +100,7 @@ def _limit(seconds: int, memory: int) -> None:
     """The alarm's default action ends the process, in the middle of C++ too."""
     limits = {
         resource.RLIMIT_AS: memory,
-        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_CPU: seconds + 1,  # else it would kill, without a reason, just before the alarm
         resource.RLIMIT_FSIZE: FILE_BYTES,
         resource.RLIMIT_CORE: 0,
     }

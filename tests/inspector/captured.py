@@ -11,6 +11,9 @@ from typing import Any
 
 from gradekit.inspector import compiler
 
+honest = compiler.compile_to
+"""What the compiler does in an honest process."""
+
 
 def obey(folder: Path, job: dict[str, Any]) -> None:
     """Does what the stranger says."""

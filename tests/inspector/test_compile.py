@@ -14,7 +14,7 @@ from gradekit.inspector.compile import Job, compile_all
 from gradekit.inspector.compiler import STAGES, with_true_places
 from gradekit.program import Kernel
 
-from .inspected import float16, float32, program
+from .inspected import float16, program
 
 NOTHING = "module {\n  tt.func public @nothing(%x: !tt.ptr<f32>) {\n    tt.return\n  }\n}\n"
 GOOD = Kernel("nothing", NOTHING, {"num_warps": 4})
@@ -40,11 +40,21 @@ def test_a_text_nested_too_deeply_is_a_crash_like_any_other() -> None:
     assert found.failed == "ttir" and found.error
 
 
-def test_a_compilation_that_takes_too_long_ends_and_keeps_the_stages_it_had() -> None:
-    (kernel,) = program("crowded", float32(4096, 4096), float32(4096, 4096)).kernels.values()
-    (found,) = compile_all([Job(kernel, 90)], seconds=1)
+ENDLESS = """
+import __main__, pathlib
+def stages(source, job):
+    yield "ttir", "kept"
+    while True: pass
+__main__.compiler._stages = stages
+__main__.honest(pathlib.Path(folder), {"ttir": ""})
+"""
+
+
+def test_a_compilation_that_does_not_end_is_ended_and_keeps_the_stages_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "MODULE", "tests.inspector.captured")
+    (found,) = compile_all([Job(Kernel("k", ENDLESS), 90)], seconds=2)
     assert found.error == "the compiler did not finish in time"
-    assert "ttir" in found.stages and "sass" not in found.stages and found.failed in STAGES
+    assert found.stages == {"ttir": "kept"} and found.failed == "ttgir"
 
 
 def test_an_option_that_names_a_file_or_has_a_wrong_type_never_reaches_the_compiler() -> None:
