@@ -16,7 +16,8 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import seed as hypothesis_seed
@@ -47,6 +48,12 @@ class Example:
         """What tells this example from others: the arguments, then each value drawn so far."""
         return (repr(sorted(self.given.items(), key=lambda item: item[0])), *map(repr, self.drawn))
 
+    def overrun(self) -> None:
+        """End it, as Hypothesis ends an example that becomes too long, and so concludes nothing from it."""
+        for value in self.arguments.values():
+            if isinstance(value, DataObject):
+                value.conjecture_data.mark_overrun()
+
 
 class Draws:
     """Stands in for Hypothesis's `data` in a test, and shows each value to `shown` before the test gets it."""
@@ -63,6 +70,19 @@ class Draws:
 
 class _Skip(Exception):
     """The example need not run any further: it counts as passed."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A failure: its example, and the error with the innermost entry of its traceback, by which Hypothesis knows it."""
+
+    example: Example
+    error: BaseException
+    entry: TracebackType | None
+
+    def raise_again(self) -> NoReturn:
+        """Raise the error; not from the handler of another, which Hypothesis would take for a part of it."""
+        raise self.error.with_traceback(self.entry)
 
 
 @dataclass
@@ -85,9 +105,10 @@ class Examples:
     ran: int = 0
     stopped_early: bool = False
     undecided: Exception | None = None
-    _failures: dict[tuple[str, ...], tuple[Example, BaseException]] = field(default_factory=dict)
+    _failures: dict[tuple[str, ...], Seen] = field(default_factory=dict)
     _passed: dict[tuple[str, ...], Example] = field(default_factory=dict)
     _interactive: bool = False
+    _went_on: set[tuple[str, ...]] = field(default_factory=set)
     _only_drawn: list[dict[str, Any]] | None = None
     _started: float = field(default_factory=time.monotonic)
     _deadline: float | None = None
@@ -99,7 +120,7 @@ class Examples:
             self._only_drawn.append(example.given)
             return
         if not example.interactive and example.key in self._failures:
-            _raise_again(self._failures[example.key][1])
+            self._failures[example.key].raise_again()
         if example.key not in self._passed and not self._skips(example):
             self._run(example)
 
@@ -133,13 +154,13 @@ class Examples:
     @property
     def trouble(self) -> BaseException | None:
         """What the first failure of a rehearsal was; or why an example was not decided, where there was none."""
-        return next((error for _, error in self._failures.values()), self.undecided)
+        return next((seen.error for seen in self._failures.values()), self.undecided)
 
     def look_around(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> None:
         """After the first failure of a rehearsal, run some of the examples after it: a diagnosis wants to know which pass."""
         rest = drawn[self.ran :]
         for given in rest[:: max(len(rest) // AROUND, 1)][:AROUND]:
-            if any(self.hopeless(error) for _, error in self._failures.values()):
+            if any(self.hopeless(seen.error) for seen in self._failures.values()):
                 break
             with contextlib.suppress(Exception, pytest.fail.Exception):  # one failure is reported
                 self._run(Example({**fixtures, **given}, self.fixtures))
@@ -148,12 +169,13 @@ class Examples:
         """Begin anew, as if no example had run."""
         self._failures.clear()
         self._passed.clear()
+        self._went_on.clear()
         self.ran, self.stopped_early, self.undecided = 0, False, None
         self._deadline, self._started = None, time.monotonic()
 
     def failure(self, error: BaseException) -> Example | None:
         """The example that raised `error`, which Hypothesis reported as the smallest."""
-        return next((example for example, seen in self._failures.values() if seen is error), None)
+        return next((seen.example for seen in self._failures.values() if seen.error is error), None)
 
     def again(self, example: Example) -> BaseException | None:
         """Run `example` once more, outside of Hypothesis; what it raises."""
@@ -181,8 +203,11 @@ class Examples:
         except self.deferred as error:
             self.undecided = self.undecided or error
         except (Exception, pytest.fail.Exception) as error:
-            self._remember(example, error)
-            raise
+            if example.key not in self._failures:
+                self._remember(example, error)
+                raise
+        if example.key in self._failures:  # it is the same, though what is remembered by now is raised at another line
+            self._failures[example.key].raise_again()
         if not example.interactive:
             self._passed[example.key] = example
         self.ended(True)
@@ -197,16 +222,24 @@ class Examples:
 
     def _remember(self, example: Example, error: BaseException) -> None:
         traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors
-        self._failures[example.key] = (example, error)
+        self._failures[example.key] = Seen(example, error, _innermost(error))
         self.ended(False)
         if self._deadline is None or self.hopeless(error):
             patience = 0.0 if self.hopeless(error) else self.profile.shrink_seconds
             self._deadline = time.monotonic() + patience
 
     def _skips(self, example: Example) -> bool:
-        """Whether enough has run and `example` is none of those that failed (nor, while it draws, the start of one)."""
+        """Whether enough has run and `example` is none of those that failed (nor, while it draws, the start of one).
+
+        A test that went on here once, and would now end, is flaky to Hypothesis: so the example is an overrun then.
+        """
         enough = self._late() or (self._full() and not example.drawn)
-        return enough and not any(key[: len(example.key)] == example.key for key in self._failures)
+        skips = enough and not any(key[: len(example.key)] == example.key for key in self._failures)
+        if not skips:
+            self._went_on.add(example.key)
+        elif example.key in self._went_on:
+            example.overrun()
+        return skips
 
     def _late(self) -> bool:
         """Whether time is up: that for shrinking once an example has failed, that for drawing before."""
@@ -220,15 +253,11 @@ class Examples:
         return self._deadline is None and self.ran >= self.profile.at_most
 
 
-def _raise_again(error: BaseException) -> None:
-    """Raise `error` with the innermost entry of its traceback, by which Hypothesis knows that it is the same failure.
-
-    Raising adds entries in front of it, which would otherwise pile up.
-    """
+def _innermost(error: BaseException) -> TracebackType | None:
     entry = error.__traceback__
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
-    raise error.with_traceback(entry)
+    return entry
 
 
 @contextlib.contextmanager

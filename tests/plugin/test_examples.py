@@ -1,7 +1,6 @@
 """Hypothesis under control: bounded in time, never a failure turned into a pass, the same examples for everybody."""
 
 import importlib
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,41 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from gradekit.plugin import examples as module
 from gradekit.plugin.examples import AROUND, Example, Examples, controlled
 from gradekit.plugin.profiles import PROFILES, Profile, at_least, hypothesis_profile
 
 PROFILE = Profile("test", examples=60, seconds=5.0, shrink_seconds=1.0)
 
 
+class Clock:
+    """Time that passes where somebody sleeps, and a little with each look at the clock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time that examples take, on a machine of any speed."""
+    monkeypatch.setattr(module, "time", clock := Clock())
+    return clock
+
+
+def controlling(test: Callable[..., Any], profile: Profile, **options: Any) -> Examples:
+    return Examples(test, profile, _started=module.time.monotonic(), **options)
+
+
 def run(test: Callable[..., Any], profile: Profile = PROFILE, seed: int = 0, **options: Any) -> tuple[Examples, Any]:
     """Runs a Hypothesis test under control: what controlled it, and the error that came out (or None)."""
-    with controlled(test, seed, lambda inner: Examples(inner, profile, **options)) as examples:
+    with controlled(test, seed, lambda inner: controlling(inner, profile, **options)) as examples:
         assert examples is not None
         try:
             test()
@@ -40,24 +65,24 @@ def drawn(seed: int, profile: Profile = PROFILE) -> list[int]:
     return seen
 
 
-def failing_above(limit: int, delay: float = 0.0) -> Callable[..., Any]:
+def failing_above(limit: int, taking: Callable[[], None] = lambda: None) -> Callable[..., Any]:
     with hypothesis_profile(PROFILE):
 
         @given(n=st.integers(0, 10**6))
         def test(n: int) -> None:
-            time.sleep(delay)
+            taking()
             assert n <= limit, f"{n} is too large"
 
     return test
 
 
-def failing_interactively(limit: int, delay: float = 0.0) -> Callable[..., Any]:
+def failing_interactively(limit: int, taking: Callable[[], None] = lambda: None) -> Callable[..., Any]:
     with hypothesis_profile(PROFILE):
 
         @given(data=st.data())
         def test(data: Any) -> None:
             first, second = data.draw(st.integers(0, 1000)), data.draw(st.integers(0, 1000))
-            time.sleep(delay)
+            taking()
             assert first + second <= limit, f"{first} + {second} is too large"
 
     return test
@@ -145,14 +170,20 @@ def test_an_interactive_failure_is_shrunk_and_its_draws_known() -> None:
     assert sum(example.drawn) == 701
 
 
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("failing", [failing_above, failing_interactively])
-def test_slow_shrinking_ends_in_time_and_still_fails(failing: Callable[..., Any]) -> None:
-    profile = Profile("slow", examples=60, seconds=5.0, shrink_seconds=0.2)
-    before = time.monotonic()
-    examples, error = run(failing(3, delay=0.05), profile)
+def test_slow_shrinking_ends_in_time_and_still_fails(failing: Callable[..., Any], seed: int, clock: Clock) -> None:
+    profile = Profile("slow", examples=60, seconds=20.0, shrink_seconds=2.0)
+    failed: list[float] = []
+
+    def ended(passed: bool) -> None:
+        if not passed:
+            failed.append(clock.now)
+
+    examples, error = run(failing(700, lambda: clock.sleep(0.5)), profile, seed, ended=ended)
     assert isinstance(error, AssertionError) and "too large" in str(error)
     assert examples.failure(error) is not None
-    assert time.monotonic() - before < 3.0
+    assert clock.now - failed[0] < 2 * profile.shrink_seconds
 
 
 @pytest.mark.parametrize("failing", [failing_above, failing_interactively])
@@ -171,16 +202,36 @@ def test_after_a_hopeless_failure_nothing_more_runs() -> None:
     assert len(failures) == 1 and len(examples._failures) == 1
 
 
-def test_a_slow_check_stops_drawing_and_passes_with_what_it_saw() -> None:
+@pytest.mark.parametrize("failing", [failing_above, failing_interactively])
+def test_a_slow_check_stops_drawing_and_passes_with_what_it_saw(failing: Callable[..., Any], clock: Clock) -> None:
+    test = failing(10**7, lambda: clock.sleep(1))
+    examples, error = run(test, Profile("impatient", examples=60, seconds=4))
+    assert error is None
+    assert examples.stopped_early and examples.ran == 4
+
+
+@pytest.mark.parametrize("failing", [failing_above, failing_interactively])
+def test_a_quick_look_passes_with_what_it_saw(failing: Callable[..., Any]) -> None:
+    examples, error = run(failing(10**7), Profile("quick", examples=10, seconds=4, at_most=10))
+    assert error is None
+    assert examples.ran == 10
+
+
+def test_a_failure_that_is_remembered_and_raised_at_another_line_is_the_same() -> None:
+    remembered: dict[int, AssertionError] = {}
     with hypothesis_profile(PROFILE):
 
-        @given(n=st.integers())
-        def test(n: int) -> None:
-            time.sleep(0.05)
+        @given(data=st.data())
+        def test(data: Any) -> None:
+            n = data.draw(st.integers(0, 1000))
+            if n in remembered:
+                raise remembered[n].with_traceback(None)
+            remembered[n] = AssertionError(f"{n} is too large")
+            raise remembered[n]
 
-    examples, error = run(test, Profile("impatient", examples=60, seconds=0.2))
-    assert error is None
-    assert examples.stopped_early and 1 <= examples.ran < 20
+    examples, error = run(test)
+    assert error in remembered.values()
+    assert examples.failure(error) is not None
 
 
 def test_what_cannot_be_decided_is_kept_while_the_search_goes_on() -> None:
@@ -271,10 +322,10 @@ def test_after_a_hopeless_failure_a_rehearsal_does_not_look_around() -> None:
     assert examples.ran == 7
 
 
-def test_a_rehearsal_that_takes_too_long_passes_with_what_it_saw() -> None:
-    examples = Examples(lambda n: time.sleep(0.05), Profile("impatient", examples=60, seconds=0.2))
+def test_a_rehearsal_that_takes_too_long_passes_with_what_it_saw(clock: Clock) -> None:
+    examples = controlling(lambda n: clock.sleep(1), Profile("impatient", examples=60, seconds=4))
     assert examples.rehearse([{"n": n} for n in range(60)], {})
-    assert examples.stopped_early and 1 <= examples.ran < 20
+    assert examples.stopped_early and examples.ran == 4
 
 
 def test_fixtures_do_not_tell_examples_apart() -> None:
