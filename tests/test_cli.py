@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -244,15 +243,14 @@ HEAVY = ("torch", "triton", "pytest", "hypothesis", "nbformat", "jsonschema")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["list"], ["--version"]])
-def test_light_commands_import_nothing_heavy_and_answer_at_once(course: Path, arguments: list[str]) -> None:
+def test_light_commands_import_nothing_heavy(course: Path, arguments: list[str]) -> None:
     code = (
         "import sys; from gradekit.cli import main; main(sys.argv[1:], standalone_mode=False); "
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
-    command, began = [sys.executable, "-c", code, *arguments], time.monotonic()
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, env=_environment(course))
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=_environment(course))
     assert done.stderr.strip() == "[]"
-    assert time.monotonic() - began < 5
 
 
 def _environment(course: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,20 +19,23 @@ from gradekit.program import Kernel, Program, Scalar, View, encode
 from gradekit.sandbox import Form, Limits, TraceError, Tracer
 from gradekit.tracer import wire
 
+from .patience import GUARD, eventually
 from .tracer.styles import VECTOR_ADD, Text
 
 X = View(0, "float32", (100,), (1,))
 ENTRY = "import torch\ndef entry(x):\n    return torch.empty_like(x)\n"
-QUICK = Limits(import_seconds=1.0, call_seconds=1.0)
+LIMITS = Limits()
+QUICK = Limits(call_seconds=1.0)
+"""For a call that would never end."""
 
 
-def load_error(text: str, limits: Limits = QUICK) -> TraceError:
+def load_error(text: str, limits: Limits = LIMITS) -> TraceError:
     with Tracer(Text(text), limits=limits) as tracer, pytest.raises(TraceError) as caught:
         tracer.load()
     return caught.value
 
 
-def call_error(text: str, limits: Limits = QUICK) -> TraceError:
+def call_error(text: str, limits: Limits = LIMITS) -> TraceError:
     with Tracer(Text(text), limits=limits) as tracer:
         tracer.load()
         with pytest.raises(TraceError) as caught:
@@ -49,7 +52,7 @@ def test_where_nothing_can_be_loaded_no_submission_is_blamed(monkeypatch: pytest
 
     monkeypatch.setattr(Tracer, "_ask", ending)
     with (
-        Tracer(Text(ENTRY), limits=QUICK) as tracer,
+        Tracer(Text(ENTRY)) as tracer,
         pytest.raises(sandbox.Unavailable, match="Not even an empty file"),
     ):
         tracer.load()
@@ -60,35 +63,32 @@ def test_where_nothing_can_be_loaded_no_submission_is_blamed(monkeypatch: pytest
 
 def test_an_endless_loop_at_import_ends_with_its_line() -> None:
     """The time limit names the line that was running"""
-    error = load_error("x = 1\nwhile True:\n    x += 1\n")
+    error = load_error("x = 1\nwhile True:\n    x += 1\n", Limits(import_seconds=1.0))
     assert error.cause is Cause.TIMEOUT and error.line in (2, 3)
 
 
 def test_an_endless_loop_in_the_call_ends_with_its_line() -> None:
     """The time limit names the line that was running"""
-    error = call_error("def entry(x):\n    while True:\n        pass\n")
+    error = call_error("def entry(x):\n    while True:\n        pass\n", QUICK)
     assert error.cause is Cause.TIMEOUT and error.line in (2, 3)
 
 
 def test_ignoring_the_alarm_does_not_help() -> None:
-    """A loop that silences the child's own alarm is killed from outside, within seconds"""
-    began = time.monotonic()
-    error = call_error(
-        "import signal\ndef entry(x):\n    signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    while True: pass\n"
-    )
+    """A loop that silences the child's own alarms is killed from outside"""
+    silence = "for n in (signal.SIGALRM, signal.SIGPROF): signal.signal(n, signal.SIG_IGN)"
+    error = call_error(f"import signal\ndef entry(x):\n    {silence}\n    while True: pass\n", QUICK)
     assert error.cause is Cause.TIMEOUT
-    assert time.monotonic() - began < 10
 
 
 def test_a_call_that_sleeps_in_c_ends() -> None:
     """Blocking outside Python ends too"""
-    assert call_error("import time\ndef entry(x):\n    time.sleep(60)\n").cause is Cause.TIMEOUT
+    assert call_error("import time\ndef entry(x):\n    time.sleep(600)\n", QUICK).cause is Cause.TIMEOUT
 
 
-def test_a_tracer_can_be_asked_again_after_a_time_limit() -> None:
-    """A child that was killed is replaced"""
-    text = "import os, time\ndef entry(x): time.sleep(60) if x.shape[0] == 100 else None\n"
-    with Tracer(Text(text.replace("time.sleep(60)", "os._exit(3)")), limits=QUICK) as tracer:
+def test_a_tracer_can_be_asked_again_after_its_process_has_ended() -> None:
+    """A child that is gone is replaced"""
+    text = "import os\ndef entry(x): os._exit(3) if x.shape[0] == 100 else None\n"
+    with Tracer(Text(text)) as tracer:
         with pytest.raises(TraceError):
             tracer.trace("entry", [X])
         assert tracer.trace("entry", [View(0, "float32", (5,), (1,))]).returned == "none"
@@ -205,8 +205,8 @@ def test_closing_ends_every_process_of_the_submission() -> None:
     name = f"gk-{os.getpid()}-fork"
     with Tracer(Text(FORKS.format(name=name.encode()))) as tracer:
         assert tracer.load().notes == ()
-        assert within(2, lambda: named(name))
-    assert within(2, lambda: not named(name)), "the submission's process outlived its tracer"
+        assert eventually(lambda: named(name))
+    assert eventually(lambda: not named(name)), "the submission's process outlived its tracer"
 
 
 def test_the_server_dies_with_the_grader() -> None:
@@ -223,8 +223,8 @@ def test_the_server_dies_with_the_grader() -> None:
     )
     scratch = done.stdout.strip()
     assert scratch
-    assert within(10, lambda: not commanded(scratch)), "a tracer outlived its grader"
-    assert within(2, lambda: not Path(scratch).exists()), "the tracer's files outlived the grader"
+    assert eventually(lambda: not commanded(scratch)), "a tracer outlived its grader"
+    assert eventually(lambda: not Path(scratch).exists()), "the tracer's files outlived the grader"
 
 
 def named(name: str) -> list[str]:
@@ -249,24 +249,21 @@ def read(path: str) -> str:
         return ""
 
 
-def within(seconds: float, happens: Callable[[], object]) -> bool:
-    """Whether it happens in that time."""
-    deadline = time.monotonic() + seconds
-    while not happens():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+IMPORTS = """
+import gc, torch, triton
+def entry(x):
+    return [any(one is known for one in gc.get_objects()) for known in (entry, torch, triton)]
+"""
 
 
 def test_a_second_tracer_starts_from_the_warm_server() -> None:
-    """Torch and triton are imported once"""
+    """Torch and triton are imported once, in the server: of what it froze, a child's collector knows nothing"""
     with Tracer(VECTOR_ADD) as first:
         first.load()
-    began = time.monotonic()
-    with Tracer(Text(ENTRY)) as second:
-        second.load()
-    assert time.monotonic() - began < 1.0
+        server = sandbox._server()
+        with Tracer(Text(IMPORTS)) as second:
+            assert second.trace("entry", [X]).results == (Scalar(True), Scalar(False), Scalar(False))
+        assert sandbox._server() is first._home is second._home is server
 
 
 # --- calls that are asked for before they are wanted ------------------------------------------------------------------
@@ -301,7 +298,7 @@ def test_calls_are_traced_before_they_are_wanted() -> None:
     """The answer lies ready while the grader does something else"""
     with Tracer(Text(ENTRY)) as tracer:
         tracer.prefetch([form(100)])
-        assert tracer._sock is not None and select.select([tracer._sock], [], [], 30)[0]
+        assert tracer._sock is not None and select.select([tracer._sock], [], [], GUARD)[0]
         assert tracer.trace("entry", [X]).returned == "tensor"
 
 
@@ -403,14 +400,20 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def soon(seconds: float = 0.2) -> float:
-    return time.monotonic() + seconds
+def soon() -> float:
+    """A deadline for what never comes."""
+    return time.monotonic() + 0.2
+
+
+def someday() -> float:
+    """A deadline for what comes."""
+    return time.monotonic() + GUARD
 
 
 def test_a_message_arrives_as_it_was_sent(pair: tuple[socket.socket, socket.socket]) -> None:
     """JSON both ways"""
-    wire.send(pair[0], {"a": [1, None, "ä"]}, soon())
-    assert wire.receive(pair[1], 1000, soon()) == {"a": [1, None, "ä"]}
+    wire.send(pair[0], {"a": [1, None, "ä"]}, someday())
+    assert wire.receive(pair[1], 1000, someday()) == {"a": [1, None, "ä"]}
 
 
 @pytest.mark.parametrize(
@@ -431,15 +434,16 @@ def test_what_is_no_message_is_an_error(
 ) -> None:
     """Silence, floods and nonsense end in time"""
     pair[0].sendall(sent)
-    with pytest.raises(error):
-        wire.receive(pair[1], 1000, soon())
+    with pytest.raises(error) as caught:
+        wire.receive(pair[1], 1000, soon() if error is wire.Late else someday())
+    assert caught.type is error
 
 
 def test_the_end_of_the_other_side_is_told(pair: tuple[socket.socket, socket.socket]) -> None:
     """A closed socket is Closed, at once"""
     pair[0].close()
     with pytest.raises(wire.Closed):
-        wire.receive(pair[1], 1000, soon())
+        wire.receive(pair[1], 1000, someday())
 
 
 def test_a_reader_that_does_not_read_is_late(pair: tuple[socket.socket, socket.socket]) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import GUARD
+
 ROOT = Path(__file__).parents[2]
 
 TESTS = '''
@@ -139,7 +141,7 @@ class Cluster:
             if process is not None:
                 process.terminate()
                 try:
-                    process.wait(10)
+                    process.wait(GUARD)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
@@ -184,7 +186,7 @@ def grading(root: Path, mark: str, *options: str, id: str = "double", profile: s
     )  # fmt: skip
 
 
-def wait_for(told: str, process: subprocess.Popen[str], seconds: float = 120) -> list[str]:
+def wait_for(told: str, process: subprocess.Popen[str], seconds: float = GUARD) -> list[str]:
     """The lines that the process says, until one holds `told`."""
     lines: list[str] = []
     deadline = time.monotonic() + seconds

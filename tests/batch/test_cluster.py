@@ -30,6 +30,7 @@ from tests.batch.clusters import (
     running,
     wait_for,
 )
+from tests.patience import GUARD, eventually
 
 pytest.importorskip("distributed")
 
@@ -41,8 +42,8 @@ def book(root: Path) -> dict[str, dict[str, str]]:
         return {line["student"]: line for line in csv.DictReader(stream)}
 
 
-def finished(process: subprocess.Popen[str], seconds: float = 180) -> str:
-    said, _ = process.communicate(timeout=seconds)
+def finished(process: subprocess.Popen[str]) -> str:
+    said, _ = process.communicate(timeout=GUARD)
     assert process.returncode == 0, said
     return said
 
@@ -52,10 +53,7 @@ def mark() -> Iterator[str]:
     """Tells the processes of a test, of which none may be left."""
     found = uuid.uuid4().hex
     yield found
-    deadline = time.monotonic() + 15
-    while (left := list(alive(found).values())) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert left == []
+    assert eventually(lambda: not alive(found)), alive(found)
 
 
 @pytest.fixture
@@ -176,6 +174,6 @@ def test_the_coordinator_needs_nothing_heavy() -> None:
     code = "import sys, gradekit.batch.desk; print(*{'torch', 'triton', 'distributed'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=60, check=True,
+        timeout=GUARD, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == ""

@@ -13,6 +13,7 @@ from gradekit.batch import cards
 from gradekit.batch.lanes import merged, wants_card
 from gradekit.findings import Kind, Outcome, Status
 from gradekit.report.record import validate
+from tests.patience import GUARD
 from tests.report.samples import ENVIRONMENT, FAILED, PASSED, PENDING, record
 
 SPEED = replace(PENDING, kind=Kind.SPEED)
@@ -73,5 +74,5 @@ def test_a_card_is_used_by_one_process_at_a_time(tmp_path: Path) -> None:
     both = [
         subprocess.Popen([sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
-    spans = sorted(tuple(map(float, process.communicate(timeout=60)[0].split())) for process in both)
+    spans = sorted(tuple(map(float, process.communicate(timeout=GUARD)[0].split())) for process in both)
     assert spans[0][1] <= spans[1][0]

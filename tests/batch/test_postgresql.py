@@ -12,6 +12,7 @@ import pytest
 from gradekit.batch.store import Store
 from tests.batch import postgres
 from tests.batch.clusters import KINDS, assignments, grading, hand_in, wait_for
+from tests.patience import GUARD
 
 pytestmark = [
     pytest.mark.slow,
@@ -35,7 +36,7 @@ def graded(root: Path, *options: str, killed_at: str = "") -> Path:
         first.send_signal(signal.SIGKILL)
         first.communicate()
     last = grading(root, uuid.uuid4().hex, *options)
-    said, _ = last.communicate(timeout=180)
+    said, _ = last.communicate(timeout=GUARD)
     assert last.returncode == 0, said
     return root
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import GUARD
+
 from .clusters import RIGHT, WRONG, assignments, environment, grading
 
 pytest.importorskip("dask_jobqueue")
@@ -62,7 +64,7 @@ def test_workers_that_slurm_starts_grade_a_class(tmp_path: Path) -> None:
     ) as cluster:  # fmt: skip
         assert cluster.stdout is not None
         run = grading(tmp_path, mark, "--cluster", cluster.stdout.readline().strip())
-        said = run.communicate(timeout=120)[0]
+        said = run.communicate(timeout=GUARD)[0]
     assert run.returncode == 0, said
     points = {
         line.split(",")[0]: line.split(",")[4] for line in (tmp_path / "out/gradebook.csv").read_text().splitlines()

@@ -17,6 +17,7 @@ from gradekit.batch.intake import HandIn
 from gradekit.batch.store import Key, Manner, Store
 from gradekit.marks import Mark
 from tests.batch import postgres
+from tests.patience import GUARD
 
 KEY = Key("softmax", "ab" * 32, "r1", 7, "cpu")
 WHEN = datetime(2026, 11, 2, 14, tzinfo=UTC)
@@ -93,7 +94,7 @@ def test_what_is_committed_survives_a_kill(tmp_path: Path) -> None:
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     root = Path(__file__).parents[2]
-    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=60, check=False).returncode == -9
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=GUARD, check=False).returncode == -9
     assert len(Store(f"sqlite:///{tmp_path}/class.db").newest("softmax", "r1", 7)) == 1
     with sqlite3.connect(tmp_path / "class.db") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -16,6 +16,7 @@ from gradekit import sandbox
 from gradekit.confine import LEVELS, Means, landlock, linux, seccomp
 from gradekit.confine.level import HIGHEST
 from gradekit.tracer import place
+from tests.patience import GUARD
 
 HEADERS = {
     0: Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
@@ -59,7 +60,7 @@ def confined(action: str, means: str) -> str:
     )
     root = str(Path(gradekit.__file__).parents[1])
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env={"PYTHONPATH": root}, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, env={"PYTHONPATH": root}, capture_output=True, text=True, timeout=GUARD, check=False)
     return done.stdout.strip() or done.stderr
 
 
@@ -180,7 +181,7 @@ def test_a_python_that_root_alone_may_read_is_no_reason_for_less(tmp_path: Path)
     (packages / "beside.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")))
     environment = os.environ | {"PYTHONPATH": str(Path(gradekit.__file__).parents[1]), "PYTHONWARNINGS": "ignore"}
     command = [tmp_path / "venv" / "bin" / "python", "-c", HIDDEN.format(secret=str(secret))]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.stdout.splitlines() == ["True", "() ''"] * 2, done.stderr
 
 

@@ -17,6 +17,7 @@ from gradekit.assignment import Assignment, discover
 from gradekit.course.release import release
 from gradekit.findings import Outcome, Report
 from gradekit.quiz.questions import Question, load
+from tests.patience import GUARD
 
 ROOT = Path(__file__).parents[2]
 LESSON = discover(ROOT / "assignments")["lesson"]
@@ -136,5 +137,5 @@ def test_the_reading_is_what_the_script_makes(tmp_path: Path) -> None:
         pytest.skip("the page was made with another Triton")
     environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-W", "ignore", str(ROOT / "tools" / "reading.py")]
-    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=GUARD)
     assert made.stdout == text

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import GUARD
+
 PACKAGE = Path(__file__).parents[2] / "gradekit"
 
 FLOORS = (
@@ -168,7 +170,7 @@ def test_what_starts_quickly_imports_nothing_heavy(imported: str, absent: tuple[
     code = f"import sys, {imported}; print(*[name for name in {absent!r} if name in sys.modules])"
     environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
 

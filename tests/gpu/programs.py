@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
 
+from gradekit.gpu import worker
 from gradekit.inputs.strategies import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
 from gradekit.sandbox import Tracer
 from gradekit.subject.forms import to_arguments
+from tests.patience import eventually
 from tests.tracer.helpers import submission
 from tests.tracer.styles import Text
 
@@ -144,3 +149,21 @@ def program(steps: Sequence[Step], results: Sequence[Argument], inputs: Sequence
 def number(value: int) -> Scalar:
     """A number that a kernel is given."""
     return Scalar(value, "i64")
+
+
+@contextmanager
+def answers_awaited_once_it_runs(found: worker.Worker, kernel: str) -> Iterator[None]:
+    """While open, no time is up before the kernel runs, however long the machine takes to get there."""
+    receive = worker.wire.receive
+
+    def runs() -> bool:
+        at = found._progress()
+        return at["kernel"] == kernel and at["what"] != "compile"
+
+    def receive_once_it_runs(sock: socket.socket, *arguments: Any) -> Any:
+        assert found._process is None or found._process.sock is not sock or eventually(runs)
+        return receive(sock, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker.wire, "receive", receive_once_it_runs)
+        yield

@@ -15,6 +15,7 @@ from gradekit.gpu.faults import CardFault
 from gradekit.gpu.replay import Replay, peak_bytes, settled, touched_bytes
 from gradekit.gpu.standin import StandinMachine
 from gradekit.program import Allocate, Aten, Choice, Copy, Fill, Launch, Literal, Scalar, Source, View
+from tests.patience import GUARD
 
 from .programs import ALLOWED, AUTOTUNED, COPY, FAR_AWAY, MANY_STEPS, TABLE, entry, normal, program
 
@@ -174,7 +175,7 @@ def test_the_worker_has_nothing_that_judges() -> None:
     code = "import sys, gradekit.gpu.server, gradekit.gpu.standin, gradekit.gpu.kernels; print(*sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.split()
     assert "gradekit.gpu.replay" in loaded

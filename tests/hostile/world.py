@@ -8,13 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 import gradekit
 from gradekit.judge import compare
+from tests.patience import eventually
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "the-secret-that-nobody-may-read"
@@ -68,7 +68,7 @@ class World:
             yield f"it changed another process: {self._victim()}"
         if vars(compare).keys() != self.compare.keys() or socket.gethostname() != self.host:
             yield "it changed the grader"
-        if not within(3, lambda: not named(self.marker)):
+        if not eventually(lambda: not named(self.marker)):
             yield f"a process of its survived: {named(self.marker)}"
 
     def _files(self) -> dict[str, tuple[int, bytes]]:
@@ -186,13 +186,3 @@ def read(path: str) -> str:
         return Path(path).read_text(errors="replace")
     except OSError:
         return ""
-
-
-def within(seconds: float, happens: Callable[[], object]) -> bool:
-    """Whether it happens in that time."""
-    deadline = time.monotonic() + seconds
-    while not happens():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

@@ -16,7 +16,8 @@ from gradekit.confine import landlock, seccomp
 from gradekit.inspector import compile as compiling
 from gradekit.inspector.compile import Job, compile_all
 from gradekit.program import Kernel
-from tests.hostile.world import commanded, opened, read, within
+from tests.hostile.world import commanded, opened, read
+from tests.patience import eventually
 
 TOKEN = "the-secret-that-nobody-may-read"
 pytestmark = pytest.mark.skipif(not (seccomp.available() and landlock.version()), reason="no seccomp or Landlock here")
@@ -94,6 +95,6 @@ def test_it_ends_with_the_grader(tmp_path: Path) -> None:
     command = [sys.executable, "-c", STARTER, "x"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as grader:
         assert grader.stdout is not None and grader.stdout.readline() == "started\n"
-        assert within(30, lambda: len(started_by(grader.pid)) == 2)
+        assert eventually(lambda: len(started_by(grader.pid)) == 2)
         grader.kill()
-    assert within(10, lambda: not started_by(grader.pid))
+    assert eventually(lambda: not started_by(grader.pid))

@@ -14,6 +14,7 @@ import pytest
 
 from gradekit.lms.autograde import autograde
 from gradekit.lms.layout import LAYOUTS, Layout
+from tests.patience import GUARD
 
 ROOT = Path(__file__).parents[2]
 RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
@@ -26,7 +27,7 @@ ENVIRONMENT = os.environ | {
 def graded(lms: str, root: Path, folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gradekit", "autograde", lms, "vector_add", "--root", str(root), *options]
     return subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=GUARD, check=False
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gradekit import sandbox
 from gradekit.assignment import get
 from gradekit.lms.package import build
 from gradekit.report.record import validate
@@ -68,15 +68,17 @@ def gradescope(folder: Path, id: str, text: str, **limits: float) -> tuple[conta
 
 
 @in_a_container
-def test_gradescope_grades_softmax_within_768_mib_and_60_seconds_at_half_a_core(tmp_path: Path) -> None:
+def test_gradescope_grades_softmax_within_768_mib_at_half_a_core(tmp_path: Path) -> None:
+    """And computes for no more than the 30 seconds that half a core does in a minute, on a machine like the one that time
+    limits were chosen on: a slower one takes as many times longer as `pace` says"""
     text = (ROOT / "solutions/softmax/solution.py").read_text()
     done, results = gradescope(tmp_path, "softmax", text, memory=768 << 20, cores=0.5)
     assert done.code == 0, done.said
     assert results["score"] == 110 and {"output", "tests", "execution_time"} <= results.keys(), results["output"]
-    print(f"peak {done.peak / 2**20:.0f} MiB, {done.seconds:.1f} s")
+    sandbox.isolation()  # starts what finds the pace
+    print(f"peak {done.peak / 2**20:.0f} MiB, computed for {done.computed:.1f} s at pace {sandbox.pace():.2f}")
     assert done.peak <= 768 << 20
-    if done.peak and os.getloadavg()[0] < (os.cpu_count() or 1):  # a busy machine gives less than half a core
-        assert done.seconds < 60
+    assert done.computed / sandbox.pace() < 30  # it takes 8
 
 
 @in_a_container

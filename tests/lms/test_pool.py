@@ -13,8 +13,11 @@ import pytest
 
 from gradekit.batch import cards
 from gradekit.batch.grader import Graded, Job
+from gradekit.lms import autograde as module
 from gradekit.lms.autograde import timed
+from gradekit.lms.layout import LAYOUTS
 from tests.batch.clusters import RIGHT, assignments, environment, running
+from tests.patience import GUARD
 from tests.report.samples import FAILED, PENDING, record
 
 pytest.importorskip("distributed")
@@ -28,16 +31,21 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def results(root: Path, address: str, seconds: int = 120) -> dict[str, Any]:
+def read(root: Path) -> dict[str, Any]:
     """What Gradescope reads once the container has ended."""
-    words = ["autograde", "gradescope", "double", "--root", str(root), "--seconds", str(seconds)]
+    return dict(json.loads((root / "autograder/results/results.json").read_text()))
+
+
+def results(root: Path, address: str) -> dict[str, Any]:
+    """What it reads of a container with half an hour."""
+    words = ["autograde", "gradescope", "double", "--root", str(root), "--seconds", "1800"]
     variables = environment(root, uuid.uuid4().hex) | {"GRADEKIT_CLUSTER": address}
     done = subprocess.run(
-        [sys.executable, "-m", "gradekit", *words], cwd=root, env=variables, capture_output=True, text=True, timeout=240,
+        [sys.executable, "-m", "gradekit", *words], cwd=root, env=variables, capture_output=True, text=True, timeout=GUARD,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return dict(json.loads((root / "autograder/results/results.json").read_text()))
+    return read(root)
 
 
 CARDS = {"a card of this machine": (), "a stand-in": ("--stand-in",)}
@@ -54,8 +62,21 @@ def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path, card:
     assert found["leaderboard"][0]["name"] == "Speed over torch.compile"
 
 
-def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path) -> None:
-    found = results(root, "tcp://127.0.0.1:1", seconds=45)
+def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for as long as the container has left, which is half a second here"""
+    variables = environment(root, uuid.uuid4().hex) | {module.CLUSTER: "tcp://127.0.0.1:1"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    left: list[float] = []
+
+    def timed_in_half_a_second(graded: Graded, asked: Job, address: str, seconds: float) -> dict[str, Any]:
+        left.append(seconds)
+        return timed(graded, asked, address, 0.5)
+
+    monkeypatch.setattr(module, "timed", timed_in_half_a_second)
+    module.autograde(LAYOUTS["gradescope"], "double", root=root, seconds=1800)
+    assert left and 0 < left[0] < 1800 - module.MARGIN
+    found = read(root)
     assert found["score"] == 60
     assert "status" not in found["tests"][1] and found["tests"][1]["name"].startswith("pending")
     assert "the machines with a GPU did not measure it" in found["output"]

@@ -12,6 +12,7 @@ from gradekit.sandbox import TraceError, Tracer
 from gradekit.tracer import child
 from gradekit.tracer.errors import TimeUp
 from gradekit.tracer.output import Output
+from tests.patience import eventually
 
 from .helpers import X, kinds, refused, submission, traced
 from .styles import Text
@@ -187,9 +188,10 @@ def test_time_that_is_up_twice_is_told_in_the_same_words(
 def test_the_process_of_a_class_has_imported_what_some_submissions_need() -> None:
     """After a few submissions, the next begins with sympy, which torch asks about sums of tensors without data"""
     body = "import sys\ndef entry(x):\n    return torch.empty(1 + ('sympy' in sys.modules), device='cuda')"
-    for _ in range(40):
+
+    def begins_with_sympy() -> bool:
+        time.sleep(0.3)  # in which the server has nothing else to do
         with Tracer(submission(body)) as tracer:
-            if tracer.trace("entry", [X]).results[0].shape == (2,):  # type: ignore[union-attr]
-                return
-            time.sleep(0.3)
-    pytest.fail("it has not")
+            return tracer.trace("entry", [X]).results[0].shape == (2,)  # type: ignore[union-attr]
+
+    assert eventually(begins_with_sympy)
