@@ -12,9 +12,9 @@ GUARD = 240.0
 """Seconds after which a test waits no longer, though what it waits for takes a few of them: a guard against hanging."""
 
 
-def eventually(happens: Callable[[], object], seconds: float = GUARD) -> bool:
+def eventually(happens: Callable[[], object]) -> bool:
     """Whether it happens at all."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + GUARD
     while not happens():
         if time.monotonic() > deadline:
             return False

@@ -132,6 +132,11 @@ class Lanes:
         ratio = self.itemsize // self.storage.unit
         return value if ratio <= 1 else value.repeat_interleave(ratio)
 
+    @property
+    def touched(self) -> tuple[Tensor, Tensor]:
+        """The units, and the program of each."""
+        return self.units, self.by_unit(self.programs)
+
     def of_units(self, which: Tensor) -> Tensor:
         """Which lanes have one of the units where `which` holds."""
         return which if which.numel() == self.index.numel() else which.view(self.index.numel(), -1).any(1)
@@ -188,7 +193,7 @@ class Marks:
     def writer(self) -> Tensor | None:
         """NOBODY where nobody has written; None where nobody has written anywhere."""
         for lanes in self.writes:
-            units, programs = lanes.units, lanes.by_unit(lanes.programs)
+            units, programs = lanes.touched
             self._map("writer", NOBODY).index_copy_(0, units, programs)
         self.writes.clear()
         return self.maps.get("writer")
@@ -196,7 +201,7 @@ class Marks:
     def readers(self) -> tuple[Tensor, Tensor] | None:
         """The first and the last; None where nobody has read anywhere."""
         for lanes in self.reads:
-            units, programs = lanes.units, lanes.by_unit(lanes.programs)
+            units, programs = lanes.touched
             self._map("first", NOBODY_YET).scatter_reduce_(0, units, programs, "amin")
             self._map("last", NOBODY).scatter_reduce_(0, units, programs, "amax")
         self.reads.clear()
@@ -271,7 +276,7 @@ class CheckedMemory:
             return  # who writes afterwards what is volatile answers it and does not race; one program meets nobody
         writer = marks.writer()
         if writer is not None:
-            units, programs = lanes.units, lanes.by_unit(lanes.programs)
+            units, programs = lanes.touched
             last = writer.index_select(0, units)
             self._report_unordered(Cause.RACE, lanes, programs, (last != NOBODY) & (last != programs))
         marks.read(lanes)
@@ -309,7 +314,7 @@ class CheckedMemory:
             marks.writes.append(lanes)
 
     def _report_conflict(self, lanes: Lanes, writer: Tensor, changed: Tensor) -> None:
-        units, programs = lanes.units, lanes.by_unit(lanes.programs)
+        units, programs = lanes.touched
         last = writer.index_select(0, units)
         conflict = (last != NOBODY) & (last != programs) & lanes.by_unit(changed)
         self._report_unordered(Cause.WRITE_CONFLICT, lanes, programs, conflict)
@@ -318,7 +323,7 @@ class CheckedMemory:
         """Those that others have read: with the other order, they would have read something else."""
         readers = marks.readers()
         if readers is not None:
-            units, programs = lanes.units, lanes.by_unit(lanes.programs)
+            units, programs = lanes.touched
             first, last = (map.index_select(0, units) for map in readers)
             self._report_unordered(Cause.RACE, lanes, programs, (first < programs) | (last > programs))
 

@@ -186,10 +186,10 @@ def grading(root: Path, mark: str, *options: str, id: str = "double", profile: s
     )  # fmt: skip
 
 
-def wait_for(told: str, process: subprocess.Popen[str], seconds: float = GUARD) -> list[str]:
+def wait_for(told: str, process: subprocess.Popen[str]) -> list[str]:
     """The lines that the process says, until one holds `told`."""
     lines: list[str] = []
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + GUARD
     assert process.stdout is not None
     for line in process.stdout:
         lines.append(line)
