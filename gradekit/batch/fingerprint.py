@@ -19,7 +19,7 @@ from typing import Any
 from gradekit.engine.run import parsed
 from gradekit.engine.ttir import Module, Op, Region, TTIRError
 from gradekit.program import Choice, Launch, Program, Step
-from gradekit.shelf import Shelf
+from gradekit.reuse import SharedCache, shared
 from gradekit.subject import sameness
 
 MOST = 1000
@@ -80,7 +80,7 @@ def _steps(steps: Sequence[Step]) -> Iterator[str]:
 
 _Bag = tuple[Counter[str], str, set[int]]
 
-_bags: Shelf[bytes, tuple[_Bag | None]] = Shelf(MOST_BAGS)
+_bags: SharedCache[bytes, tuple[_Bag | None]] = shared(MOST_BAGS)
 """Those of kernels that have come up before, wherever their lines stand: of a class, many have the same."""
 
 
@@ -89,7 +89,7 @@ def _known_bag(ttir: str) -> _Bag | None:
     found = _bags.get(kernel)
     if found is None:
         found = (_bag(ttir),)
-        _bags.keep(kernel, found)
+        _bags.put(kernel, found)
     return found[0]
 
 

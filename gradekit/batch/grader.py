@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradekit.reuse import keep_between_submissions
 from gradekit.tracer import wire
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ def _became(error: wire.WireError, seconds: float) -> str:
 
 def serve(connection: socket.socket) -> None:
     """Answer jobs until the other side is gone."""
+    keep_between_submissions()
     scratch = tempfile.mkdtemp(prefix="gradekit-grader-")
     os.chmod(scratch, 0o711)  # submissions, as somebody else, have their own folders in it
     tempfile.tempdir = scratch

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from gradekit.inputs import boxes, kinds
 from gradekit.program import ITEMSIZE, View
-from gradekit.shelf import Shelf
+from gradekit.reuse import SharedCache, shared
 
 Extent = int | tuple[int, int]
 """A size, or the inclusive range from which one is drawn."""
@@ -111,7 +111,7 @@ class Input:
         found = _tensors.get(self)
         if found is None:
             found = _tensor(self)
-            _tensors.keep(self, found)
+            _tensors.put(self, found)
         return found
 
     def view(self, storage: int) -> View:
@@ -175,7 +175,7 @@ SMALL, REMEMBERED = 1 << 19, 32 << 20
 """Bytes of a tensor that is kept for the next who asks, and of all that are: a class is graded on the same inputs."""
 
 
-_tensors: Shelf[Input, torch.Tensor] = Shelf(REMEMBERED, lambda tensor: tensor.untyped_storage().nbytes(), SMALL)
+_tensors: SharedCache[Input, torch.Tensor] = shared(REMEMBERED, lambda tensor: tensor.untyped_storage().nbytes(), SMALL)
 
 
 def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:

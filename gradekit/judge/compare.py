@@ -12,7 +12,7 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.contents import Results
 from gradekit.judge.failure import Failure, told
 from gradekit.judge.reference import Reference
-from gradekit.shelf import Shelf
+from gradekit.reuse import SharedCache, shared
 
 _STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
 """Findings after which a run has no result worth comparing."""
@@ -39,10 +39,10 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
 def _assert_one(actual: Any, wanted: list[Reference]) -> None:
     _assert_finished(getattr(actual, "findings", ()))
     claim = _claim(actual, wanted)
-    if claim is None or claim not in _right:
+    if claim is None or _right.get(claim) is None:
         _assert_results(actual, wanted)
         if claim is not None:
-            _right.keep(claim, True)
+            _right.put(claim, True)
 
 
 def _claim(actual: Any, wanted: list[Reference]) -> Hashable | None:
@@ -53,7 +53,7 @@ def _claim(actual: Any, wanted: list[Reference]) -> Hashable | None:
     return contents, tuple(reference.key for reference in wanted)
 
 
-_right: Shelf[Hashable, bool] = Shelf(1 << 17)
+_right: SharedCache[Hashable, bool] = shared(1 << 17)
 """Claims that turned out to be true."""
 
 

@@ -14,7 +14,7 @@ from gradekit.inputs.strategies import Input
 from gradekit.judge import remembered, tolerance
 from gradekit.judge.contents import versions
 from gradekit.judge.rounding import Precision, Rounding
-from gradekit.shelf import Shelf
+from gradekit.reuse import Shared, SharedCache, shared
 
 Function = Callable[..., Any]
 
@@ -128,10 +128,10 @@ def _references(question: Hashable | None, work: Callable[[], tuple[Worked, ...]
     known = _asked.get(question)
     if known is not None:
         number, count = known
-        return tuple(Reference(lambda: _answers.answer(question, work), i, (number, i)) for i in range(count))
-    answer = _answers.answer(question, work)
+        return tuple(Reference(lambda: _answers.current.answer(question, work), i, (number, i)) for i in range(count))
+    answer = _answers.current.answer(question, work)
     number = next(_numbers)
-    _asked.keep(question, (number, len(answer)))
+    _asked.put(question, (number, len(answer)))
     return tuple(Reference(lambda: answer, i, (number, i)) for i in range(len(answer)))
 
 
@@ -139,8 +139,8 @@ def _tensors(answer: tuple[Worked, ...]) -> list[torch.Tensor]:
     return [tensor for worked in answer for tensor in worked.tensors]
 
 
-_answers = remembered.Answers(_tensors)
-_asked: Shelf[Hashable, tuple[int, int]] = Shelf(1 << 14)
+_answers = Shared(lambda: remembered.Answers(_tensors))
+_asked: SharedCache[Hashable, tuple[int, int]] = shared(1 << 14)
 """Of each question that was asked: its number, which no other ever has, and how many results it has."""
 _numbers = itertools.count()
 

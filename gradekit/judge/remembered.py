@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from gradekit import shelf
 from gradekit.inputs.strategies import Input, sharing
 from gradekit.judge.contents import versions
+from gradekit.reuse import LruCache
 
 LARGEST, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of an answer that is kept, and of all that are."""
@@ -83,7 +83,7 @@ class Answers:
 
     def __init__(self, tensors: Callable[[Any], list[torch.Tensor]]) -> None:
         self._tensors = tensors
-        self._kept: shelf.Shelf[Hashable, tuple[Any, list[int]]] = shelf.Shelf(MOST_BYTES, self._bytes, LARGEST)
+        self._kept: LruCache[Hashable, tuple[Any, list[int]]] = LruCache(MOST_BYTES, self._bytes, LARGEST)
 
     def answer(self, question: Hashable, work: Callable[[], Any]) -> Any:
         """The answer to `question`: an earlier one, or else what `work` gives."""
@@ -91,7 +91,7 @@ class Answers:
         if kept is not None and versions(self._tensors(kept[0])) == kept[1]:
             return kept[0]
         made = work()
-        self._kept.keep(question, (made, versions(self._tensors(made))))
+        self._kept.put(question, (made, versions(self._tensors(made))))
         return made
 
     def _bytes(self, kept: tuple[Any, list[int]]) -> int:

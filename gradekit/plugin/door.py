@@ -17,6 +17,7 @@ from gradekit.findings import Report, Status
 from gradekit.plugin.grading import import_torch, the_device
 from gradekit.quiz.grading import grade as quiz
 from gradekit.quiz.grading import selected
+from gradekit.reuse import per_submission
 from gradekit.sandbox import prepare
 from gradekit.submission import locate
 from gradekit.versions import environment
@@ -141,7 +142,7 @@ def _isolated(folder: Path) -> list[str]:
 
 def _report(arguments: list[str], keyword: str | None, assignment: Assignment, listener: Listener) -> Report:
     output = io.StringIO()
-    with _tidy(), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+    with per_submission(), _tidy(), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         status = pytest.main(arguments, plugins=[listener])
     if status == pytest.ExitCode.NO_TESTS_COLLECTED and keyword and listener.left_out:
         raise NoSuchCheck(keyword, listener.left_out)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradekit.plugin.grading import Grading
-from gradekit.shelf import Shelf
+from gradekit.reuse import SharedCache, shared
 
 if TYPE_CHECKING:
     from gradekit.sandbox import Form
@@ -28,8 +28,8 @@ Given = Mapping[str, Any]
 MOST = 512
 """Checks that are remembered."""
 
-_drawn: Shelf[Hashable, tuple[Given, ...]] = Shelf(MOST)
-_forms: Shelf[Hashable, dict[str, Form]] = Shelf(MOST)
+_drawn: SharedCache[Hashable, tuple[Given, ...]] = shared(MOST)
+_forms: SharedCache[Hashable, dict[str, Form]] = shared(MOST)
 
 
 def key(item: pytest.Item, grading: Grading) -> Hashable:
@@ -47,12 +47,12 @@ def remember(key: Hashable, examples: Sequence[Given]) -> None:
     """Keep what was drawn for a check, the simplest first; nothing where a test could change the values."""
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
     distinct = {repr(given): given for given in examples}.values()
-    _drawn.keep(key, tuple(sorted(distinct, key=_simplicity)) if fixed else ())
+    _drawn.put(key, tuple(sorted(distinct, key=_simplicity)) if fixed else ())
 
 
 def remember_forms(key: Hashable, forms: Mapping[str, Form]) -> None:
     """Keep the forms of the calls that a check made, in their order: the next submission is called in the same ones."""
-    _forms.keep(key, dict(forms))
+    _forms.put(key, dict(forms))
 
 
 def forms(key: Hashable) -> Mapping[str, Form]:

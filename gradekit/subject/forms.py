@@ -16,8 +16,8 @@ import torch
 
 from gradekit.inputs.strategies import Input, sharing
 from gradekit.program import Argument, Scalar, View
+from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import Form
-from gradekit.shelf import Shelf
 
 MOST = 1 << 14
 """Calls that are remembered."""
@@ -36,7 +36,7 @@ class Asked:
     is_known: bool
 
 
-_asked: Shelf[Hashable, Asked] = Shelf(MOST)
+_asked: SharedCache[Hashable, Asked] = shared(MOST)
 
 
 def asked(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Asked:
@@ -48,7 +48,7 @@ def asked(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Aske
     found = _asked.get((entry, inputs, wanted))
     if found is None:
         found = _described(entry, to_arguments(args), wanted, is_known=True)
-        _asked.keep((entry, inputs, wanted), found)
+        _asked.put((entry, inputs, wanted), found)
     return found
 
 

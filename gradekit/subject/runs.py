@@ -20,7 +20,7 @@ from gradekit.inputs.strategies import Input
 from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.shelf import Shelf
+from gradekit.reuse import LruCache
 from gradekit.subject import rules, shared
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.forms import Asked
@@ -149,7 +149,7 @@ class Runs:
         self.mutate = mutate
         self._device = device if device is not None and mutate is None else Device("cpu")
         self._share = Share()
-        self._seen: Shelf[Asked, Observation | Failure] = Shelf(REMEMBERED_BYTES, _weight)
+        self._seen: LruCache[Asked, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
         self._overdue = False
         self._soundness = Soundness()
 
@@ -255,7 +255,7 @@ class Runs:
 
         shares = case.asked.is_known and not self._overdue  # one in a hurry may do less than others
         question = Question(sought(case.program), option, case.asked, tuple(names), frozenset(allow))
-        seen = shared.runs.answer(question, run_it) if shares else shared.unshared(run_it())
+        seen = shared.runs.current.answer(question, run_it) if shares else shared.unshared(run_it())
         return Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
             mutate=self._mutation(case),
@@ -276,7 +276,7 @@ class Runs:
     def _remember(self, case: Case, outcome: Observation | Failure) -> None:
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
         if case.asked.is_known:
-            self._seen.keep(case.asked, outcome)
+            self._seen.put(case.asked, outcome)
 
 
 def _in_configuration(finding: Finding, label: str) -> Finding:

@@ -25,7 +25,7 @@ from gradekit.engine.run import Counters, Run
 from gradekit.findings import Finding
 from gradekit.judge.contents import Content, Results, content, versions
 from gradekit.program import Program
-from gradekit.shelf import Shelf
+from gradekit.reuse import LruCache, Shared, SharedCache, shared
 from gradekit.subject import sameness
 from gradekit.subject.forms import Asked
 
@@ -63,7 +63,7 @@ class Sought:
         return sameness.exactly(self.program)
 
 
-_sought: Shelf[int, Sought] = Shelf(MOST_PROGRAMS)
+_sought: SharedCache[int, Sought] = shared(MOST_PROGRAMS)
 
 
 def sought(program: Program) -> Sought:
@@ -71,7 +71,7 @@ def sought(program: Program) -> Sought:
     found = _sought.get(id(program))
     if found is None or found.program is not program:
         found = Sought(program)
-        _sought.keep(id(program), found)
+        _sought.put(id(program), found)
     return found
 
 
@@ -100,8 +100,8 @@ class Runs:
     """What runs showed, by their questions, and the tensors of their results, by content."""
 
     def __init__(self) -> None:
-        self._known: Shelf[Hashable, _Known] = Shelf(MOST_RUNS)
-        self._tensors: Shelf[bytes, _Kept] = Shelf(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
+        self._known: LruCache[Hashable, _Known] = LruCache(MOST_RUNS)
+        self._tensors: LruCache[bytes, _Kept] = LruCache(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
 
     def answer(self, question: Question, run: Callable[[], Run]) -> Seen:
         """The answer to `question`: an earlier one, or else what `run` gives. Its results are nobody else's."""
@@ -114,16 +114,16 @@ class Runs:
 
     def _keep(self, question: Question, run: Run) -> Seen:
         known = _Known.of(run)
-        self._known.keep(question.of_results, known)
+        self._known.put(question.of_results, known)
         if not known.is_clean:
-            self._known.keep(question.of_all, known)
+            self._known.put(question.of_all, known)
         self._hold(known, run)
         return known.seen(lambda: run.results)
 
     def _hold(self, known: _Known, run: Run) -> None:
         for told, value in zip(known.results, run.results, strict=True):
             if isinstance(told, Content) and isinstance(value, torch.Tensor):
-                self._tensors.keep(told.digest, _Kept(value, versions([value])))
+                self._tensors.put(told.digest, _Kept(value, versions([value])))
 
     def _results(self, known: _Known, run: Callable[[], Run]) -> Sequence[Any]:
         """Made of what is kept; or by running again, where some of it is not."""
@@ -179,5 +179,5 @@ class _Kept(NamedTuple):
         return versions([self.tensor]) != self.versions
 
 
-runs = Runs()
-"""The runs of this process."""
+runs = Shared(Runs)
+"""What the runs of earlier submissions showed."""

@@ -17,13 +17,13 @@ from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Argument, Descriptor, Launch, Program, View
+from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import Nothing, TraceError, Tracer
-from gradekit.shelf import Shelf
 from gradekit.subject import rules
 
 MOST_ACCEPTED = 1 << 14
 
-_accepted: Shelf[bytes, bool] = Shelf(MOST_ACCEPTED)
+_accepted: SharedCache[bytes, bool] = shared(MOST_ACCEPTED)
 """Digests of kernels that Triton has accepted: of a class, many have the same."""
 
 
@@ -69,7 +69,7 @@ class Soundness:
         digest = hashlib.sha256(ttir.encode("utf-8", "backslashreplace")).digest()
         if _accepted.get(digest) is None and self._signature(ttir) is None:
             return False
-        _accepted.keep(digest, True)
+        _accepted.put(digest, True)
         self._fine.add(ttir)
         return True
 

@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
     {
-        "gradekit", "program", "shelf", "wellformed", "findings", "credit", "submission", "assignment", "versions",
+        "gradekit", "program", "reuse", "wellformed", "findings", "credit", "submission", "assignment", "versions",
         "confine", "tracer",
     },
     # 1: running and judging

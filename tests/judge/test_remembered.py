@@ -3,26 +3,26 @@
 import functools
 import importlib
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from gradekit import reuse
 from gradekit.inputs.strategies import normal
 from gradekit.judge import remembered
 from gradekit.judge.reference import Reference, reference
 from gradekit.judge.remembered import Answers
-from gradekit.shelf import Shelf
 
 module = importlib.import_module("gradekit.judge.reference")
 
 
 @pytest.fixture(autouse=True)
-def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_answers", Answers(module._tensors))
-    monkeypatch.setattr(module, "_asked", Shelf(100))
+def cold() -> Iterator[None]:
+    with reuse.kept():
+        yield
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -53,7 +53,7 @@ def test_what_was_asked_before_is_not_worked_out_until_somebody_looks(monkeypatc
     counts = remembered.question
     monkeypatch.setattr(remembered, "question", lambda function, *more: counts(doubled, *more))
     reference(counted, normal((4,)))
-    monkeypatch.setattr(module, "_answers", Answers(module._tensors))  # it did not stay
+    monkeypatch.setattr(module, "_answers", reuse.Shared(lambda: Answers(module._tensors)))  # it did not stay
     once = len(worked)
     again = reference(counted, normal((4,)))
     assert len(worked) == once

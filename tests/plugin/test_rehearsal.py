@@ -1,19 +1,18 @@
 """A warm grader tries the next submission on the examples that it has drawn before, and comes to the same report."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradekit import grade
+from gradekit import grade, reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Report
 from gradekit.inputs.strategies import Input, normal
 from gradekit.plugin import rehearsal
 from gradekit.sandbox import Form, Tracer
-from gradekit.shelf import Shelf
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
 Make = Callable[..., Assignment]
@@ -21,9 +20,9 @@ Write = Callable[[str], Path]
 
 
 @pytest.fixture(autouse=True)
-def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "_drawn", Shelf(rehearsal.MOST))
-    monkeypatch.setattr(rehearsal, "_forms", Shelf(rehearsal.MOST))
+def cold() -> Iterator[None]:
+    with reuse.kept():
+        yield
 
 
 def without_time(report: Report) -> Report:
@@ -41,6 +40,25 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ConjectureData, "draw", lambda self, *args, **named: (seen.append(1), draw(self, *args, **named))[1]
     )
     return seen
+
+
+def class_of(texts: Iterable[str], grade_one: Callable[[str], Report]) -> list[Report]:
+    with reuse.kept():
+        return [without_time(grade_one(text)) for text in texts]
+
+
+@pytest.mark.parametrize("swift", [False, True])
+def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, submitted: Write, swift: bool) -> None:
+    made = assignment()
+
+    def grade_one(text: str) -> Report:
+        return grade(made, submitted(text), quick=True, swift=swift)
+
+    texts = (RIGHT, UNMASKED, TRIPLES, RIGHT, UNMASKED.replace("out", "result"))
+    with reuse.kept(False):
+        alone = [without_time(grade_one(text)) for text in texts]
+    assert class_of(texts, grade_one) == alone
+    assert len({report.score.earned for report in alone}) > 1
 
 
 def test_what_has_passed_once_is_not_drawn_again(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
@@ -98,7 +116,9 @@ def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
 
 def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(), submitted(TRIPLES), quick=True, swift=True)
-    known = next(examples for key, (examples, _) in rehearsal._drawn._kept.items() if "test_doubles" in str(key))
+    known = next(
+        examples for key, (examples, _) in rehearsal._drawn.current._entries.items() if "test_doubles" in str(key)
+    )
     shown = next(check.counterexample for check in report.checks if check.id == "test_doubles")
     assert shown is not None
     assert shown["inputs"][0]["shape"] == list(known[0]["x"].shape)
@@ -155,7 +175,7 @@ def test_values_that_a_test_could_change_are_not_kept() -> None:
 
 
 def test_only_so_many_checks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "_drawn", Shelf(2))
+    monkeypatch.setattr(rehearsal, "_drawn", reuse.shared(2))
     for number in range(3):
         rehearsal.remember(number, [{"n": number}])
     assert [rehearsal.remembered(number) is None for number in range(3)] == [True, False, False]

@@ -1,12 +1,13 @@
 """Each test begins with nothing that another has run."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from gradekit.shelf import Shelf
-from gradekit.subject import shared, soundness
+from gradekit import reuse
 
 
 @pytest.fixture(autouse=True)
-def nothing_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "runs", shared.Runs())
-    monkeypatch.setattr(soundness, "_accepted", Shelf(100))
+def nothing_shared() -> Iterator[None]:
+    with reuse.kept():
+        yield

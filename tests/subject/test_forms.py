@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gradekit.inputs.strategies import Input, normal, tensors
 from gradekit.program import Scalar, View
-from gradekit.shelf import Shelf
+from gradekit.reuse import LruCache, Shared
 from gradekit.subject import forms
 from gradekit.subject.forms import asked, to_arguments
 
@@ -53,7 +53,7 @@ def test_of_a_tensor_nobody_knows_where_it_comes_from() -> None:
 
 
 def test_a_call_that_was_forgotten_is_described_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "_asked", Shelf(0))
+    monkeypatch.setattr(forms, "_asked", Shared(lambda: LruCache(0)).current)
     first, again = (asked("f", (normal((4,)),)) for _ in range(2))
     assert first is not again and first.signature == again.signature
 

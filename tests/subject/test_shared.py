@@ -55,33 +55,33 @@ def test_the_same_question_is_answered_without_running_again(shown: Any) -> None
 @pytest.mark.parametrize(
     "other",
     [
-        question(1),
-        question(program=OTHER),
-        question(option=1),
-        question(allow=frozenset()),
+        lambda: question(1),
+        lambda: question(program=OTHER),
+        lambda: question(option=1),
+        lambda: question(allow=frozenset()),
     ],
 )
-def test_any_difference_is_another_question(other: Question) -> None:
+def test_any_difference_is_another_question(other: Callable[[], Question]) -> None:
     runs, (run, ran) = Runs(), running()
     runs.answer(question(), run)
-    runs.answer(other, run)
+    runs.answer(other(), run)
     assert ran == [1, 1]
 
 
-@pytest.mark.parametrize("other", [question(program=MOVED), question(names=("y",))])
-def test_names_and_places_do_not_matter_where_nothing_was_found(other: Question) -> None:
+@pytest.mark.parametrize("other", [lambda: question(program=MOVED), lambda: question(names=("y",))])
+def test_names_and_places_do_not_matter_where_nothing_was_found(other: Callable[[], Question]) -> None:
     runs, (run, ran) = Runs(), running()
     runs.answer(question(), run)
-    runs.answer(other, run)
+    runs.answer(other(), run)
     assert ran == [1]
 
 
 @pytest.mark.parametrize("shown", [SAID, FOUND])
-@pytest.mark.parametrize("other", [question(program=MOVED), question(names=("y",))])
-def test_names_and_places_matter_where_something_is_to_be_told(other: Question, shown: Any) -> None:
+@pytest.mark.parametrize("other", [lambda: question(program=MOVED), lambda: question(names=("y",))])
+def test_names_and_places_matter_where_something_is_to_be_told(other: Callable[[], Question], shown: Any) -> None:
     runs, (run, ran) = Runs(), running(**shown)
     runs.answer(question(), run)
-    runs.answer(other, run)
+    runs.answer(other(), run)
     assert ran == [1, 1]
 
 

@@ -1,0 +1,136 @@
+"""What one submission's grading may reuse of another's: all such caches are declared by `shared`, and obey one switch.
+
+A class is graded on the same inputs, and many of its kernels are equal. So a warm grader (gradekit.batch.grader) keeps
+drawn inputs, references, kernels and runs from one submission to the next, after `keep_between_submissions`. Anywhere
+else every submission begins with nothing: `per_submission` gives it caches of its own, which end with it. Records are the same
+either way (tests/test_reuse.py compares them); only the time differs.
+
+A cache is bounded, and evicts what was used longest ago: a grader that runs all night must not grow.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, cast
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class LruCache(Generic[K, V]):
+    """A mapping of bounded weight: at most `most` in all, and at most `largest` for one value.
+
+    `weigh` gives a value's weight when it is put in, as a rule its bytes. Without it, each value weighs 1.
+    """
+
+    def __init__(self, most: int, weigh: Callable[[V], int] | None = None, largest: int | None = None) -> None:
+        self.most, self.largest = most, most if largest is None else largest
+        self.weight = 0
+        self._weigh = weigh
+        self._entries: collections.OrderedDict[K, tuple[V, int]] = collections.OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def get(self, key: K) -> V | None:
+        """The value of `key`, which counts as used now; None where there is none."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        return entry[0]
+
+    def put(self, key: K, value: V) -> None:
+        """Set the value of `key`, and evict what was used longest ago; a value above `largest` is not stored."""
+        self.discard(key)
+        weight = 1 if self._weigh is None else self._weigh(value)
+        if weight > self.largest:
+            return
+        self._entries[key] = value, weight
+        self.weight += weight
+        while self.weight > self.most:
+            self.weight -= self._entries.popitem(last=False)[1][1]
+
+    def discard(self, key: K) -> None:
+        """Remove `key`, if it is there."""
+        self.weight -= self._entries.pop(key, (None, 0))[1]
+
+
+class Shared(Generic[T]):
+    """Something that `make` makes once for the submission that is being graded, or once for all of a warm grader's."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+
+    @property
+    def current(self) -> T:
+        """What is in use now, made at its first use."""
+        found = _in_use.get(self)
+        if found is None:
+            found = _in_use[self] = self._make()
+        return cast(T, found)
+
+
+class SharedCache(Shared[LruCache[K, V]]):
+    """A shared LruCache."""
+
+    def __len__(self) -> int:
+        return len(self.current)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self.current
+
+    def get(self, key: K) -> V | None:
+        """See LruCache.get."""
+        return self.current.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """See LruCache.put."""
+        self.current.put(key, value)
+
+
+def shared(most: int, weigh: Callable[[V], int] | None = None, largest: int | None = None) -> SharedCache[Any, V]:
+    """A cache that a module keeps for all submissions of a warm grader, with the limits of an LruCache."""
+    return SharedCache(lambda: LruCache(most, weigh, largest))
+
+
+_in_use: dict[Shared[Any], Any] = {}
+_keeping = False
+
+
+def keep_between_submissions() -> None:
+    """From now on, what this process learns from one submission serves the next: the warm grader's first act."""
+    global _keeping
+    _keeping = True
+
+
+@contextlib.contextmanager
+def per_submission() -> Iterator[None]:
+    """Open while one submission is graded: with caches of its own, unless this process keeps them."""
+    global _in_use
+    if _keeping:
+        yield
+        return
+    before, _in_use = _in_use, {}
+    try:
+        yield
+    finally:
+        _in_use = before
+
+
+@contextlib.contextmanager
+def kept(keeping: bool = True) -> Iterator[None]:
+    """As `keep_between_submissions`, with caches that are empty at first, until the block ends: for tests and benchmarks."""
+    global _in_use, _keeping
+    before = _in_use, _keeping
+    _in_use, _keeping = {}, keeping
+    try:
+        yield
+    finally:
+        _in_use, _keeping = before
