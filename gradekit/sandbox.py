@@ -25,12 +25,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from gradekit import framework, wellformed
+from gradekit import framework, wellformed, wire
 from gradekit.confine import Means, identity
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode, encode
-from gradekit.tracer import wire
+from gradekit.tracer import requests
 
 START_SECONDS = 120.0
 """How long importing torch and triton may take, on a cold disk."""
@@ -353,10 +353,10 @@ class Tracer:
             sock.close()
         if request["do"] == "load" and not isinstance(self._submission, Nothing):
             _load_nothing()
-        where = wire.doing(request)
-        if isinstance(error, wire.Late):
+        where = requests.activity(request)
+        if isinstance(error, wire.DeadlineExceeded):
             return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
-        if isinstance(error, wire.Closed):
+        if isinstance(error, wire.ConnectionClosed):
             return TraceError(Cause.CRASH, f"The submission's process ended {where} ({_ending(status)}).")
         return TraceError(Cause.CRASH, f"The submission's process sent no readable answer {where} ({error}).")
 
@@ -503,7 +503,7 @@ class _Server:
         try:
             with self.lock:
                 _insist(self._wait(deadline))
-                socket.send_fds(self.control, [b"."], descriptors)
+                wire.send_descriptors(self.control, descriptors)
                 wire.send(self.control, request, deadline)
                 return wire.receive(self.control, CONTROL_CAP, deadline)
         except (wire.WireError, OSError, ValueError) as error:

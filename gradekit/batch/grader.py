@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradekit import wire
 from gradekit.reuse import keep_between_submissions
-from gradekit.tracer import wire
 
 if TYPE_CHECKING:
     from gradekit.assignment import Assignment
@@ -158,7 +158,7 @@ def _visible(card: str) -> str:
 
 
 def _became(error: wire.WireError, seconds: float) -> str:
-    return f"did not answer in {seconds:g} s" if isinstance(error, wire.Late) else f"ended ({error})"
+    return f"did not answer in {seconds:g} s" if isinstance(error, wire.DeadlineExceeded) else f"ended ({error})"
 
 
 # --- inside of the process --------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def serve(connection: socket.socket) -> None:
             if number == 1:  # what is there now stays: torch, pytest, the assignment's tests
                 gc.collect()
                 gc.freeze()
-        except (wire.Closed, OSError):  # the thread below ends the process, and tidies up
+        except (wire.ConnectionClosed, OSError):  # the thread below ends the process, and tidies up
             threading.Event().wait()
 
 

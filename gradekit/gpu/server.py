@@ -31,6 +31,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit import wire
 from gradekit.confine import Means
 from gradekit.gpu import files, walls
 from gradekit.gpu.faults import fault_of
@@ -39,7 +40,6 @@ from gradekit.gpu.prepared import Preparation, StartClock
 from gradekit.gpu.replay import Machine, Replay, touched_bytes
 from gradekit.inputs.strategies import Input
 from gradekit.program import Program, View, decode
-from gradekit.tracer import wire
 
 CAP = 80 << 20
 """Bytes of one message, either way."""
@@ -68,9 +68,9 @@ def serve(descriptor: int, progress: int, folder: Path, device: str, means: Mean
 
 def _descriptor(sock: socket.socket) -> int:
     """That of the memory with the tensors of the request that follows."""
-    byte, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
-    if not byte or not descriptors:
-        raise wire.Closed("end of stream")
+    descriptors = wire.receive_descriptors(sock)
+    if not descriptors:
+        raise wire.WireError("a request without a descriptor")
     return descriptors[0]
 
 

@@ -31,7 +31,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from gradekit import sandbox
+from gradekit import sandbox, wire
 from gradekit.confine import Means, workshop
 from gradekit.engine.explain import Namer
 from gradekit.findings import Cause, Finding
@@ -43,7 +43,6 @@ from gradekit.gpu.replay import bytes_of
 from gradekit.gpu.server import CAP, arguments_to
 from gradekit.gpu.timing import Turn
 from gradekit.program import ITEMSIZE, Program, Scalar, View, encode
-from gradekit.tracer import wire
 
 __all__ = ["CardFault", "CardRun", "Prepared", "Worker"]
 
@@ -257,7 +256,7 @@ class Worker:
             for descriptor in (process.said, process.printed):
                 os.ftruncate(descriptor, 0)
             deadline = time.monotonic() + seconds
-            _send(process.sock, process.progress if memory is None else memory)
+            wire.send_descriptors(process.sock, [process.progress if memory is None else memory])
             wire.send(process.sock, request, deadline)
             answer = wire.receive(process.sock, CAP, deadline)
         except wire.WireError as error:
@@ -297,7 +296,7 @@ class Worker:
         assert self._process is not None
         self.said = _tail(self._process.said)
         self._end()
-        if self.device == "cpu" or self._without or isinstance(error, wire.Late):
+        if self.device == "cpu" or self._without or isinstance(error, wire.DeadlineExceeded):
             last = " ".join(self.said.strip().splitlines()[-1:])
             raise CardFault("crash", f"the worker could not be started ({error}) {last}".strip())
         self._without = ("landlock",)
@@ -324,7 +323,7 @@ class Worker:
     def _lost(self, error: wire.WireError, seconds: float) -> CardFault:
         """The process is gone, silent or senseless: what it was at is to blame."""
         at, status = self._progress(), self._end()
-        late = isinstance(error, wire.Late)
+        late = isinstance(error, wire.DeadlineExceeded)
         message = f"not done after {seconds:g} seconds" if late else f"the worker's process ended ({_ending(status)})"
         kind: Kind = "hang" if late else "crash"
         if at["what"] == "compile":
@@ -432,14 +431,6 @@ def _too_open(means: Means, required: int) -> CardFault:
         f"the process that compiles kernels is isolated at level {means.level} here, where level {required} is "
         f"required ({why})",
     )
-
-
-def _send(sock: socket.socket, descriptor: int) -> None:
-    """The descriptor, with the byte that stands before a request."""
-    try:
-        socket.send_fds(sock, [b"."], [descriptor])
-    except OSError as error:
-        raise wire.Closed(str(error)) from None
 
 
 def _tail(descriptor: int) -> str:

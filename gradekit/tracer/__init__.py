@@ -1,6 +1,7 @@
 """The only room for student code: a process of its own that turns one call into a program.
 
-It imports the standard library, torch, triton and `gradekit.program`; nothing else of gradekit is in its reach.
+It imports the standard library, torch, triton, `gradekit.program`, `gradekit.wire` and `gradekit.confine`; nothing else of
+gradekit is in its reach.
 
     __main__    starts the server; `server` imports torch and triton once and forks a child per submission
     child       what a child answers: load, trace, gradient
@@ -15,5 +16,5 @@ It imports the standard library, torch, triton and `gradekit.program`; nothing e
     alignment   one compilation for all launches that differ in the alignment of their arguments
     versions    whatever differs between Triton releases
     errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence
-    wire        length-prefixed JSON, both ways; the parent uses it too
+    requests    how both sides name what is asked
 """

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gradekit import wire
 from gradekit.program import Program, View, decode, encode
-from gradekit.tracer import cuda, lazy, loading, versions, wire
+from gradekit.tracer import cuda, lazy, loading, requests, versions
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
 from gradekit.tracer.trace import Tracer
@@ -147,7 +148,7 @@ def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, 
     except Refusal as error:
         answer = {"error": error.as_data()}
     except BaseException as error:  # noqa: BLE001  (a submission may raise anything; or time is up while it is explained)
-        answer = {"error": refusal(error, str(child.directory / "submission.py"), wire.doing(request)).as_data()}
+        answer = {"error": refusal(error, str(child.directory / "submission.py"), requests.activity(request)).as_data()}
     return answer | {"output": output.take()}
 
 

@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 
+from gradekit import wire
 from gradekit.confine import identity, landlock, linux, seccomp
-from gradekit.tracer import shares, wire
+from gradekit.tracer import shares
 from gradekit.tracer.place import Place
 
 USERS = 256

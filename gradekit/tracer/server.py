@@ -12,9 +12,8 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from typing import Any
 
-from gradekit.tracer import wire
+from gradekit import wire
 from gradekit.tracer.children import Children
 from gradekit.tracer.place import Place, enter_root
 from gradekit.tracer.shares import PULSE_SECONDS
@@ -65,17 +64,10 @@ def _use_the_time(control: socket.socket, children: Children, idle: Iterator[Non
 
 
 def _answer(control: socket.socket, children: Children) -> None:
-    request, descriptors = _receive(control)
+    descriptors = wire.receive_descriptors(control)
+    request = wire.receive(control, CONTROL_CAP)
     if request["do"] == "fork":
         with socket.socket(fileno=descriptors[0]) as sock:
             wire.send(control, {"pid": children.fork(sock, request["limits"])})
     else:
         wire.send(control, {"status": children.end(request["pid"])})
-
-
-def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next request; the descriptors travel with one byte that goes before it."""
-    byte, descriptors, _, _ = socket.recv_fds(control, 1, 1)
-    if not byte:
-        raise wire.Closed("end of stream")
-    return wire.receive(control, CONTROL_CAP), list(descriptors)

@@ -22,7 +22,8 @@ PACKAGE = Path(__file__).parents[2] / "gradekit"
 FLOORS = (
     # 0: data, and reading what was handed in; imports nothing heavy
     {
-        "gradekit", "program", "reuse", "wellformed", "findings", "credit", "submission", "assignment", "versions",
+        "gradekit", "program", "reuse", "wire", "wellformed", "findings", "credit", "submission", "assignment",
+        "versions",
         "confine", "tracer",
     },
     # 1: running and judging
@@ -39,7 +40,7 @@ FLOORS = (
 """Each room's floor: a module imports only from its own room and from lower floors."""
 
 SAME_FLOOR = {
-    ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"), ("tracer", "confine"),
+    ("submission", "findings"), ("assignment", "submission"), ("tracer", "program"), ("tracer", "wire"), ("tracer", "confine"),
     ("wellformed", "program"), ("judge", "inputs"), ("judge", "framework"), ("sandbox", "framework"),
     ("gpu", "inputs"), ("gpu", "judge"), ("gpu", "engine"), ("gpu", "sandbox"),
     ("checking", "course"), ("batch", "checking"), ("lms", "batch"), ("lms", "checking"), ("inductor", "inspector"),
@@ -103,7 +104,9 @@ def test_a_module_imports_from_lower_floors_or_its_own_room(module: str) -> None
 def test_the_tracer_knows_nothing_of_gradekit_but_programs_and_how_it_is_confined() -> None:
     for module, file in modules().items():
         if room(module) == "tracer":
-            foreign = {name for name in imports(file) if room(name) not in ("tracer", "program", "confine", "gradekit")}
+            foreign = {
+                name for name in imports(file) if room(name) not in ("tracer", "program", "wire", "confine", "gradekit")
+            }
             assert not foreign, f"{module} imports {foreign}"
 
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from gradekit import sandbox, wellformed
+from gradekit import sandbox, wellformed, wire
 from gradekit.engine.ttir import TTIRError, parse
 from gradekit.gpu import worker
 from gradekit.gpu.timing import Turn
@@ -30,7 +30,6 @@ from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Program, ProgramError, View, decode, encode
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.submission import SubmissionError, notebook, read
-from gradekit.tracer import wire
 from tests.fuzz import mutations
 from tests.patience import GUARD
 from tests.tracer.styles import Text
@@ -234,7 +233,9 @@ OLD = json.dumps(
 
 def test_notebooks(caplog: pytest.LogCaptureFixture) -> None:
     """Text is a notebook with a function, or a NotebookError"""
-    caplog.set_level(logging.CRITICAL, "traitlets")  # nbformat logs what is invalid, also what no other process can be sent
+    caplog.set_level(
+        logging.CRITICAL, "traitlets"
+    )  # nbformat logs what is invalid, also what no other process can be sent
     pieces = ["[", "{", "]", "}", '"', "null", "-1", "%%", "\\n", "\\ud800", "def ", "cells", "1e999", "(" * 50]
     fuzzed("notebooks", mutations.texts([BOOK, OLD], pieces), refused_with(notebook.NotebookError, notebook.read))
 

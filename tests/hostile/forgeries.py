@@ -36,7 +36,7 @@ def _changes(name: str, change: str, harmless: bool = False) -> Forgery:
     return Forgery(
         name,
         HEAD
-        + "\nadd = right\n\nfrom gradekit.tracer import wire\nhonest = wire.send\n"
+        + "\nadd = right\n\nfrom gradekit import wire\nhonest = wire.send\n"
         + "def forged(sock, message, deadline=None):\n"
         + "    program = message.get('ok', {}).get('program')\n"
         + "    if program:\n"

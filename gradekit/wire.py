@@ -1,7 +1,8 @@
-"""Messages between the grader and the tracer: a length (4 bytes, big-endian), then that much JSON.
+"""Messages between processes: a length (4 bytes, big-endian), then that much JSON.
 
-Both sides use it, so it imports the standard library alone. Reading is capped and has a deadline: the other side may
-be hostile, silent or dead.
+Both sides of every connection use it (tracer, GPU worker, warm grader), so it imports the standard library alone. Reading
+is capped and has a deadline: the other side may be hostile, silent or dead. Deadlines are `time.monotonic()` seconds;
+None waits without limit.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from typing import Any
 
 LENGTH = struct.Struct("!I")
@@ -24,24 +26,21 @@ class WireError(Exception):
     """The other side sent something that is not a message, or too much of it."""
 
 
-class Closed(WireError):
-    """The other side is gone."""
+class ConnectionClosed(WireError):
+    """The other side has closed the connection, or its process has ended."""
 
 
-class Late(WireError):
-    """The other side did not answer in time."""
-
-
-def doing(request: dict[str, Any]) -> str:
-    """What the tracer is asked to do, as errors tell of it: the same words on both sides, whichever finds the error."""
-    return f"in {request['entry']}" if "entry" in request else "while the file was loaded"
+class DeadlineExceeded(WireError):
+    """The other side did not answer, or did not read, before the deadline."""
 
 
 def send(sock: socket.socket, message: Any, deadline: float | None = None) -> None:
-    """Sends `message` (anything `json.dumps` accepts) before `deadline` (time.monotonic seconds; None waits).
+    """Sends `message` (anything `json.dumps` accepts) before `deadline`.
 
     Raises:
-        Closed, Late: the other side is gone, or does not read.
+        ConnectionClosed: the other side is gone.
+        DeadlineExceeded: the other side does not read.
+        TypeError, ValueError, RecursionError: `message` has no JSON; nothing was sent.
     """
     body = json.dumps(message).encode("ascii")
     data = memoryview(LENGTH.pack(len(body)) + body)
@@ -52,14 +51,16 @@ def send(sock: socket.socket, message: Any, deadline: float | None = None) -> No
         except BlockingIOError:
             continue
         except OSError as error:
-            raise Closed(str(error)) from None
+            raise ConnectionClosed(str(error)) from None
 
 
 def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any:
-    """The next message, of at most `cap` bytes, before `deadline` (time.monotonic seconds; None waits).
+    """The next message, of at most `cap` bytes, received before `deadline`.
 
     Raises:
-        Closed, Late, WireError: the other side is gone, silent, or sent what is not a message.
+        ConnectionClosed: the other side is gone.
+        DeadlineExceeded: the other side is silent.
+        WireError: what it sent is not a message, or too long.
     """
     (length,) = LENGTH.unpack(_exactly(sock, LENGTH.size, deadline))
     if length > cap:
@@ -68,10 +69,10 @@ def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any
 
 
 def parse(body: bytes) -> Any:
-    """The value that a message's JSON says.
+    """The value that the JSON in `body` encodes.
 
     Raises:
-        WireError: it is not JSON, or of too many parts.
+        WireError: it is not JSON, or has more than MOST_PARTS lists and objects.
     """
     if body.count(b"[") + body.count(b"{") > MOST_PARTS:
         raise WireError(f"more than {MOST_PARTS} parts in a message")
@@ -81,6 +82,30 @@ def parse(body: bytes) -> Any:
         raise WireError(f"not JSON: {error}") from None
 
 
+def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
+    """Sends file descriptors, with the single byte that carries them; the request that they belong to follows.
+
+    Raises:
+        ConnectionClosed: the other side is gone.
+    """
+    try:
+        socket.send_fds(sock, [b"."], descriptors)
+    except OSError as error:
+        raise ConnectionClosed(str(error)) from None
+
+
+def receive_descriptors(sock: socket.socket) -> list[int]:
+    """The file descriptors (at most one) that the other side sent before its next request; waits without limit.
+
+    Raises:
+        ConnectionClosed: the other side is gone.
+    """
+    byte, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
+    if not byte:
+        raise ConnectionClosed("end of stream")
+    return list(descriptors)
+
+
 def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytes:
     parts = []
     while count:
@@ -88,9 +113,9 @@ def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytes:
         try:
             part = sock.recv(min(count, CHUNK))
         except OSError as error:
-            raise Closed(str(error)) from None
+            raise ConnectionClosed(str(error)) from None
         if not part:
-            raise Closed("end of stream")
+            raise ConnectionClosed("end of stream")
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
@@ -103,4 +128,4 @@ def _wait(sock: socket.socket, deadline: float | None, *, writing: bool) -> None
     poller = select.poll()  # not select(): a grader with many open files has descriptors past its 1024
     poller.register(sock, select.POLLOUT if writing else select.POLLIN)
     if left <= 0 or not poller.poll(left * 1000):
-        raise Late("no answer in time")
+        raise DeadlineExceeded("no answer in time")
