@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from gradekit.causes import Cause
+
 SCHEMA = "gradekit/report/1"
 
 
@@ -38,58 +40,6 @@ class Kind(StrEnum):
     STRUCTURE = "structure"
     SPEED = "speed"
     QUIZ = "quiz"
-
-
-class Cause(StrEnum):
-    """Why a check failed, as a machine-readable word; `wrong_*.py` files declare one of these."""
-
-    # what the engine saw (each is also the name of a finding)
-    OUT_OF_BOUNDS_LOAD = "out-of-bounds-load"
-    OUT_OF_BOUNDS_STORE = "out-of-bounds-store"
-    UNINITIALIZED_READ = "uninitialized-read"
-    UNWRITTEN_OUTPUT = "unwritten-output"
-    WRITE_CONFLICT = "write-conflict"
-    RACE = "race"
-    INPUT_MODIFIED = "input-modified"
-    MISALIGNED_ACCESS = "misaligned-access"
-    DEVICE_ASSERT = "device-assert"
-    BUDGET_EXCEEDED = "budget-exceeded"
-    TOO_MANY_BYTES = "too-many-bytes"
-    TOO_MANY_LAUNCHES = "too-many-launches"
-    TOO_MUCH_MEMORY = "too-much-memory"
-    # what the card saw
-    TOO_SLOW = "too-slow"
-    ILLEGAL_ACCESS = "illegal-access"
-    OUT_OF_RESOURCES = "out-of-resources"
-    # what the judge saw in the result
-    WRONG_TYPE = "wrong-type"
-    WRONG_SHAPE = "wrong-shape"
-    WRONG_DTYPE = "wrong-dtype"
-    WRONG_VALUES = "wrong-values"
-    NAN = "nan"
-    # diagnoses, from evidence
-    MISSING_MASK = "missing-mask"
-    IGNORES_STRIDES = "ignores-strides"
-    OVERFLOW = "overflow"
-    LOW_PRECISION = "low-precision"
-    ALL_ZEROS = "all-zeros"
-    UNCHANGED_INPUT = "unchanged-input"
-    # what the tracer saw on the host
-    FORBIDDEN_OP = "forbidden-op"
-    NO_KERNEL = "no-kernel"
-    READS_VALUES = "reads-values"
-    COMPILATION_ERROR = "compilation-error"
-    EXCEPTION = "exception"
-    TIMEOUT = "timeout"
-    MISSING_ENTRY = "missing-entry"
-    WRONG_ARITY = "wrong-arity"
-    SYNTAX_ERROR = "syntax-error"
-    UNREADABLE = "unreadable"
-    OUT_OF_MEMORY = "out-of-memory"
-    CRASH = "crash"
-    # what a question's key says of an answer
-    WRONG_ANSWER = "wrong-answer"
-    NO_ANSWER = "no-answer"
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gradekit.findings import Cause
+from gradekit.causes import SAYS_ALL
 from gradekit.judge import by_finding, by_history, by_value
 from gradekit.judge.evidence import Diagnosis, Evidence, Example
 from gradekit.judge.failure import Failure
-
-_SETTLED = (
-    Cause.WRONG_TYPE, Cause.WRONG_SHAPE, Cause.WRONG_DTYPE, Cause.TOO_MANY_LAUNCHES, Cause.TOO_MANY_BYTES,
-    Cause.TOO_MUCH_MEMORY, Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT,
-)  # fmt: skip
-"""Causes whose message already says all."""
 
 RULES = (
     by_value.ignores_strides,
@@ -56,7 +50,7 @@ def diagnose(
         inputs: the arguments of the call, in order; `Input` specs tell most. By default the observation's.
         history: other examples of the same check, gone through where a rule asks for them.
     """
-    if failure.cause in _SETTLED:
+    if failure.cause.traits & SAYS_ALL:
         return None
     evidence = Evidence(
         failure,

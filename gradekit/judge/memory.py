@@ -7,25 +7,15 @@ from typing import Any
 
 import torch
 
-from gradekit.findings import Cause, Finding
+from gradekit.causes import IN_MEMORY, Cause
+from gradekit.findings import Finding
 from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure, told
 from gradekit.judge.observation import Observed
 from gradekit.program import Allocate, Choice, Launch, Program, Step, View
 
-_MEMORY = (
-    Cause.BUDGET_EXCEEDED,
-    Cause.DEVICE_ASSERT,
-    Cause.OUT_OF_BOUNDS_STORE,
-    Cause.OUT_OF_BOUNDS_LOAD,
-    Cause.INPUT_MODIFIED,
-    Cause.WRITE_CONFLICT,
-    Cause.RACE,
-    Cause.UNINITIALIZED_READ,
-    Cause.UNWRITTEN_OUTPUT,
-    Cause.MISALIGNED_ACCESS,
-)
-"""Findings that fail a memory check, the one to be shown first in front: a cause goes before its consequences."""
+_RANK = {cause: rank for rank, cause in enumerate(Cause) if cause.traits & IN_MEMORY}
+"""The findings that fail a memory check, with the order in which they are shown."""
 
 
 def assert_memory_clean(observation: Observed) -> None:
@@ -35,7 +25,7 @@ def assert_memory_clean(observation: Observed) -> None:
         Failure: the gravest finding; the facts have all of them.
     """
     _seen(observation)
-    found = sorted((f for f in observation.findings if f.cause in _MEMORY), key=lambda f: _MEMORY.index(f.cause))
+    found = sorted((f for f in observation.findings if f.cause in _RANK), key=lambda f: _RANK[f.cause])
     if found:
         worst = found[0]
         raise Failure(worst.cause, told(worst), line=worst.line, facts={"findings": [_facts(f) for f in found]})

@@ -28,6 +28,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "status": report.status.value,
         "message": report.message,
         "cause": report.cause.value if report.cause else None,
+        "hint": report.cause.hint if report.cause else "",
         "source": _source(report.source),
         "submission": plain(report.submission),
         "score": {"earned": score.earned, "possible": score.possible, "pending": score.pending},
@@ -50,10 +51,16 @@ def _check(check: Check) -> dict[str, Any]:
         "bonus": check.bonus,
         "message": check.message,
         "cause": check.cause.value if check.cause else None,
+        "hint": _hint(check) if check.outcome is Outcome.FAILED else "",
         "source": _source(check.source),
         "counterexample": plain(check.counterexample),
         "details": plain(check.details),
     }
+
+
+def _hint(check: Check) -> str:
+    """What to do about a failure: advice of this check's own, or else what holds for every submission with that cause."""
+    return str(check.details.get("hint") or (check.cause.hint if check.cause else ""))
 
 
 def _source(source: SourceLine | None) -> dict[str, Any] | None:
@@ -84,7 +91,7 @@ def _check_from(data: Mapping[str, Any]) -> Check:
         "cause": _cause_from(data["cause"]),
         "source": _source_from(data["source"]),
     }
-    return Check(**{**data, **special})
+    return Check(**{**{key: value for key, value in data.items() if key != "hint"}, **special})
 
 
 def _cause_from(word: str | None) -> Cause | None:

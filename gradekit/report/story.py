@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gradekit.report.hints import HINTS
 from gradekit.report.text import clean, counted, described, located, one_line, points
 from gradekit.submission import place
 
@@ -24,7 +23,7 @@ def told(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
 def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any]) -> list[str]:
     counterexample = check["counterexample"] or {}
     lines = [where(check, submission), *(f"input: {described(given)}" for given in counterexample.get("inputs", ()))]
-    advice = str(check["details"].get("hint") or HINTS.get(check["cause"] or "", ""))
+    advice = str(check.get("hint", ""))
     lines += [f"hint: {one_line(advice)}"] if advice and check["outcome"] == "failed" else []
     lines += [f"replay: {one_line(counterexample['replay'])}"] if counterexample.get("replay") else []
     return lines

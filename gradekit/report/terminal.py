@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from gradekit.report.hints import HINTS
 from gradekit.report.speed import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.submission import place
@@ -246,7 +245,7 @@ def _counterexample(counterexample: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _advice(owner: Mapping[str, Any]) -> str:
-    return str(owner.get("details", {}).get("hint") or HINTS.get(owner["cause"] or "", ""))
+    return str(owner.get("hint", ""))
 
 
 def _hint(owner: Mapping[str, Any], look: Look, indent: int) -> list[str]:

@@ -129,7 +129,7 @@ def test_a_file_that_was_edited_is_another_function(tmp_path: Path) -> None:
 
 def test_only_so_many_bytes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "MOST_BYTES", 250)  # one has 4 * (8 + 4 + 8) bytes
-    monkeypatch.setattr(module, "_answers", Answers(module._tensors))
+    monkeypatch.setattr(module, "_answers", reuse.Shared(lambda: Answers(module._tensors)))
     first = [reference(doubled, normal((4,), seed=seed)).exact for seed in range(4)]
     again = [reference(doubled, normal((4,), seed=seed)).exact for seed in (3, 2, 1, 0)]
     assert [one is other for one, other in zip(again, reversed(first), strict=True)] == [True, True, True, False]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.findings import Kind, Outcome, Status
+from gradekit.findings import Cause, Kind, Outcome, Status
 from gradekit.report import autolab, classroom, gradescope, prairielearn
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
@@ -30,9 +30,7 @@ FASTER = replace(
 
 
 def story() -> str:
-    from gradekit.report.hints import HINTS
-
-    return STORY.format(hint=" ".join(HINTS["missing-mask"].split()))
+    return STORY.format(hint=Cause.MISSING_MASK.hint)
 
 
 # --- Gradescope -------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def test_a_graded_report_is_this_record() -> None:
         "status": "graded",
         "message": "",
         "cause": None,
+        "hint": "",
         "source": None,
         "submission": {"path": "submission.py", "sha256": "ab" * 32, "cells": []},
         "score": {"earned": 40, "possible": 100, "pending": 30},
@@ -50,6 +52,7 @@ def test_a_graded_report_is_this_record() -> None:
         "bonus": False,
         "message": "At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].",
         "cause": "missing-mask",
+        "hint": "compute mask = offsets < n, and pass it to tl.load and tl.store",
         "source": {"line": 14, "text": "    x = tl.load(x_ptr + offs)"},
         "counterexample": FAILED.counterexample,
         "details": {},
@@ -115,6 +118,15 @@ def test_every_field_is_documented_and_every_documented_field_exists() -> None:
     tables, _, _ = DOCS.read_text().partition("## Causes")
     documented = re.findall(r"^\| `([^`]+)` \|", tables, re.MULTILINE)
     assert sorted(documented) == sorted(set(fields(schema())))
+
+
+def test_the_schema_knows_every_cause() -> None:
+    assert schema()["$defs"]["cause"]["enum"] == [None, *(cause.value for cause in Cause)]
+
+
+def test_a_hint_of_the_check_stands_in_place_of_the_cause_s() -> None:
+    own = replace(FAILED, details={"hint": "ask for tl.program_id(0)"})
+    assert [check["hint"] for check in record(PASSED, own)["checks"]] == ["", "ask for tl.program_id(0)"]
 
 
 def test_every_cause_is_documented_in_order() -> None:

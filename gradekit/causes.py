@@ -1,0 +1,211 @@
+"""Why a check fails: the closed vocabulary of causes, one row for each.
+
+A row has the word that the record carries, what it means, and the advice that holds for every submission with that cause.
+The tables of docs/report.md and report/schema.json are written from it by tools/tables.py.
+"""
+
+from __future__ import annotations
+
+from enum import Flag, StrEnum, auto
+from typing import Self
+
+
+class Trait(Flag):
+    """What else is true of a cause."""
+
+    IN_MEMORY = auto()  # a run can find it in memory: it fails a memory check
+    SAYS_ALL = auto()  # its message needs no diagnosis
+
+
+NONE, IN_MEMORY, SAYS_ALL = Trait(0), Trait.IN_MEMORY, Trait.SAYS_ALL
+
+
+class Cause(StrEnum):
+    """Why a check failed, as a machine-readable word; the mistakes that an assignment lists declare one of these.
+
+    `meaning` says it in a sentence, `hint` what to do about it: empty where the message alone says all. Of several findings in
+    memory, the one whose row stands first is shown.
+    """
+
+    meaning: str
+    hint: str
+    traits: Trait
+
+    def __new__(cls, word: str, meaning: str = "", hint: str = "", traits: Trait = NONE) -> Self:
+        cause = str.__new__(cls, word)
+        cause._value_, cause.meaning, cause.hint, cause.traits = word, meaning, hint, traits
+        return cause
+
+    # found in memory by a run, the gravest first: a cause before its consequences
+    BUDGET_EXCEEDED = (
+        "budget-exceeded",
+        "a kernel ran for too long or asked for too much memory",
+        "look for a loop that never ends, or for a grid or a tensor that is far too large",
+        IN_MEMORY | SAYS_ALL,
+    )
+    DEVICE_ASSERT = "device-assert", "a `tl.device_assert` failed", "", IN_MEMORY | SAYS_ALL
+    OUT_OF_BOUNDS_STORE = (
+        "out-of-bounds-store",
+        "a kernel wrote outside of a tensor",
+        "give tl.store a mask that is true only for offsets inside the tensor",
+        IN_MEMORY,
+    )
+    OUT_OF_BOUNDS_LOAD = (
+        "out-of-bounds-load",
+        "a kernel read outside of a tensor",
+        "give tl.load a mask that is true only for offsets inside the tensor, and other=...",
+        IN_MEMORY,
+    )
+    INPUT_MODIFIED = (
+        "input-modified",
+        "an input was written to",
+        "write to a new tensor (torch.empty_like), not to the one that was passed in",
+        IN_MEMORY,
+    )
+    WRITE_CONFLICT = (
+        "write-conflict",
+        "two programs of one launch wrote different values to one element",
+        "let exactly one program write each element, or combine the values with tl.atomic_add",
+        IN_MEMORY,
+    )
+    RACE = (
+        "race",
+        "a program read what another program of the same launch wrote",
+        "programs of one launch run in any order: split the work into two launches, or use an atomic",
+        IN_MEMORY,
+    )
+    UNINITIALIZED_READ = (
+        "uninitialized-read",
+        "a kernel read an element that nothing had written",
+        "torch.empty holds no values yet: write an element before you read it, or start from torch.zeros",
+        IN_MEMORY,
+    )
+    UNWRITTEN_OUTPUT = (
+        "unwritten-output",
+        "elements of the result were never written",
+        "check that the grid and the offsets cover every element, the last, partial block too",
+        IN_MEMORY,
+    )
+    MISALIGNED_ACCESS = (
+        "misaligned-access",
+        "an address was not aligned as the kernel had promised",
+        "do not promise an alignment (tl.multiple_of) that the pointers do not have",
+        IN_MEMORY,
+    )
+    # counted by a run
+    TOO_MANY_BYTES = (
+        "too-many-bytes",
+        "more bytes were moved than the assignment allows",
+        "keep values on chip: load each element once, and store only the result",
+        SAYS_ALL,
+    )
+    TOO_MANY_LAUNCHES = (
+        "too-many-launches",
+        "more kernels were launched than the assignment allows",
+        "do the steps in one kernel, so that intermediate values never leave the chip",
+        SAYS_ALL,
+    )
+    TOO_MUCH_MEMORY = (
+        "too-much-memory",
+        "more memory was allocated than the assignment allows",
+        "allocate the result alone, and keep intermediate values inside the kernel",
+        SAYS_ALL,
+    )
+    # what the card saw
+    TOO_SLOW = (
+        "too-slow",
+        "on this GPU the call takes longer than the assignment allows",
+        "see which binds, memory or arithmetic; then look at tile sizes, num_warps and what is read twice",
+    )
+    ILLEGAL_ACCESS = (
+        "illegal-access",
+        "on the GPU, a kernel accessed memory that is not its own",
+        "look for a load or store without a mask, and for offsets that overflow 32 bits at this size",
+    )
+    OUT_OF_RESOURCES = (
+        "out-of-resources",
+        "a kernel needs more registers or shared memory than the GPU has",
+        "choose smaller tiles, or fewer stages: both live in shared memory",
+    )
+    # what the judge saw in the result
+    WRONG_TYPE = "wrong-type", "the result is no tensor", "return the result as a torch tensor", SAYS_ALL
+    WRONG_SHAPE = "wrong-shape", "the result has another shape than the reference", "", SAYS_ALL
+    WRONG_DTYPE = (
+        "wrong-dtype",
+        "the result has another dtype than the reference",
+        "allocate the result with dtype=x.dtype; tl.store converts the values to it",
+        SAYS_ALL,
+    )
+    WRONG_VALUES = "wrong-values", "elements of the result are wrong"
+    NAN = (
+        "nan",
+        "elements of the result are NaN where the reference has none",
+        "look for 0/0, inf - inf, and masked-off elements that enter a reduction",
+    )
+    # diagnoses, from evidence
+    MISSING_MASK = (
+        "missing-mask",
+        "wrong because a partial block is not masked",
+        "compute mask = offsets < n, and pass it to tl.load and tl.store",
+    )
+    IGNORES_STRIDES = (
+        "ignores-strides",
+        "wrong because the input's strides are not used",
+        "pass x.stride(...) to the kernel and multiply the indices by it, or call .contiguous() first",
+    )
+    OVERFLOW = (
+        "overflow",
+        "wrong because an intermediate value overflowed",
+        "subtract the row's maximum before exp, or convert to float32 before the arithmetic",
+    )
+    LOW_PRECISION = (
+        "low-precision",
+        "wrong because the arithmetic was done in too low a precision",
+        "convert to float32 for the arithmetic, and back when you store",
+    )
+    ALL_ZEROS = (
+        "all-zeros",
+        "the result is all zeros",
+        "check that the kernel is launched and stores to the tensor that is returned",
+    )
+    UNCHANGED_INPUT = (
+        "unchanged-input",
+        "the result is an input, unchanged",
+        "return the tensor that the kernel writes, not the one that it reads",
+    )
+    # what the tracer saw on the host
+    FORBIDDEN_OP = (
+        "forbidden-op",
+        "the host computes with torch where a kernel is asked for",
+        "do this step inside the Triton kernel; the host may allocate, view, copy and launch",
+    )
+    NO_KERNEL = (
+        "no-kernel",
+        "the result was made without a Triton kernel",
+        "launch a Triton kernel: kernel[grid](...); a grid of 0 programs (n // BLOCK, for a small n) launches none",
+    )
+    READS_VALUES = (
+        "reads-values",
+        "the host reads a tensor's values",
+        "the host sees shapes and dtypes, never values: compute with them in the kernel",
+    )
+    COMPILATION_ERROR = "compilation-error", "Triton does not compile the kernel"
+    EXCEPTION = "exception", "the submission raised an exception"
+    TIMEOUT = "timeout", "the submission did not end in time"
+    MISSING_ENTRY = (
+        "missing-entry",
+        "the submission does not define the function that the assignment asks for",
+        "name the function exactly as the handout does",
+    )
+    WRONG_ARITY = (
+        "wrong-arity",
+        "the function takes other parameters than the assignment says",
+        "give the function the parameters that the handout names",
+    )
+    SYNTAX_ERROR = "syntax-error", "the submission is not valid Python"
+    UNREADABLE = "unreadable", "the submission's file cannot be read"
+    OUT_OF_MEMORY = "out-of-memory", "the submission asked for more memory than there is"
+    CRASH = "crash", "the submission's process ended without an answer"
+    # what a question's key says of an answer
+    WRONG_ANSWER = "wrong-answer", "a question's key has another answer"
+    NO_ANSWER = "no-answer", "a question was not answered, or not by one of its choices"
