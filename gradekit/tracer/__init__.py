@@ -1,6 +1,6 @@
 """The only room for student code: a process of its own that turns one call into a program.
 
-It imports the standard library, torch, triton, `gradekit.program`, `gradekit.wire` and `gradekit.confine`; nothing else of
+It imports the standard library, torch, triton, and of gradekit `program`, `wire`, `compat` and `confine`; nothing else of
 gradekit is in its reach.
 
     __main__    starts the server; `server` imports torch and triton once and forks a child per submission
@@ -14,7 +14,6 @@ gradekit is in its reach.
     kernels     compiles to TTIR, records launches; `autotune` makes a Choice of an autotuned launch
     figures     shared memory and registers, for host code that asks; `lazy` numbers, computed where they matter
     alignment   one compilation for all launches that differ in the alignment of their arguments
-    versions    whatever differs between Triton releases
     errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence
     requests    how both sides name what is asked
 """

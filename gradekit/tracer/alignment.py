@@ -16,8 +16,8 @@ from typing import Any
 
 import triton.language as tl
 
+from gradekit.compat.triton import ASTSource
 from gradekit.program import ALIGNMENT, FUNCTION
-from gradekit.tracer.versions import ASTSource
 
 ALIGNED = [["tt.divisibility", 16]]
 """What Triton says of an argument that is a multiple of 16: the only attribute that is understood here."""
@@ -45,7 +45,7 @@ class Template:
 
 
 class Alignments:
-    """`lower` remembers what `compile`, which is `versions.lower` or wraps it, has compiled."""
+    """`lower` remembers what `compile`, which is `compat.triton.lower` or wraps it, has compiled."""
 
     def __init__(self, compile: Compile) -> None:
         self._compile = compile
@@ -53,7 +53,7 @@ class Alignments:
         self._known: dict[str, tuple[ASTSource, Template | None]] = {}
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Lowered:
-        """As `versions.lower`."""
+        """As `compat.triton.lower`."""
         paths = tuple(_paths(source))
         if any(specs and (specs != ALIGNED or path not in paths) for path, specs in source.attrs.items()):
             return self._compile(source, options)

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from gradekit.compat.torch import DisableTorchFunction, DispatchMode, custom_operator, schema
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
-from gradekit.tracer import versions
 from gradekit.tracer.errors import ReadsValues
 from gradekit.tracer.layout import empty_like
 from gradekit.tracer.recorder import Recorder, dtype_name
@@ -45,7 +44,7 @@ COPIES = {"clone", "_to_copy", "contiguous", "lift_fresh_copy", "_reshape_copy",
 READS = {"_local_scalar_dense": "item()", "equal": "torch.equal", "is_nonzero": "bool()", "nonzero": "nonzero()"}
 
 
-class Steps(TorchDispatchMode):
+class Steps(DispatchMode):
     """Runs every operation and records what it does to storages on the GPU."""
 
     def __init__(self, recorder: Recorder, around: Any) -> None:
@@ -53,21 +52,17 @@ class Steps(TorchDispatchMode):
         self.recorder = recorder
         self.around = around  # the mask, which is off where torch calls back into an operator's own code
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # the wrapper that torch would put around this mode imports all of torch.compile (1.3 s)
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        custom = versions.custom_operator(func)
+        custom = custom_operator(func)
         if custom is not None:
             with self.around, self:
                 return custom(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return self._dispatch(func, args, kwargs)
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
-        name = func._schema.name
+        name = schema(func).name
         tensors = tensors_in((args, kwargs))
         on_gpu = [tensor for tensor in tensors if tensor.is_meta]
         if on_gpu and len(on_gpu) < len(tensors):
@@ -115,7 +110,7 @@ class Steps(TorchDispatchMode):
     def _compute(self, func: Any, args: Any, kwargs: Any, targets: Sequence[View]) -> None:
         named = {key: self._argument(value) for key, value in kwargs.items() if _matters(value)}
         positional = tuple(self._argument(value) for value in args)
-        self.recorder.add(Aten(func._schema.name, positional, named, tuple(targets), self.recorder.source()))
+        self.recorder.add(Aten(schema(func).name, positional, named, tuple(targets), self.recorder.source()))
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -148,10 +143,11 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The arguments that the operation's schema says it writes to."""
-    if not func._schema.is_mutable:
+    arguments = schema(func).arguments
+    if not schema(func).is_mutable:
         return []
-    values = [*zip(func._schema.arguments, args, strict=False)]
-    values += [(argument, kwargs[argument.name]) for argument in func._schema.arguments if argument.name in kwargs]
+    values = [*zip(arguments, args, strict=False)]
+    values += [(argument, kwargs[argument.name]) for argument in arguments if argument.name in kwargs]
     writes = [value for argument, value in values if argument.alias_info and argument.alias_info.is_write]
     return [tensor for tensor in tensors_in(writes) if tensor.is_meta]
 

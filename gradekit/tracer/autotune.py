@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from triton.compiler.errors import CompileTimeAssertionFailure
-from triton.runtime.autotuner import Autotuner, Config
-from triton.runtime.errors import OutOfResources, PTXASError
+from triton import Config, OutOfResources
 
+from gradekit.compat.triton import Autotuner, CompileTimeAssertionFailure, PTXASError
 from gradekit.program import Choice, Launch, Step
 from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.recorder import Recorder

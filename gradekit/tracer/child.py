@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from gradekit import wire
+from gradekit.compat.triton import signature
 from gradekit.program import Program, View, decode, encode
-from gradekit.tracer import cuda, lazy, loading, requests, versions
+from gradekit.tracer import cuda, lazy, loading, requests
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
 from gradekit.tracer.trace import Tracer
@@ -56,7 +57,7 @@ class Child:
         """The types of the arguments that a kernel takes."""
         file = self.directory / "kernel.ttir"
         file.write_text(ttir, encoding="utf-8")
-        return {"types": versions.signature(str(file))}
+        return {"types": signature(str(file))}
 
     def load(self, text: str) -> Any:
         """Runs the submission's statements."""

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import torch
-import torch._library.triton
 import triton
-from triton.runtime import driver
 
-from gradekit.tracer import versions
+from gradekit.compat.torch import INITIALIZE_CUDA, never_wrap_triton
+from gradekit.compat.triton import TARGET, use_driver
 
 PROPERTIES = types.SimpleNamespace(
     name="NVIDIA H100 80GB HBM3",
@@ -36,7 +35,7 @@ PROPERTIES = types.SimpleNamespace(
     gcnArchName="",
     uuid="00000000-0000-0000-0000-000000000000",
 )
-"""What `torch.cuda.get_device_properties` answers: the published figures of the GPU that `versions.TARGET` names."""
+"""What `torch.cuda.get_device_properties` answers: the published figures of the GPU that `gradekit.compat.triton.TARGET` names."""
 
 TRITON_PROPERTIES = {
     "max_shared_mem": PROPERTIES.shared_memory_per_block_optin,
@@ -94,7 +93,7 @@ class Driver:
 
     def get_current_target(self) -> Any:
         """The GPU that kernels are compiled for."""
-        return versions.TARGET
+        return TARGET
 
     def get_active_torch_device(self) -> torch.device:
         """The first CUDA device."""
@@ -149,7 +148,7 @@ def bench(call: Callable[[], Any], *args: Any, quantiles: Any = None, return_mod
 
 def install() -> None:
     """Shows this process a machine with one GPU."""
-    driver.set_active(Driver())
+    use_driver(Driver())
     for name, value in _torch_cuda().items():
         _ORIGINALS[name] = getattr(torch.cuda, name)
         setattr(torch.cuda, name, value)
@@ -161,7 +160,7 @@ def install() -> None:
     triton.testing.do_bench = bench
     triton.testing.do_bench_cudagraph = bench
     triton.testing.Mark.run = lambda *args, **kwargs: None
-    torch._library.triton.wrap_triton_enabled_default = False  # wrap_triton, outside torch.compile, wraps nothing
+    never_wrap_triton()
 
 
 @contextlib.contextmanager
@@ -212,8 +211,8 @@ def _torch_cuda() -> dict[str, Any]:
         "mem_get_info": (PROPERTIES.total_memory, PROPERTIES.total_memory),
         "is_current_stream_capturing": False,
         **dict.fromkeys(
-            ("synchronize", "set_stream", "empty_cache", "init", "set_device", "reset_peak_memory_stats", "ipc_collect", "_lazy_init",
-             "manual_seed", "manual_seed_all", "seed", "seed_all"),
+            ("synchronize", "set_stream", "empty_cache", "init", "set_device", "reset_peak_memory_stats", "ipc_collect",
+             INITIALIZE_CUDA, "manual_seed", "manual_seed_all", "seed", "seed_all"),
         ),
     }  # fmt: skip
     functions = {name: _always(value) for name, value in answers.items()}

@@ -10,9 +10,10 @@ import traceback
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
+from triton import CompilationError
 
-from gradekit.tracer import hints, versions
+from gradekit.compat.triton import CompileTimeAssertionFailure, definition_line, jit_functions
+from gradekit.tracer import hints
 from gradekit.tracer.output import printable
 
 COMPILATION = "compilation-error"
@@ -105,9 +106,9 @@ def _chain(error: BaseException | None) -> list[CompilationError]:
 
 def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
     """The name of the jit function in the submission, and the line, where the error arose."""
-    for function in versions.jit_functions():
+    for function in jit_functions():
         if function.fn.__code__.co_filename == path and function.src == error.src:
-            line = versions.definition_line(function) + getattr(error.node, "lineno", 1) - 1
+            line = definition_line(function) + getattr(error.node, "lineno", 1) - 1
             return function.fn.__name__, line
     return None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradekit.tracer import versions
+from gradekit.compat import triton
 
 REGISTER_BYTES = 4
 MOST_REGISTERS = 255
@@ -36,13 +36,13 @@ class Registers:
 def shared_memory(ttir: str, options: Any) -> int:
     """The bytes of shared memory that a block of the kernel needs, as Triton's `metadata.shared`."""
     with _file(ttir) as path:
-        return versions.shared_memory(path, options)
+        return triton.shared_memory(path, options)
 
 
 def registers(ttir: str, options: Any) -> Registers:
     """As Triton's `n_regs` and `n_spills`."""
     with _file(ttir) as path:
-        return registers_of(versions.cubin(path, options))
+        return registers_of(triton.cubin(path, options))
 
 
 @contextlib.contextmanager

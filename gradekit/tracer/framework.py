@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-import torch._library.triton
-import torch.utils._triton
 
+from gradekit.compat import torch_compile
+from gradekit.compat.torch import schema, wrapping_triton
 from gradekit.program import Argument
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import MESSAGE
@@ -72,19 +72,12 @@ def _missing(loaded: Loaded, first: torch.Tensor) -> str:
     os.environ.pop("TORCHDYNAMO_DISABLE", None)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.dirname(loaded.path)
     os.environ.setdefault("LOGNAME", "student")  # a process of no known user has no name otherwise, and torch asks
-    torch.utils._triton.has_triton = _yes  # type: ignore[assignment]  # before it is imported from there: it wants a GPU
     try:
-        from torch._dynamo import config
-        from torch.testing._internal import optests  # noqa: F401  (what opcheck will import)
+        torch_compile.prepare()
     except Exception as error:  # noqa: BLE001  (whatever importing needs that is not here)
         return _told(error)
-    config.disable = config.suppress_errors = False
     with _compiling():
         return _Seen().compile(Model(_relu, first), [first])
-
-
-def _yes() -> bool:
-    return True
 
 
 def _relu(first: torch.Tensor) -> torch.Tensor:
@@ -102,17 +95,14 @@ class _Seen:
 
     def compile(self, model: torch.nn.Module, values: Sequence[Any]) -> str:
         """Compiles `model` as one graph, runs it and goes back through it; what went wrong, or ""."""
-        from torch._dynamo import optimize
-        from torch._dynamo.backends.common import aot_autograd
-
-        lowered = aot_autograd(fw_compiler=self._noted(self.forward), bw_compiler=self._noted(self.backward))
+        lowered = torch_compile.lowered(forward=self._noted(self.forward), backward=self._noted(self.backward))
 
         def backend(graph: Any, inputs: Any) -> Any:
             self._note_graph(graph)
             return lowered(graph, inputs)
 
         try:
-            optimize(backend, nopython=True)(model)(*values).sum().backward()
+            torch_compile.as_one_graph(model, backend)(*values).sum().backward()
         except Exception as error:  # noqa: BLE001  (student code, and all of torch.compile)
             return _told(error)
         return ""
@@ -120,7 +110,7 @@ class _Seen:
     def as_data(self) -> dict[str, Any]:
         """The part of the answer that is known here."""
         return {
-            "schema": str(self.called._schema) if self.called else "",
+            "schema": str(schema(self.called)) if self.called else "",
             "graphs": self.graphs,
             "forward": self.forward,
             "backward": self.backward,
@@ -133,26 +123,21 @@ class _Seen:
         self.called = self.called or next(own, None)
 
     def _noted(self, names: list[str]) -> Any:
-        from torch._functorch.aot_autograd import make_boxed_func
-
         def compiler(graph: Any, inputs: Any) -> Any:
             names.extend(_name(node.target) for node in graph.graph.nodes if node.op.startswith("call"))
-            return make_boxed_func(graph.forward)
+            return torch_compile.as_it_stands(graph)
 
         return compiler
 
 
 def _own(target: Any) -> Any:
     """The operator that a node calls, if it is not torch's own."""
-    if isinstance(target, torch._ops.OpOverloadPacket):
-        target = getattr(target, target.overloads()[0])
-    own = isinstance(target, torch._ops.OpOverload) and target.namespace not in TORCHS_OWN
-    return target if own else None
+    operator = torch_compile.operator_called(target)
+    return operator if operator is not None and operator.namespace not in TORCHS_OWN else None
 
 
 def _name(target: Any) -> str:
-    name = target.name() if isinstance(target, torch._ops.HigherOrderOperator | torch._ops.OpOverload) else None
-    return printable(str(name or getattr(target, "__name__", target)))[:200]
+    return printable(str(torch_compile.operator_name(target) or getattr(target, "__name__", target)))[:200]
 
 
 def _differentiable(value: Any) -> Any:
@@ -179,8 +164,6 @@ def _told(error: Exception) -> str:
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
     """While open, `wrap_triton` wraps, as it does on any machine, and nothing is remembered of what was compiled before."""
-    from torch._dynamo import reset
-
-    reset()
-    with torch._library.triton.set_wrap_triton_enabled(True):
+    torch.compiler.reset()
+    with wrapping_triton():
         yield

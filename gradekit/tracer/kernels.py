@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Any
 
 import torch
-import triton.compiler
-from triton.compiler.errors import CompilationError
-from triton.runtime.errors import OutOfResources
+from triton import CompilationError, OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from gradekit.compat.torch import DisableTorchFunction
+from gradekit.compat.triton import compile_fully, lower, use_compiler
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import alignment, cuda, figures, lazy, versions
+from gradekit.tracer import alignment, cuda, figures, lazy
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.output import spoken
 from gradekit.tracer.recorder import NAME, Recorder
@@ -53,15 +53,13 @@ class Compiler:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
-        self.compile_fully = triton.compiler.compile
         self.lazy = True  # whether host code may get LazyInts in place of ints
         self._alignments = alignment.Alignments(_lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
     def install(self) -> None:
         """Makes Triton use it, for every jit function that has not compiled anything yet."""
-        triton.compiler.compile = self
-        triton.compile = self
+        use_compiler(self)
 
     def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
         key = alignment.key(src, options or {})
@@ -83,7 +81,7 @@ class Compiler:
 def _lower(src: Any, options: dict[str, Any]) -> alignment.Lowered:
     with spoken() as said:
         try:
-            return versions.lower(src, options)
+            return lower(src, options)
         except RuntimeError as error:
             raise PassesFailed(src.fn.__name__, said() or str(error)) from None
 
@@ -126,7 +124,7 @@ class TracedKernel:
     @cached_property
     def compiled(self) -> Any:
         """What the whole compiler makes of the kernel; takes a fifth of a second, so only for what cannot be known else."""
-        return self.compiler.compile_fully(self.src, target=versions.TARGET, options=vars(self.options))
+        return compile_fully(self.src, vars(self.options))
 
     @cached_property
     def shared(self) -> int:
@@ -232,7 +230,7 @@ class TracedKernel:
         return view
 
     def _pointer(self, position: int, value: torch.Tensor) -> View:
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             if not value.is_meta:
                 raise _not_on_the_gpu(position)
         return self.compiler.recorder.view(value)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from triton.runtime.jit import KernelInterface
+from triton import KernelInterface
 
 from gradekit.tracer.errors import ReadsValues, Refusal, TimeUp, line_of, refusal
 

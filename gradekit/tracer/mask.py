@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.utils._device as default_device
 from torch.overrides import TorchFunctionMode
 
+from gradekit.compat.torch import default_is_cuda, obeys_default_device
 from gradekit.tracer.aten import LITERAL_LIMIT
 from gradekit.tracer.errors import ReadsValues
 from gradekit.tracer.recorder import Recorder
@@ -96,13 +96,13 @@ def _guarded(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
     """The same call with "no data" wherever it names a CUDA device, and whether it names one."""
-    if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor) and not _default_is_cuda():
+    if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor) and not default_is_cuda():
         return args, kwargs, False  # most calls: what shape it has, how many elements
     lowered = tuple(_lowered(value) for value in args)
     named = {key: _lowered_device(value) if key == "device" else _lowered(value) for key, value in kwargs.items()}
     if named.get("pin_memory"):
         named.pop("pin_memory")
-    if func in default_device._device_constructors() and named.get("device") is None and _default_is_cuda():
+    if obeys_default_device(func) and named.get("device") is None and default_is_cuda():
         named["device"] = META
     if func is torch.Tensor.to and len(lowered) > 1 and type(lowered[1]) is int:
         lowered = (lowered[0], META, *lowered[2:])
@@ -119,11 +119,6 @@ def _lowered(value: Any) -> Any:
 
 def _lowered_device(value: Any) -> Any:
     return META if type(value) is int else _lowered(value)
-
-
-def _default_is_cuda() -> bool:
-    current = default_device.CURRENT_DEVICE
-    return current is not None and current.type == "cuda"
 
 
 def _from_numbers(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu")  # torch asks which instructions there are
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
-_OWN = ("__init__.py", "program.py", "wire.py", "tracer", "confine")
+_OWN = ("__init__.py", "program.py", "wire.py", "compat", "tracer", "confine")
 
 
 @dataclass(frozen=True)

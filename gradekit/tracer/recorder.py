@@ -18,6 +18,13 @@ from typing import Any
 
 import torch
 
+from gradekit.compat.torch import (
+    DisableTorchFunction,
+    raw_storage,
+    storage_id,
+    storage_pointer,
+    storage_uses,
+)
 from gradekit.program import (
     ADDRESS_GAP,
     ITEMSIZE,
@@ -68,12 +75,12 @@ class Recorder:
     def storage(self, tensor: torch.Tensor) -> Storage:
         """The storage of a tensor without data; one not seen before is recorded as allocated here."""
         raw = raw_storage(tensor)
-        known = self._known.get(raw._cdata)
+        known = self._known.get(storage_id(raw))
         return known if known is not None else self._meet(raw)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor's storage has been met before."""
-        return raw_storage(tensor)._cdata in self._known
+        return storage_id(raw_storage(tensor)) in self._known
 
     def _meet(self, raw: Any) -> Storage:
         storage = self._number(raw)
@@ -84,19 +91,19 @@ class Recorder:
         nbytes = raw.nbytes()
         storage = Storage(self._next_number, nbytes, ADDRESS_START + self._next_number * ADDRESS_GAP, raw)
         self._next_number += 1
-        self._known[raw._cdata] = storage
+        self._known[storage_id(raw)] = storage
         return storage
 
     def address_of(self, raw: Any) -> int:
         """What `data_ptr()` of torch's own storage object answers."""
         if raw.device.type != "meta":
-            return torch._C.StorageBase.data_ptr(raw)  # type: ignore[attr-defined]
-        known = self._known.get(raw._cdata)
+            return storage_pointer(raw)
+        known = self._known.get(storage_id(raw))
         return known.address if known is not None and known.nbytes else 0
 
     def view(self, tensor: torch.Tensor) -> View:
         """The tensor as a view of its storage."""
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             return View(
                 self.storage(tensor).number,
                 dtype_name(tensor.dtype),
@@ -107,7 +114,7 @@ class Recorder:
 
     def address(self, tensor: torch.Tensor) -> int:
         """What `tensor.data_ptr()` answers: honest about alignment and about which tensors overlap."""
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             if tensor.numel() == 0:
                 return 0
             return self.storage(tensor).address + int(tensor.storage_offset()) * tensor.element_size()
@@ -160,7 +167,7 @@ class Recorder:
     def input(self, tensor: torch.Tensor, number: int) -> None:
         """Declares that `tensor` is an input whose storage the caller calls `number`."""
         raw = raw_storage(tensor)
-        storage = self._known.get(raw._cdata) or self._number(raw)
+        storage = self._known.get(storage_id(raw)) or self._number(raw)
         self._inputs[storage.number] = number
 
     def program(
@@ -195,11 +202,8 @@ class Recorder:
         self._forget_dead()
 
     def _forget_dead(self) -> None:
-        count = getattr(torch._C, "_storage_Use_Count", None)
-        if count is None:
-            return
         # one reference is the one in `keep`
-        self._known = {cdata: known for cdata, known in self._known.items() if count(cdata) > 1}
+        self._known = {identity: known for identity, known in self._known.items() if storage_uses(identity) > 1}
         alive = {known.number for known in self._known.values()}
         self._before = [step for step in self._before if storages_of(step) <= alive]
 
@@ -234,12 +238,6 @@ class Recorder:
             return names.setdefault(number, first + len(names) - len(self._inputs))
 
         return rename
-
-
-def raw_storage(tensor: torch.Tensor) -> Any:
-    """torch's own storage object, whatever modes are active."""
-    with torch._C.DisableTorchFunction():
-        return tensor.untyped_storage()
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import triton
 import triton.language as tl
-from triton.compiler.compiler import ASTSource
 
-from gradekit.tracer import child, lazy, versions
+from gradekit.compat.torch import keep_dynamo_out
+from gradekit.compat.triton import ASTSource, lower, parse_once, settle_arguments, watch_jit_functions
+from gradekit.tracer import child, lazy
 
 __all__ = ["child", "pace", "threads", "warm_up", "while_idle"]
 
@@ -25,11 +26,11 @@ def _kernel(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 def warm_up() -> None:
     """Everything that every submission needs."""
-    versions.keep_dynamo_out()
-    versions.watch_jit_functions()
-    versions.parse_once()
-    versions.settle_arguments(lazy.settled)
-    versions.lower(_source(), {})
+    keep_dynamo_out()
+    watch_jit_functions()
+    parse_once()
+    settle_arguments(lazy.settled)
+    lower(_source(), {})
     freeze()
 
 
@@ -50,7 +51,7 @@ def pace() -> float:
 
 def _lowering_seconds() -> float:
     began = time.thread_time()
-    versions.lower(_source(), {})
+    lower(_source(), {})
     return time.thread_time() - began
 
 

@@ -24,6 +24,7 @@ FLOORS = (
     {
         "assignment",
         "causes",
+        "compat",
         "confine",
         "credit",
         "findings",
@@ -95,6 +96,7 @@ SAME_FLOOR = {
     ("lms", "checking"),
     ("sandbox", "framework"),
     ("submission", "findings"),
+    ("tracer", "compat"),
     ("tracer", "confine"),
     ("tracer", "program"),
     ("tracer", "wire"),
@@ -155,12 +157,11 @@ def test_a_module_imports_from_lower_floors_or_its_own_room(module: str) -> None
         assert floor(other) < floor(own), f"{module} (floor {floor(own)}) imports {imported} (floor {floor(other)})"
 
 
-def test_the_tracer_knows_nothing_of_gradekit_but_programs_and_how_it_is_confined() -> None:
+def test_the_tracer_knows_nothing_of_gradekit_but_programs_wire_compat_and_confine() -> None:
     for module, file in modules().items():
         if room(module) == "tracer":
-            foreign = {
-                name for name in imports(file) if room(name) not in ("tracer", "program", "wire", "confine", "gradekit")
-            }
+            known = ("tracer", "program", "wire", "compat", "confine", "gradekit")
+            foreign = {name for name in imports(file) if room(name) not in known}
             assert not foreign, f"{module} imports {foreign}"
 
 

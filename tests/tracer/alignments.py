@@ -18,19 +18,20 @@ from triton._C.libtriton import ir
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
-from gradekit.tracer import alignment, child, cuda, errors, versions, warm
+from gradekit.compat.triton import TARGET, lower
+from gradekit.tracer import alignment, child, cuda, errors, warm
 
 
 def by_itself(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str]]:
     """The text and the types of the arguments, from a compiler that knows of nothing else."""
-    backend = make_backend(versions.TARGET)
+    backend = make_backend(TARGET)
     parsed = backend.parse_options(dict(options))
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
     generators = backend.get_codegen_implementation(parsed)
-    module = source.make_ir(versions.TARGET, parsed, generators, backend.get_module_map(), context)
-    module = versions._ttir_passes(backend, module, parsed)
+    module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), context)
+    module = backend.make_ttir(module, {}, parsed, TARGET.arch)
     types = module.get_function_signature(module.get_function(module.get_entry_func_name()))
     return str(module), [str(kind) for kind in types]
 
@@ -47,7 +48,7 @@ class Comparison:
     def __init__(self) -> None:
         self.compared = 0
         self.different: list[str] = []
-        self.alignments = alignment.Alignments(versions.lower)
+        self.alignments = alignment.Alignments(lower)
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
         """As `Alignments.lower`, after a look at both ways."""

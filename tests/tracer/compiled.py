@@ -23,7 +23,8 @@ from triton import knobs
 from triton.compiler import ASTSource
 from triton.runtime.errors import PTXASError
 
-from gradekit.tracer import figures, versions
+from gradekit.compat.triton import TARGET, lower
+from gradekit.tracer import figures
 
 
 @triton.jit
@@ -39,7 +40,7 @@ def many_registers(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-d
 
 def by_triton(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int]:
     """Shared memory, registers, and what did not fit into them."""
-    compiled = triton.compile(source, target=versions.TARGET, options=options)
+    compiled = triton.compile(source, target=TARGET, options=options)
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
@@ -51,7 +52,7 @@ def by_triton(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int
 
 def by_us(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int]:
     """The same, from the kernel's TTIR."""
-    text, _, parsed = versions.lower(source, options)
+    text, _, parsed = lower(source, options)
     found = figures.registers(text, parsed)
     return figures.shared_memory(text, parsed), found.registers, found.spills
 

@@ -1,0 +1,160 @@
+"""What gradekit needs of torch beyond its public names, and what differs between torch 2.11 and 2.13.
+
+What imports torch.compile's machinery, which takes over a second, is in torch_compile.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from gradekit.compat.missing import Incompatible, relies_on
+
+with relies_on("torch"):
+    import torch._compile
+    import torch._library.triton
+    import torch.utils._device as default_device
+    from torch._C import DisableTorchFunction, StorageBase
+    from torch._library.custom_ops import OPDEFS
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    _STORAGE_USES = torch._C._storage_Use_Count
+    _STORAGE_POINTER = StorageBase.data_ptr  # type: ignore[attr-defined]
+    _CONSTRUCTORS = default_device._device_constructors
+
+    # patched below, under names that torch must have
+    torch._library.triton.get_inner_triton_kernels  # noqa: B018
+    torch._library.triton.wrap_triton_enabled_default  # noqa: B018
+    torch._disable_dynamo  # noqa: B018
+    getattr(torch.cuda, "_lazy_init")  # noqa: B009
+
+__all__ = ["DisableTorchFunction"]
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+
+class DispatchMode(TorchDispatchMode):
+    """Sees every operation, below autograd: subclasses define `__torch_dispatch__`."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # the wrapper that torch would put around this mode imports all of torch.compile (1.3 s)
+
+
+def schema(operator: Any) -> Any:
+    """The schema of an operator: `name` ("aten::add"), `arguments`, `is_mutable`."""
+    return operator._schema
+
+
+def custom_operator(operator: Any) -> Callable[..., Any] | None:
+    """The Python code of an operator that was made with torch.library.custom_op or triton_op; None for torch's own."""
+    definition = OPDEFS.get(schema(operator).name)
+    if definition is None:
+        return None
+    with relies_on("torch"):
+        functions, first = definition._backend_fns, definition._init_fn
+    return functions.get("cuda") or functions.get(None) or first
+
+
+def float8_product() -> Callable[..., torch.Tensor]:
+    """The product of two float8 matrices with a scale for each."""
+    with relies_on("torch"):
+        product = torch._scaled_mm
+    return product
+
+
+# --- tensors and storages ---------------------------------------------------------------------------------------------
+
+
+def changes(tensor: torch.Tensor) -> int:
+    """How often the tensor, or another that shares its memory, has been written to in place."""
+    return tensor._version
+
+
+def raw_storage(tensor: torch.Tensor) -> Any:
+    """torch's own storage object, whatever modes are active."""
+    with DisableTorchFunction():
+        return tensor.untyped_storage()
+
+
+def storage_id(raw: Any) -> int:
+    """What tells a storage from all others that exist: that of all its Python objects."""
+    return raw._cdata
+
+
+def storage_uses(identity: int) -> int:
+    """How many hold the storage that `storage_id` calls so."""
+    return _STORAGE_USES(identity)
+
+
+def storage_pointer(raw: Any) -> int:
+    """Where the bytes of a storage on the CPU lie, also while `data_ptr` is patched."""
+    return _STORAGE_POINTER(raw)
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+
+def default_is_cuda() -> bool:
+    """Whether torch.set_default_device, or a `with torch.device`, says that tensors are made on a GPU."""
+    current = default_device.CURRENT_DEVICE
+    return current is not None and current.type == "cuda"
+
+
+def obeys_default_device(function: Any) -> bool:
+    """Whether `function` makes a tensor on the default device."""
+    return function in _CONSTRUCTORS()
+
+
+INITIALIZE_CUDA = "_lazy_init"
+"""The function of torch.cuda that starts CUDA."""
+
+
+# --- patches ----------------------------------------------------------------------------------------------------------
+
+
+def never_wrap_triton() -> None:
+    """Outside of torch.compile, torch.library.wrap_triton gives the kernel itself."""
+    torch._library.triton.wrap_triton_enabled_default = False
+
+
+@contextlib.contextmanager
+def wrapping_triton() -> Iterator[None]:
+    """While open, torch.library.wrap_triton wraps, as it does inside of torch.compile."""
+    with torch._library.triton.set_wrap_triton_enabled(True):
+        yield
+
+
+def keep_dynamo_out() -> None:
+    """Spares the import of torch.compile's machinery (1.3 s), which torch begins on the first sum of two tensors
+    without data, only to ask it not to compile its own helpers. Nothing is compiled in this process.
+
+    Raises:
+        Incompatible: torch has no such helpers.
+    """
+    helpers = [_wrapped(thing) for thing in gc.get_objects() if _is_helper(thing)]
+    if not any(helpers):
+        raise Incompatible("torch", "functions made by torch._disable_dynamo around `fn`")
+    for helper in filter(None, helpers):
+        helper.__dynamo_disable = helper  # where torch keeps the uncompiled one
+    torch._library.triton.get_inner_triton_kernels = lambda fn: []  # asked for torch.compile when an operator is made
+    torch._disable_dynamo = _as_it_is  # type: ignore[assignment]  # what is wrapped from now on, by torch.library.custom_op
+
+
+def _is_helper(thing: Any) -> bool:
+    return type(thing) is types.FunctionType and thing.__code__.co_filename == torch._compile.__file__
+
+
+def _wrapped(helper: types.FunctionType) -> Any:
+    cells = dict(zip(helper.__code__.co_freevars, helper.__closure__ or (), strict=True))
+    return cells["fn"].cell_contents if "fn" in cells else None
+
+
+def _as_it_is(function: Any = None, recursive: bool = True) -> Any:
+    return _as_it_is if function is None else function

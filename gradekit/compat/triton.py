@@ -1,0 +1,302 @@
+"""What gradekit needs of Triton beyond its public names, and what differs between Triton 3.6 and 3.9.
+
+Public, and used everywhere: `triton` itself, `triton.language`, `triton.testing` and `triton.tools.tensor_descriptor`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from gradekit.compat.missing import relies_on
+
+with relies_on("triton"):
+    from triton import knobs
+    from triton._C.libtriton import ir, nvidia
+    from triton.backends.compiler import GPUTarget, Language
+    from triton.backends.nvidia import compiler
+    from triton.backends.nvidia import driver as launcher
+    from triton.compiler.compiler import ASTSource, IRSource, make_backend
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime import driver
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.errors import PTXASError
+    from triton.runtime.jit import JITFunction
+
+    _INITIALIZE, _RUN, _PARSE = JITFunction.__init__, JITFunction.run, JITFunction.parse
+    _ALLOCATE = nvidia.passes.ttgpuir.add_allocate_shared_memory_nv
+    _COMPILE = triton.compiler.compile
+    _TENSOR_MAP = launcher.make_tensordesc_arg
+
+__all__ = ["ASTSource", "Autotuner", "CompileTimeAssertionFailure", "GPUTarget", "JITFunction", "PTXASError"]
+
+WARP = 32
+
+
+def target(capability: int) -> GPUTarget:
+    """The NVIDIA GPU of a compute capability: 90 for Hopper."""
+    return GPUTarget("cuda", capability, WARP)
+
+
+TARGET = target(90)
+"""The GPU that submissions see: Hopper, the oldest on which every construct of the front end is accepted."""
+
+_JIT_FUNCTIONS: list[weakref.ref[JITFunction]] = []
+
+
+# --- from source to TTIR ----------------------------------------------------------------------------------------------
+
+
+def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], Any]:
+    """Compiles `source` as far as the ttir passes: the module's text with locations, the types of the arguments that
+    its function takes, and the backend's parsed options.
+
+    Raises:
+        triton.CompilationError: the front end refuses the kernel.
+        RuntimeError: a pass or the verifier does; what MLIR says goes to the standard error descriptor.
+    """
+    backend = _backend()
+    parsed = backend.parse_options(dict(options))
+    generators = backend.get_codegen_implementation(parsed)
+    module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), _context())
+    module = backend.make_ttir(module, {}, parsed, TARGET.arch)
+    return str(module), _argument_types(module), parsed
+
+
+def signature(path: str) -> list[str]:
+    """The types of the arguments of the kernel whose TTIR the file `path` holds, if MLIR and Triton accept it.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    return _argument_types(_parsed(path))
+
+
+def _argument_types(module: Any) -> list[str]:
+    entry = module.get_function(module.get_entry_func_name())
+    return [str(kind) for kind in module.get_function_signature(entry)]
+
+
+# --- from TTIR to machine code ------------------------------------------------------------------------------------------
+
+
+def shared_memory(path: str, options: Any) -> int:
+    """The bytes of shared memory of a block of the kernel whose TTIR the file `path` holds; `options` are the backend's.
+
+    Raises:
+        RuntimeError: a pass fails.
+    """
+    backend, module, metadata = _backend(), _parsed(path), dict[str, Any]()
+    module = backend.make_ttgir(module, metadata, options, TARGET.arch)
+    try:
+        with _stopping_at_the_allocation() if options.num_ctas == 1 else contextlib.nullcontext():
+            backend.make_llir(module, metadata, options, TARGET.arch)
+        return metadata["shared"]  # of a cluster, whose barriers come later
+    except _Allocated as stop:
+        stop.passes.run(module, "shared_memory")
+        return module.get_int_attr("ttg.shared")
+
+
+class _Allocated(Exception):
+    """`passes` is a manager of those as far as the one that gives out shared memory."""
+
+    def __init__(self, passes: Any) -> None:
+        self.passes = passes
+
+
+@contextlib.contextmanager
+def _stopping_at_the_allocation() -> Iterator[None]:
+    def stop(passes: Any, *args: Any) -> None:
+        _ALLOCATE(passes, *args)
+        raise _Allocated(passes)
+
+    ttgpuir = types.SimpleNamespace(**{**vars(nvidia.passes.ttgpuir), _ALLOCATE.__name__: stop})
+    passes = types.SimpleNamespace(**{**vars(nvidia.passes), "ttgpuir": ttgpuir})
+    compiler.nvidia = types.SimpleNamespace(**{**vars(nvidia), "passes": passes})
+    try:
+        yield
+    finally:
+        compiler.nvidia = nvidia
+
+
+def cubin(path: str, options: Any) -> bytes:
+    """The machine code of the kernel whose TTIR the file `path` holds; `options` are the backend's.
+
+    Raises:
+        RuntimeError: a pass fails. PTXASError: ptxas does.
+    """
+    stages: dict[str, Any] = {}
+    _backend().add_stages(stages, options, Language.TRITON)
+    stages.pop("ttir")
+    module, metadata = _parsed(path), dict[str, Any]()
+    for stage in stages.values():
+        module = stage(module, metadata)
+    return module
+
+
+class Lowering:
+    """The kernel whose TTIR the file `path` holds, on its way to machine code for `target`, one stage after another.
+
+    `module` is what the last stage gave (text from ptx on, bytes of a cubin), `metadata` what the stages told.
+    """
+
+    def __init__(self, path: str, target: GPUTarget, options: dict[str, Any]) -> None:
+        backend, context = make_backend(target), ir.context()
+        source, self._stages = IRSource(path, context, backend), dict[str, Callable[..., Any]]()
+        parsed = backend.parse_options(dict(options))
+        backend.add_stages(self._stages, parsed, source.language)
+        generators, modules = backend.get_codegen_implementation(parsed), backend.get_module_map()
+        self.module: Any = source.make_ir(target, parsed, generators, modules, context)
+        self.metadata: dict[str, Any] = {"num_warps": parsed.num_warps, "num_ctas": parsed.num_ctas}
+
+    def run(self, stage: str) -> Any:
+        """The module after `stage`: ttir, ttgir, llir, ptx or cubin.
+
+        Raises:
+            RuntimeError: a pass fails. PTXASError: ptxas does.
+        """
+        self.module = self._stages[stage](self.module, self.metadata)
+        return self.module
+
+
+def without_descriptors(path: str, target: GPUTarget, options: dict[str, Any]) -> str:
+    """The kernel's TTIR with pointers for descriptors: Triton's own passes do it on cards without TMA units, and a kernel
+    that was traced for a newer card has not been through them."""
+    return str(Lowering(path, target, options).run("ttir"))
+
+
+def tool(name: str) -> str:
+    """The path of a program that Triton brings: "cuobjdump" or "nvdisasm"."""
+    with relies_on("triton"):
+        found: str = getattr(knobs.nvidia, name).path
+    return found
+
+
+def _parsed(path: str) -> Any:
+    context = _context()
+    module = ir.parse_mlir_module(path, context)
+    module.context = context
+    return module
+
+
+@functools.cache
+def _backend() -> Any:
+    return make_backend(TARGET)
+
+
+@functools.cache
+def _context() -> Any:
+    """What MLIR knows of its dialects and types. One serves for all: to make one takes nearly as long as to compile a kernel."""
+    context = ir.context()
+    ir.load_dialects(context)
+    _backend().load_dialects(context)
+    return context
+
+
+# --- launches on a card -----------------------------------------------------------------------------------------------
+
+_LAUNCHER_TYPES = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
+
+
+def active_target() -> GPUTarget:
+    """What this process's card is.
+
+    Raises:
+        RuntimeError: Triton finds none.
+    """
+    return driver.active.get_current_target()
+
+
+def launchable(compiled: Any) -> Any:
+    """A kernel compiled from IR, with its arguments described as Triton's launcher wants them: one by one.
+
+    The launcher expands a descriptor to the arguments that follow it, but in IR they stand there already. So it is told
+    of a finished TMA descriptor, and `descriptors` keeps what is needed to make one.
+    """
+    with relies_on("triton"):
+        compiled.descriptors = list(compiled.metadata.tensordesc_meta or ())
+        compiled.src.signature = {place: launcher_type(kind) for place, kind in compiled.src.signature.items()}
+        compiled.metadata = compiled.metadata._replace(tensordesc_meta=None)
+    return compiled
+
+
+def launcher_type(kind: str) -> str:
+    """The launcher's word for the type of a TTIR argument."""
+    return "nvTmaDesc" if "tensordesc" in kind else _LAUNCHER_TYPES.get(kind, kind)
+
+
+def descriptor_arguments(descriptor: TensorDescriptor, meta: Any) -> list[Any]:
+    """The arguments that stand for a descriptor: a TMA descriptor and sizes; pointer and sizes where `meta` is None."""
+    more = len(inspect.signature(_TENSOR_MAP).parameters) - 2  # Triton 3.9 passes those of the launch too
+    return _TENSOR_MAP(descriptor, meta, *[None] * more)
+
+
+# --- what the tracer puts in the place of Triton's own -----------------------------------------------------------------
+
+
+def use_driver(own: Any) -> None:
+    """From now on, `own` answers whoever asks Triton which card there is."""
+    driver.set_active(own)
+
+
+def use_compiler(own: Callable[..., Any]) -> None:
+    """From now on, `own` compiles for every jit function that has not compiled anything yet."""
+    triton.compiler.compile = own
+    triton.compile = own
+
+
+def compile_fully(source: ASTSource, options: dict[str, Any]) -> Any:
+    """What Triton's own compiler makes of `source`, whatever `use_compiler` has put in its place."""
+    return _COMPILE(source, target=TARGET, options=options)
+
+
+def definition_line(function: JITFunction) -> int:
+    """The 1-based line of the file on which the function's `def` stands (decorators come before it)."""
+    for offset, text in enumerate(function.raw_src):
+        if text.lstrip().startswith("def "):
+            return function.starting_line_number + offset
+    return function.starting_line_number
+
+
+def jit_functions() -> list[JITFunction]:
+    """Every jit function of the submission that exists now."""
+    return [function for reference in _JIT_FUNCTIONS if (function := reference()) is not None]
+
+
+def watch_jit_functions() -> None:
+    """From now on, `jit_functions` knows every new one."""
+
+    def watched(self: JITFunction, *args: Any, **kwargs: Any) -> None:
+        _INITIALIZE(self, *args, **kwargs)
+        _JIT_FUNCTIONS.append(weakref.ref(self))  # a list: to hash a jit function is to read all that it refers to
+
+    JITFunction.__init__ = watched
+
+
+def settle_arguments(settled: Callable[[Any], Any]) -> None:
+    """From now on, every argument of a kernel is what `settled` makes of it; the grid is left as it is."""
+
+    def settling(self: JITFunction, *args: Any, grid: Any, **named: Any) -> Any:
+        return _RUN(self, *map(settled, args), grid=grid, **{name: settled(value) for name, value in named.items()})
+
+    JITFunction.run = settling
+
+
+def parse_once() -> None:
+    """From now on, the source of a jit function is parsed once, not for each compilation that it is a part of."""
+    trees: dict[str, Any] = {}
+
+    def parsed(self: JITFunction) -> Any:
+        if self.src not in trees:
+            trees[self.src] = _PARSE(self)
+        return trees[self.src]
+
+    JITFunction.parse = parsed
