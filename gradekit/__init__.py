@@ -17,7 +17,7 @@ _OFFERED = {
     "gradekit.judge.compare": ("assert_close",),
     "gradekit.judge.failure": ("Failure",),
     "gradekit.judge.framework": ("assert_compiles", "assert_opcheck", "assert_operator"),
-    "gradekit.judge.memory": (
+    "gradekit.judge.memory_checks": (
         "assert_allocates",
         "assert_bytes_moved",
         "assert_inputs_unmodified",
@@ -43,7 +43,7 @@ _OFFERED = {
     ),
     "gradekit.inputs.structured": ("Csr", "csr", "csr_matrices", "cut", "lengths"),
     "gradekit.subject.runs": ("Observation",),
-    "gradekit.subject.speed": ("assert_peak_memory", "assert_speed", "at_least"),
+    "gradekit.subject.timed_call": ("assert_peak_memory", "assert_speed", "at_least"),
     "gradekit.session": ("check",),
 }
 

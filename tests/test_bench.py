@@ -20,7 +20,7 @@ from gradekit.judge.speed import Round
 from gradekit.plugin.timed import TimedCall
 from gradekit.program import Program
 from gradekit.subject.device import NeedsCard
-from gradekit.subject.speed import Launched, Timed, Work
+from gradekit.subject.timed_call import Launched, Timed, Work
 
 from .plugin.test_timed import TESTS, made
 

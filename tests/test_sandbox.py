@@ -308,7 +308,7 @@ def test_prefetched_calls_come_in_the_order_in_which_they_were_asked_for() -> No
 
 
 def test_a_prefetched_call_is_given_once() -> None:
-    """Asked for twice, it is traced once; wanted again, it is traced again"""
+    """CallSpec for twice, it is traced once; wanted again, it is traced again"""
     with Tracer(Text(COUNTS)) as tracer:
         tracer.prefetch([form(5), form(5), form(6)])
         assert [counted(tracer, form(5)) for _ in range(2)] == [1, 3]

@@ -20,7 +20,7 @@ from gradekit.engine.run import parsed
 from gradekit.engine.ttir import Module, Op, Region, TTIRError
 from gradekit.program import Choice, Launch, Program, Step
 from gradekit.reuse import SharedCache, shared
-from gradekit.subject import sameness
+from gradekit.subject import digest
 
 MOST = 1000
 """Shingles that are kept: those with the smallest hashes, so that two large bags are still compared by the same sample."""
@@ -85,7 +85,7 @@ _bags: SharedCache[bytes, tuple[_Bag | None]] = shared(MOST_BAGS)
 
 
 def _known_bag(ttir: str) -> _Bag | None:
-    kernel = sameness.of_kernel(ttir)
+    kernel = digest.of_kernel(ttir)
     found = _bags.get(kernel)
     if found is None:
         found = (_bag(ttir),)

@@ -1,10 +1,13 @@
 """Whether a run is right, and if not, why. Runs in the grader's process on plain tensors; student code never does.
 
-reference.py    what the right result is          compare.py   whether a result is that, element by element
-tolerance.py    how far rounding may take it      memory.py    what the run touched, launched, allocated and moved
-diagnose.py     from evidence to a tutor's words  mutants.py   trivial results that must fail
-remembered.py   right results that a warm grader need not work out again
-contents.py     results known by their contents, so that what is right is compared once
+reference.py        what the right result is
+reference_cache.py  references that another submission of a class needed already
+tolerance.py        how far rounding may take a result from it
+compare.py          whether a result is right, element by element
+contents.py         results identified by their contents, so that equal ones are compared once
+memory_checks.py    what the run touched, launched, allocated and moved
+diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_history.py
+mutants.py          trivial results that must fail
 """
 
 from gradekit.judge.compare import assert_close
@@ -12,7 +15,7 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, Example
 from gradekit.judge.failure import Failure
-from gradekit.judge.memory import (
+from gradekit.judge.memory_checks import (
     assert_allocates,
     assert_bytes_moved,
     assert_inputs_unmodified,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from gradekit.inputs.strategies import Input
-from gradekit.judge import remembered, tolerance
+from gradekit.judge import reference_cache, tolerance
 from gradekit.judge.contents import versions
 from gradekit.judge.rounding import Precision, Rounding
 from gradekit.reuse import Shared, SharedCache, shared
@@ -115,23 +115,23 @@ def reference(
     def work() -> tuple[Worked, ...]:
         return _worked_out(function, args, scale, steps, terms, input_precision, bound)
 
-    question = remembered.question(function, args, scale, steps, terms, input_precision, bound)
-    references = _references(question, work)
+    key = reference_cache.reference_key(function, args, scale, steps, terms, input_precision, bound)
+    references = _references(key, work)
     return references if len(references) > 1 else references[0]
 
 
-def _references(question: Hashable | None, work: Callable[[], tuple[Worked, ...]]) -> tuple[Reference, ...]:
-    """Those of a question that was asked before are worked out when somebody looks at them."""
-    if question is None:
+def _references(key: Hashable | None, work: Callable[[], tuple[Worked, ...]]) -> tuple[Reference, ...]:
+    """Those of a key that was asked before are worked out when somebody looks at them."""
+    if key is None:
         answer = work()
         return tuple(Reference(lambda: answer, i, None) for i in range(len(answer)))
-    known = _asked.get(question)
+    known = _known.get(key)
     if known is not None:
         number, count = known
-        return tuple(Reference(lambda: _answers.current.answer(question, work), i, (number, i)) for i in range(count))
-    answer = _answers.current.answer(question, work)
+        return tuple(Reference(lambda: _worked.current.get_or_make(key, work), i, (number, i)) for i in range(count))
+    answer = _worked.current.get_or_make(key, work)
     number = next(_numbers)
-    _asked.put(question, (number, len(answer)))
+    _known.put(key, (number, len(answer)))
     return tuple(Reference(lambda: answer, i, (number, i)) for i in range(len(answer)))
 
 
@@ -139,9 +139,9 @@ def _tensors(answer: tuple[Worked, ...]) -> list[torch.Tensor]:
     return [tensor for worked in answer for tensor in worked.tensors]
 
 
-_answers = Shared(lambda: remembered.Answers(_tensors))
-_asked: SharedCache[Hashable, tuple[int, int]] = shared(1 << 14)
-"""Of each question that was asked: its number, which no other ever has, and how many results it has."""
+_worked = Shared(lambda: reference_cache.TensorCache(_tensors))
+_known: SharedCache[Hashable, tuple[int, int]] = shared(1 << 14)
+"""Of each key that was asked: its number, which no other ever has, and how many results it has."""
 _numbers = itertools.count()
 
 

@@ -136,7 +136,7 @@ def _share(profile: Profile) -> Share:
 
 def _timed(subject: Subject) -> dict[str, Any]:
     """What was timed, for the report."""
-    from gradekit.subject.speed import facts
+    from gradekit.subject.timed_call import facts
 
     return {"speed": facts(subject.timings[-1])} if subject.timings else {}
 

@@ -1,9 +1,14 @@
 """The submission as a test sees it: `submission.softmax(x)` looks like a call, and is a trace, a run and an observation.
 
-subject.py   what a test calls                      rules.py       what a program must keep, whatever it computes
-entry.py     one function of the submission         soundness.py   whether kernels are Triton's, and who is to blame
-runs.py      runs of traced calls, none twice       device.py      the card that a grading run may use
-speed.py     what a test says about speed           measuring.py   a call timed on the card, beside torch
-shared.py    runs that a warm grader need not repeat        sameness.py    which programs do the same
-forms.py     a call as data, and how it is traced
+subject.py      what a test calls
+entry.py        one function of the submission
+call_spec.py    a call as data, and the form in which it is traced
+rules.py        what every program must keep to, whatever it computes
+soundness.py    whether kernels are Triton's, and who is to blame where they are not
+runs.py         runs of traced calls, each made once
+run_cache.py    runs that a warm grader need not repeat
+digest.py       which programs compute the same
+timed_call.py   what a test asserts about speed
+speed_trial.py  a call timed on the card, beside torch
+device.py       the card that a grading run may use
 """

@@ -19,7 +19,7 @@ from gradekit.judge.contents import Results
 from gradekit.subject.runs import Observation
 
 if TYPE_CHECKING:
-    from gradekit.subject.speed import Timed
+    from gradekit.subject.timed_call import Timed
 
 UPSTREAM = "the gradient of the result"
 """What messages call the last input of a backward pass."""

@@ -21,10 +21,10 @@ from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.reuse import LruCache
-from gradekit.subject import rules, shared
+from gradekit.subject import rules, run_cache
+from gradekit.subject.call_spec import CallSpec
 from gradekit.subject.device import Device, NeedsCard
-from gradekit.subject.forms import Asked
-from gradekit.subject.shared import Question, sought
+from gradekit.subject.run_cache import RunKey, digests_of
 from gradekit.subject.soundness import Soundness
 
 if TYPE_CHECKING:
@@ -90,20 +90,20 @@ class Observation:
 class Case:
     """A call to be run: what was `asked` for, its `args` as the test gave them, and the `program` that it became."""
 
-    asked: Asked
+    spec: CallSpec
     args: tuple[Any, ...]
     program: Program
 
     @property
     def entry(self) -> str:
         """The function that is called."""
-        return self.asked.form.entry
+        return self.spec.form.entry
 
     @property
     def wanted(self) -> tuple[int, ...]:
         """The positions of the arguments whose gradients are its results; then the gradient of the call's own result is
         the last of `args`."""
-        return self.asked.form.wanted
+        return self.spec.form.wanted
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
@@ -149,7 +149,7 @@ class Runs:
         self.mutate = mutate
         self._device = device if device is not None and mutate is None else Device("cpu")
         self._share = Share()
-        self._seen: LruCache[Asked, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
+        self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
         self._overdue = False
         self._soundness = Soundness()
 
@@ -157,13 +157,13 @@ class Runs:
         """A new check begins, of whose runs the card gets a `share`."""
         self._share = share
 
-    def known(self, asked: Asked) -> Observation | None:
+    def known(self, spec: CallSpec) -> Observation | None:
         """The observation of an earlier run of the same call, if it is remembered.
 
         Raises:
             Failure: that run was stopped, or broke a rule.
         """
-        outcome = self._seen.get(asked)
+        outcome = self._seen.get(spec)
         if isinstance(outcome, Failure):
             raise outcome.with_traceback(None)
         return outcome
@@ -253,9 +253,9 @@ class Runs:
             with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
                 return engine.run(case.program, case.tensors, option=option, allow=allow, budget=budget, names=names)
 
-        shares = case.asked.is_known and not self._overdue  # one in a hurry may do less than others
-        question = Question(sought(case.program), option, case.asked, tuple(names), frozenset(allow))
-        seen = shared.runs.current.answer(question, run_it) if shares else shared.unshared(run_it())
+        shares = case.spec.is_known and not self._overdue  # one in a hurry may do less than others
+        key = RunKey(digests_of(case.program), option, case.spec, tuple(names), frozenset(allow))
+        seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
         return Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
             mutate=self._mutation(case),
@@ -275,8 +275,8 @@ class Runs:
 
     def _remember(self, case: Case, outcome: Observation | Failure) -> None:
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
-        if case.asked.is_known:
-            self._seen.put(case.asked, outcome)
+        if case.spec.is_known:
+            self._seen.put(case.spec, outcome)
 
 
 def _in_configuration(finding: Finding, label: str) -> Finding:

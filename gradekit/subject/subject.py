@@ -17,12 +17,12 @@ from gradekit.framework import Inspection
 from gradekit.program import Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import rules
+from gradekit.subject.call_spec import CallSpec, call_spec
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry
-from gradekit.subject.forms import Asked, asked
-from gradekit.subject.measuring import Race, measure
 from gradekit.subject.runs import Case, Mutation, Observation, Runs, Share
-from gradekit.subject.speed import Timed
+from gradekit.subject.speed_trial import SpeedTrial, measure
+from gradekit.subject.timed_call import Timed
 
 if TYPE_CHECKING:
     from gradekit.assignment import Assignment
@@ -66,7 +66,7 @@ class Subject:
         self.timings: list[Timed] = []
         self.forms: dict[str, Form] = {}
         self._runs = Runs(submission, assignment, mutate, self.device)
-        self._last_race: tuple[Race, Timed] | None = None
+        self._last_trial: tuple[SpeedTrial, Timed] | None = None
         self._start = start
         self._tracer: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = dict(programs or {})
@@ -96,7 +96,7 @@ class Subject:
         """
         args = tuple(args)
         self.calls.append(Call(entry, args))
-        this = asked(entry, args, wanted)
+        this = call_spec(entry, args, wanted)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self._program(this)))
         self.calls[-1] = Call(entry, args, observation)
         return observation
@@ -112,11 +112,11 @@ class Subject:
         """
         args = tuple(args)
         self.calls.append(Call(entry, args))
-        this = asked(entry, args)
+        this = call_spec(entry, args)
         program = self._program(this)
         rules.check_program(program, entry, self.assignment.allow, self.submission)
         self._to_time[this.signature] = program
-        timed = self._timed(Race(entry, args, program, against, expected, self.assignment.allow))
+        timed = self._timed(SpeedTrial(entry, args, program, against, expected, self.assignment.allow))
         self.timings.append(timed)
         return timed
 
@@ -129,21 +129,21 @@ class Subject:
                 while a model is compiled.
         """
         self.calls.append(Call(entry, tuple(args)))
-        this = asked(entry, args)
+        this = call_spec(entry, args)
         if this.signature not in self._inspections:
             self.load()
             assert self._tracer is not None
             self._inspections[this.signature] = self._tracer.inspect(entry, this.form.args)
         return _certain(self._inspections[this.signature])
 
-    def _timed(self, race: Race) -> Timed:
+    def _timed(self, trial: SpeedTrial) -> Timed:
         """Two checks about the same call share its figures, but not each other's verdicts."""
-        if self._last_race is None or not self._last_race[0].same(race):
-            if self._last_race is not None:
-                self._last_race[1].release()
-            self._last_race = None
-            self._last_race = race, measure(race, self.device)
-        return replace(self._last_race[1], verdicts=[])
+        if self._last_trial is None or not self._last_trial[0].same(trial):
+            if self._last_trial is not None:
+                self._last_trial[1].release()
+            self._last_trial = None
+            self._last_trial = trial, measure(trial, self.device)
+        return replace(self._last_trial[1], verdicts=[])
 
     @property
     def programs(self) -> list[Program]:
@@ -189,7 +189,7 @@ class Subject:
             self._tracer.close()
         self._tracer = None
 
-    def _program(self, this: Asked) -> Program:
+    def _program(self, this: CallSpec) -> Program:
         self.forms.setdefault(this.signature, this.form)
         if this.signature not in self._programs:
             self._expected.pop(this.signature, None)

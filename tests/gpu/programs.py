@@ -14,7 +14,7 @@ from gradekit.gpu import worker
 from gradekit.inputs.strategies import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
 from gradekit.sandbox import Tracer
-from gradekit.subject.forms import to_arguments
+from gradekit.subject.call_spec import to_arguments
 from tests.patience import eventually
 from tests.tracer.helpers import submission
 from tests.tracer.styles import Text

@@ -18,8 +18,8 @@ from gradekit.judge.reference import reference
 from gradekit.report.record import to_dict, validate
 from gradekit.sandbox import Tracer
 from gradekit.subject.device import Device
-from gradekit.subject.speed import Timed, assert_speed, at_least
 from gradekit.subject.subject import Subject
+from gradekit.subject.timed_call import Timed, assert_speed, at_least
 from gradekit.submission import Submission, read
 
 pytestmark = pytest.mark.gpu

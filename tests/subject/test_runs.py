@@ -14,7 +14,7 @@ from gradekit.gpu.faults import CardFault
 from gradekit.inputs.strategies import Input, normal
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
-from gradekit.judge.memory import (
+from gradekit.judge.memory_checks import (
     assert_allocates,
     assert_bytes_moved,
     assert_inputs_unmodified,

@@ -19,7 +19,7 @@ from gradekit.judge.reference import reference
 from gradekit.program import Program
 from gradekit.sandbox import Limits, TraceError, Tracer
 from gradekit.subject import runs
-from gradekit.subject.forms import asked
+from gradekit.subject.call_spec import call_spec
 from gradekit.subject.runs import Share
 from gradekit.subject.subject import PATIENCE, Subject
 from gradekit.submission import Submission
@@ -148,7 +148,7 @@ def test_one_signature_is_traced_once_but_the_first_twice(subject: Subject) -> N
 
 
 def test_what_a_check_expects_in_vain_the_next_gets_as_it_is(subject: Subject) -> None:
-    calls = [asked("add", (vector(size), vector(size, seed=1))) for size in range(100, 130)]
+    calls = [call_spec("add", (vector(size), vector(size, seed=1))) for size in range(100, 130)]
     forms = {call.signature: call.form for call in calls}
     for size in (100, 101):
         subject.add(vector(size), vector(size, seed=1))

@@ -25,7 +25,7 @@ from gradekit.judge.speed import Unmeasurable, settled
 from gradekit.program import Choice, Program
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.rules import options
-from gradekit.subject.speed import SIDES, STUDENT, Launched, Rounds, Thresholds, Timed, Work
+from gradekit.subject.timed_call import SIDES, STUDENT, Launched, Rounds, Thresholds, Timed, Work
 
 if TYPE_CHECKING:
     from gradekit.gpu.baselines import Baseline
@@ -48,7 +48,7 @@ class Impossible(Exception):
 
 
 @dataclass(frozen=True)
-class Race:
+class SpeedTrial:
     """A call to be timed: its `args` (specs and numbers) and `program`, the torch function that it is measured `against`,
     and `expected`, which gives the Reference of a result as in any other check."""
 
@@ -59,12 +59,12 @@ class Race:
     expected: Callable[..., Any]
     allow: tuple[str, ...] = ()
 
-    def same(self, other: Race) -> bool:
+    def same(self, other: SpeedTrial) -> bool:
         """Whether the other would measure the same."""
         return self.program == other.program and self.args == other.args and self.against is other.against
 
 
-def measure(race: Race, device: Device) -> Timed:
+def measure(trial: SpeedTrial, device: Device) -> Timed:
     """The call, timed.
 
     Raises:
@@ -74,33 +74,33 @@ def measure(race: Race, device: Device) -> Timed:
         Impossible: the figures cannot be true.
     """
     card = device.need()
-    _only_what_it_wrote(race)
+    _only_what_it_wrote(trial)
     from gradekit.gpu.baselines import BaselineError
     from gradekit.gpu.faults import CardFault
 
     try:
-        return _measured(race, card, device.worker)
+        return _measured(trial, card, device.worker)
     except CardFault as fault:
-        raise device.judged(fault, race.entry) from None
+        raise device.judged(fault, trial.entry) from None
     except BaselineError as error:
         raise NeedsCard(f"torch's side could not be timed here: {error}") from None
     except Unmeasurable as error:
         raise NeedsCard(f"{card.name} did not run evenly enough: {error}") from None
 
 
-def _measured(race: Race, card: Card, worker: Worker) -> Timed:
+def _measured(trial: SpeedTrial, card: Card, worker: Worker) -> Timed:
     from gradekit.gpu.ceilings import measure as ceilings_of
 
     ceilings, began = ceilings_of(card), time.perf_counter()
-    prepared = worker.prepare(race.program, race.args, allow=race.allow)
+    prepared = worker.prepare(trial.program, trial.args, allow=trial.allow)
     compiling = {STUDENT: time.perf_counter() - began}
-    sides = _baselines(race, card, prepared.sets)
+    sides = _baselines(trial, card, prepared.sets)
     rounds = _rounds(worker, prepared, sides, (), {side: () for side in SIDES}, FIRST)
     for number, found in enumerate(worker.results(prepared.id)):
-        _verify(race, card, number, found)
+        _verify(trial, card, number, found)
     timed = Timed(
-        race.entry, race.args, race.program, card.name, rounds,
-        Launched(prepared.launches, prepared.peak_bytes), work(race, _option(race.program, prepared)), ceilings,
+        trial.entry, trial.args, trial.program, card.name, rounds,
+        Launched(prepared.launches, prepared.peak_bytes), work(trial, _option(trial.program, prepared)), ceilings,
         prepared.option_label, prepared.choices, compiling | {side.name: side.compile_seconds for side in sides},
         tuple(_notes(prepared, sides)), functools.partial(_longer, worker, prepared, sides),
         functools.partial(_release, worker, prepared, sides),
@@ -121,12 +121,12 @@ def _release(worker: Worker, prepared: Prepared, sides: Sequence[Baseline]) -> N
         side.clock.close()
 
 
-def _baselines(race: Race, card: Card, sets: int) -> list[Baseline]:
+def _baselines(trial: SpeedTrial, card: Card, sets: int) -> list[Baseline]:
     from gradekit.gpu import baselines
     from gradekit.gpu.inputs import make_set
 
-    made = [make_set(race.args, number, card.device) for number in range(sets)]
-    return [baselines.eager(race.against, made, card), baselines.compiled(race.against, made, card)]
+    made = [make_set(trial.args, number, card.device) for number in range(sets)]
+    return [baselines.eager(trial.against, made, card), baselines.compiled(trial.against, made, card)]
 
 
 def _rounds(
@@ -167,10 +167,10 @@ class Held(Input):
         return self.held
 
 
-def _verify(race: Race, card: Card, number: int, found: Sequence[Any]) -> None:
+def _verify(trial: SpeedTrial, card: Card, number: int, found: Sequence[Any]) -> None:
     """Hold what the timed call with set `number` returned against what is expected for that set."""
     with torch.no_grad():
-        expected = race.expected(*_held(race.args, number, card))
+        expected = trial.expected(*_held(trial.args, number, card))
     try:
         assert_close([_on(card, result) for result in found], expected)
     except Failure as failure:
@@ -196,33 +196,33 @@ def _on(card: Card, value: Any) -> Any:
 # --- what it had to do -----------------------------------------------------------------------------------------------
 
 
-def _only_what_it_wrote(race: Race) -> None:
+def _only_what_it_wrote(trial: SpeedTrial) -> None:
     """A kernel that reads memory which nobody has written sees what its last call left there, and could skip its work.
 
     Raises:
         Failure: uninitialized-read.
     """
-    for option, _ in options(race.program):
-        counted = _counted(race, option)
+    for option, _ in options(trial.program):
+        counted = _counted(trial, option)
         if counted is not None and counted.unwritten:
-            message = f"At the size that is timed, {race.entry} reads memory that nothing has written."
+            message = f"At the size that is timed, {trial.entry} reads memory that nothing has written."
             raise Failure(Cause.UNINITIALIZED_READ, message, line=counted.unwritten[0])
 
 
-def work(race: Race, option: int) -> Work:
+def work(trial: SpeedTrial, option: int) -> Work:
     """The traffic and the arithmetic of the call in configuration `option`."""
-    least, counted = traffic.least_bytes(race.program), _counted(race, option)
-    dtype = next((arg.dtype for arg in race.args if isinstance(arg, Input)), "float32")
+    least, counted = traffic.least_bytes(trial.program), _counted(trial, option)
+    dtype = next((arg.dtype for arg in trial.args if isinstance(arg, Input)), "float32")
     if counted is None:
         return Work(least, least, 0.0, dtype)
     return Work(min(least, counted.bytes_moved), counted.bytes_moved, counted.flops, dtype)
 
 
-def _counted(race: Race, option: int) -> traffic.Counted | None:
+def _counted(trial: SpeedTrial, option: int) -> traffic.Counted | None:
     """None where counting takes too long."""
-    values = [_whole_numbers(arg) for arg in race.args if isinstance(arg, Input)]
+    values = [_whole_numbers(arg) for arg in trial.args if isinstance(arg, Input)]
     try:
-        return traffic.count(race.program, values, option=option, budget=Budget(seconds=3.0))
+        return traffic.count(trial.program, values, option=option, budget=Budget(seconds=3.0))
     except OverBudget:
         return None
 

@@ -20,10 +20,10 @@ from gradekit.inputs.strategies import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.sandbox import TraceError, Tracer
-from gradekit.subject import measuring
+from gradekit.subject import speed_trial
 from gradekit.subject.device import NeedsCard
-from gradekit.subject.speed import assert_speed, at_least
 from gradekit.subject.subject import Subject
+from gradekit.subject.timed_call import assert_speed, at_least
 from gradekit.submission import Submission
 from tests.cards import CEILINGS, FakePrepared, FakeWorker, device
 
@@ -211,7 +211,7 @@ def test_a_reference_that_torch_cannot_compile_leaves_it_open(subject: Make, mon
 
 
 def test_a_figure_that_no_card_can_reach_is_refused(subject: Make) -> None:
-    with pytest.raises(measuring.Impossible, match="cannot be true"):
+    with pytest.raises(speed_trial.Impossible, match="cannot be true"):
         subject(FakeWorker(seconds=1e-10)).double.timed(X, against=twice, expected=expected)
 
 
@@ -250,5 +250,5 @@ def test_more_rounds_are_added_to_those_that_there_are(subject: Make) -> None:
 
 
 def test_whole_numbers_are_read_for_the_count_because_loops_may_depend_on_them() -> None:
-    assert measuring._whole_numbers(normal((10,), "int32")) is not None
-    assert measuring._whole_numbers(X) is None
+    assert speed_trial._whole_numbers(normal((10,), "int32")) is not None
+    assert speed_trial._whole_numbers(X) is None

@@ -10,10 +10,19 @@ from gradekit.credit import awarding
 from gradekit.findings import Cause
 from gradekit.inputs.strategies import normal
 from gradekit.judge.failure import Failure
-from gradekit.judge.memory import assert_launches
+from gradekit.judge.memory_checks import assert_launches
 from gradekit.program import Program
 from gradekit.report.record import plain, schema
-from gradekit.subject.speed import Launched, Timed, Work, assert_peak_memory, assert_speed, at_least, duration, facts
+from gradekit.subject.timed_call import (
+    Launched,
+    Timed,
+    Work,
+    assert_peak_memory,
+    assert_speed,
+    at_least,
+    duration,
+    facts,
+)
 from tests.cards import CEILINGS, rounds
 
 PROGRAM = Program((), {}, (), (), "tensor", {})

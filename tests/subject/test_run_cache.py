@@ -1,4 +1,4 @@
-"""Runs that an earlier submission has had: told of the next where everything is the same, and of no other."""
+"""RunCache that an earlier submission has had: told of the next where everything is the same, and of no other."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +11,9 @@ from gradekit.engine.run import Counters, Run
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.strategies import normal
 from gradekit.program import Kernel, Launch, Program, Scalar, Source, View
-from gradekit.subject import shared
-from gradekit.subject.forms import asked
-from gradekit.subject.shared import Question, Runs, Sought
+from gradekit.subject import run_cache
+from gradekit.subject.call_spec import call_spec
+from gradekit.subject.run_cache import ProgramDigests, RunCache, RunKey
 
 X = View(0, "float32", (4,), (1,), 0)
 KERNEL = Kernel("kernel", 'tt.func @kernel() loc("submission.py":3:1)', {"num_warps": 4})
@@ -23,9 +23,9 @@ MOVED = replace(PROGRAM, kernels={"k": replace(KERNEL, ttir=KERNEL.ttir.replace(
 OTHER = replace(PROGRAM, steps=(replace(LAUNCH, grid=(2, 1, 1)),))
 
 
-def question(seed: int = 0, program: Program = PROGRAM, **other: Any) -> Question:
-    call = asked("f", (normal((4,), seed=seed),))
-    return replace(Question(Sought(program), 0, call, ("x",), frozenset({"aten::sum"})), **other)
+def key(seed: int = 0, program: Program = PROGRAM, **other: Any) -> RunKey:
+    call = call_spec("f", (normal((4,), seed=seed),))
+    return replace(RunKey(ProgramDigests(program), 0, call, ("x",), frozenset({"aten::sum"})), **other)
 
 
 def running(size: int = 4, **shown: Any) -> tuple[Callable[[], Run], list[int]]:
@@ -45,8 +45,8 @@ FOUND = {"findings": [Finding(Cause.RACE, "races")]}
 
 @pytest.mark.parametrize("shown", [{}, SAID, FOUND])
 def test_the_same_question_is_answered_without_running_again(shown: Any) -> None:
-    runs, (run, ran) = Runs(), running(**shown)
-    first, second = (runs.answer(question(), run) for _ in range(2))
+    runs, (run, ran) = RunCache(), running(**shown)
+    first, second = (runs.get_or_run(key(), run) for _ in range(2))
     assert torch.equal(first.results[0], second.results[0]) and list(second.results[1:]) == [None, 7]
     assert (first.findings, first.prints, first.counters) == (second.findings, second.prints, second.counters)
     assert ran == [1]
@@ -55,85 +55,85 @@ def test_the_same_question_is_answered_without_running_again(shown: Any) -> None
 @pytest.mark.parametrize(
     "other",
     [
-        lambda: question(1),
-        lambda: question(program=OTHER),
-        lambda: question(option=1),
-        lambda: question(allow=frozenset()),
+        lambda: key(1),
+        lambda: key(program=OTHER),
+        lambda: key(option=1),
+        lambda: key(allow=frozenset()),
     ],
 )
-def test_any_difference_is_another_question(other: Callable[[], Question]) -> None:
-    runs, (run, ran) = Runs(), running()
-    runs.answer(question(), run)
-    runs.answer(other(), run)
+def test_any_difference_is_another_question(other: Callable[[], RunKey]) -> None:
+    runs, (run, ran) = RunCache(), running()
+    runs.get_or_run(key(), run)
+    runs.get_or_run(other(), run)
     assert ran == [1, 1]
 
 
-@pytest.mark.parametrize("other", [lambda: question(program=MOVED), lambda: question(names=("y",))])
-def test_names_and_places_do_not_matter_where_nothing_was_found(other: Callable[[], Question]) -> None:
-    runs, (run, ran) = Runs(), running()
-    runs.answer(question(), run)
-    runs.answer(other(), run)
+@pytest.mark.parametrize("other", [lambda: key(program=MOVED), lambda: key(names=("y",))])
+def test_names_and_places_do_not_matter_where_nothing_was_found(other: Callable[[], RunKey]) -> None:
+    runs, (run, ran) = RunCache(), running()
+    runs.get_or_run(key(), run)
+    runs.get_or_run(other(), run)
     assert ran == [1]
 
 
 @pytest.mark.parametrize("shown", [SAID, FOUND])
-@pytest.mark.parametrize("other", [lambda: question(program=MOVED), lambda: question(names=("y",))])
-def test_names_and_places_matter_where_something_is_to_be_told(other: Callable[[], Question], shown: Any) -> None:
-    runs, (run, ran) = Runs(), running(**shown)
-    runs.answer(question(), run)
-    runs.answer(other(), run)
+@pytest.mark.parametrize("other", [lambda: key(program=MOVED), lambda: key(names=("y",))])
+def test_names_and_places_matter_where_something_is_to_be_told(other: Callable[[], RunKey], shown: Any) -> None:
+    runs, (run, ran) = RunCache(), running(**shown)
+    runs.get_or_run(key(), run)
+    runs.get_or_run(other(), run)
     assert ran == [1, 1]
 
 
 def test_where_nothing_was_found_nobody_needs_to_know_exactly_which_program_it_was() -> None:
-    runs, (run, _) = Runs(), running()
-    asked_for = [question() for _ in range(2)]
+    runs, (run, _) = RunCache(), running()
+    asked_for = [key() for _ in range(2)]
     for each in asked_for:
-        runs.answer(each, run)
+        runs.get_or_run(each, run)
     assert not any("exactly" in vars(each.program) for each in asked_for)
 
 
 def test_whoever_changes_a_result_changes_it_for_nobody_else() -> None:
-    runs, (run, _) = Runs(), running()
+    runs, (run, _) = RunCache(), running()
     for _ in range(4):
-        (result, *_) = runs.answer(question(), run).results
+        (result, *_) = runs.get_or_run(key(), run).results
         assert not result.any()
         result.fill_(1)
 
 
 def test_whoever_changes_counters_changes_them_for_nobody_else() -> None:
-    runs, (run, _) = Runs(), running()
+    runs, (run, _) = RunCache(), running()
     for _ in range(3):
-        counters = runs.answer(question(), run).counters
+        counters = runs.get_or_run(key(), run).counters
         assert counters.launches == 1
         counters.launches = 9
 
 
 def test_equal_results_of_different_programs_are_kept_once() -> None:
-    runs, (run, _) = Runs(), running()
+    runs, (run, _) = RunCache(), running()
     for program in (PROGRAM, OTHER):
-        runs.answer(question(program=program), run)
+        runs.get_or_run(key(program=program), run)
     assert runs._tensors.weight == 16
 
 
 def test_results_that_are_no_longer_kept_are_made_again_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MOST_BYTES", 0)
-    runs, (run, ran) = Runs(), running()
-    runs.answer(question(), run)
-    seen = runs.answer(question(), run)
+    monkeypatch.setattr(run_cache, "MOST_BYTES", 0)
+    runs, (run, ran) = RunCache(), running()
+    runs.get_or_run(key(), run)
+    seen = runs.get_or_run(key(), run)
     assert ran == [1]
     assert torch.equal(seen.results[0], torch.zeros(4)) and seen.results[2] == 7
     assert ran == [1, 1]
 
 
 def test_large_results_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "LARGEST", 64)
-    runs, (run, _) = Runs(), running(size=17)
-    runs.answer(question(), run)
+    monkeypatch.setattr(run_cache, "LARGEST", 64)
+    runs, (run, _) = RunCache(), running(size=17)
+    runs.get_or_run(key(), run)
     assert runs._tensors.weight == 0
 
 
 def test_results_of_an_unshared_run_are_its_own() -> None:
     run, _ = running()
     made = run()
-    assert shared.unshared(made).results[0] is made.results[0]
+    assert run_cache.uncached(made).results[0] is made.results[0]

@@ -12,7 +12,7 @@ from gradekit.engine.ttir import parse
 from gradekit.inputs.strategies import normal
 from gradekit.program import Choice, Fill, Kernel, Launch, Program, Scalar, Source, View
 from gradekit.sandbox import Tracer, signature
-from gradekit.subject import sameness
+from gradekit.subject import digest
 
 TEXT = """
 import torch
@@ -64,15 +64,15 @@ def ttir(program: Program) -> str:
 
 def test_a_kernel_that_was_moved_and_renamed_does_the_same(program: Program, moved: Program) -> None:
     assert ttir(program) != ttir(moved)
-    assert sameness.of_program(program) == sameness.of_program(moved)
+    assert digest.of_program(program) == digest.of_program(moved)
 
 
 def test_but_it_is_not_exactly_the_same(program: Program, moved: Program) -> None:
-    assert sameness.exactly(program) != sameness.exactly(moved)
+    assert digest.exactly(program) != digest.exactly(moved)
 
 
 def test_equal_programs_are_exactly_the_same(program: Program) -> None:
-    assert sameness.exactly(program) == sameness.exactly(replace(program))
+    assert digest.exactly(program) == digest.exactly(replace(program))
 
 
 @pytest.mark.parametrize(
@@ -92,23 +92,23 @@ def test_equal_programs_are_exactly_the_same(program: Program) -> None:
 )
 def test_whatever_a_student_changes_is_another_program(program: Program, one: str, other: str) -> None:
     assert one in TEXT
-    assert sameness.of_program(traced(TEXT.replace(one, other))) != sameness.of_program(program)
+    assert digest.of_program(traced(TEXT.replace(one, other))) != digest.of_program(program)
 
 
 def test_the_plain_text_is_what_triton_accepts(program: Program) -> None:
-    assert signature(sameness.plain(ttir(program))) == ["*f32", "*f32", "i32"]
+    assert signature(digest.plain(ttir(program))) == ["*f32", "*f32", "i32"]
 
 
 def test_the_plain_text_computes_the_same(program: Program) -> None:
     x = normal((100,)).tensor()
     ((name, kernel),) = program.kernels.items()
-    plain = replace(program, kernels={name: replace(kernel, ttir=sameness.plain(kernel.ttir))})
+    plain = replace(program, kernels={name: replace(kernel, ttir=digest.plain(kernel.ttir))})
     one, other = (run(each, [x]) for each in (program, plain))
     assert one.results[0].equal(other.results[0]) and one.counters == other.counters  # type: ignore[union-attr, arg-type]
 
 
 def test_the_plain_text_has_no_place(program: Program) -> None:
-    module = parse(sameness.plain(ttir(program)))
+    module = parse(digest.plain(ttir(program)))
     assert not any(op.location for function in module.functions.values() for op in _ops(function.body))
 
 
@@ -121,12 +121,12 @@ def _ops(region: Any) -> Iterator[Any]:
 
 def test_what_stands_in_strings_is_no_place() -> None:
     text = 'tt.print " loc(#loc1) %x @f" : loc(#loc2)'
-    assert sameness.plain(text) == 'tt.print " loc(#loc1) %x @f" :'
+    assert digest.plain(text) == 'tt.print " loc(#loc1) %x @f" :'
 
 
 def test_values_that_change_places_are_told_apart() -> None:
-    assert sameness.plain("%a = arith.subf %b, %c") == sameness.plain("%c = arith.subf %a, %b")
-    assert sameness.plain("%a = arith.subf %b, %c") != sameness.plain("%a = arith.subf %b, %b")
+    assert digest.plain("%a = arith.subf %b, %c") == digest.plain("%c = arith.subf %a, %b")
+    assert digest.plain("%a = arith.subf %b, %c") != digest.plain("%a = arith.subf %b, %b")
 
 
 # --- programs that nobody need trace --------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ PLAIN = Program((X,), {0: 400}, (FILL, LAUNCH), (X,), "tensor", {"k": KERNEL}, "
     ],
 )
 def test_names_lines_and_options_do_nothing(other: Program) -> None:
-    assert sameness.of_program(other) == sameness.of_program(PLAIN)
-    assert sameness.exactly(other) != sameness.exactly(PLAIN)
+    assert digest.of_program(other) == digest.of_program(PLAIN)
+    assert digest.exactly(other) != digest.exactly(PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,12 @@ def test_names_lines_and_options_do_nothing(other: Program) -> None:
     ],
 )
 def test_any_other_difference_may_do_something(other: Program) -> None:
-    assert sameness.of_program(other) != sameness.of_program(PLAIN)
+    assert digest.of_program(other) != digest.of_program(PLAIN)
 
 
 def test_labels_of_configurations_do_nothing() -> None:
     one, other = (replace(PLAIN, steps=(Choice(((LAUNCH,),), (label,)),)) for label in "ab")
-    assert sameness.of_program(one) == sameness.of_program(other)
+    assert digest.of_program(one) == digest.of_program(other)
 
 
 class Untold(dict[str, Any]):

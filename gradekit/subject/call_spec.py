@@ -24,10 +24,10 @@ MOST = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class CallSpec:
     """A call: `form` is how it is traced, `signature` tells that from others, and is the same in every process.
 
-    Equal calls are one Asked (but for those that were forgotten), so long as it `is_known` what they are given: of a
+    Equal calls are one CallSpec (but for those that were forgotten), so long as it `is_known` what they are given: of a
     tensor nobody knows where it comes from.
     """
 
@@ -36,19 +36,19 @@ class Asked:
     is_known: bool
 
 
-_asked: SharedCache[Hashable, Asked] = shared(MOST)
+_specs: SharedCache[Hashable, CallSpec] = shared(MOST)
 
 
-def asked(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Asked:
+def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> CallSpec:
     """The call `entry(*args)`; or where gradients are `wanted` of the arguments at these positions, of `entry(*args[:-1])`
     and its backward pass, with the gradient of the result as the last of `args`."""
     inputs = inputs_of(args)
     if inputs is None:
         return _described(entry, to_arguments(args), wanted, is_known=False)
-    found = _asked.get((entry, inputs, wanted))
+    found = _specs.get((entry, inputs, wanted))
     if found is None:
         found = _described(entry, to_arguments(args), wanted, is_known=True)
-        _asked.put((entry, inputs, wanted), found)
+        _specs.put((entry, inputs, wanted), found)
     return found
 
 
@@ -76,8 +76,8 @@ def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
     )
 
 
-def _described(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], *, is_known: bool) -> Asked:
-    return Asked(_form(entry, arguments, wanted), repr((entry, arguments, wanted)), is_known)
+def _described(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], *, is_known: bool) -> CallSpec:
+    return CallSpec(_form(entry, arguments, wanted), repr((entry, arguments, wanted)), is_known)
 
 
 def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Form:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from gradekit.inputs.strategies import Input, normal, tensors
 from gradekit.program import Scalar, View
 from gradekit.reuse import LruCache, Shared
-from gradekit.subject import forms
-from gradekit.subject.forms import asked, to_arguments
+from gradekit.subject import call_spec as module
+from gradekit.subject.call_spec import call_spec, to_arguments
 
 
 def test_equal_calls_are_one() -> None:
-    assert asked("f", (normal((4,)), 2)) is asked("f", (normal((4,)), 2))
+    assert call_spec("f", (normal((4,)), 2)) is call_spec("f", (normal((4,)), 2))
 
 
 @pytest.mark.parametrize(
@@ -30,31 +30,31 @@ def test_equal_calls_are_one() -> None:
     ],
 )
 def test_any_difference_is_another_call(other: tuple[str, tuple[Any, ...], tuple[int, ...]]) -> None:
-    assert asked(*other) is not asked("f", (normal((4,)),))
+    assert call_spec(*other) is not call_spec("f", (normal((4,)),))
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0.0, -0.0)])
 def test_numbers_that_python_calls_equal_are_told_apart(one: Any, other: Any) -> None:
-    assert asked("f", (one,)) is not asked("f", (other,))
+    assert call_spec("f", (one,)) is not call_spec("f", (other,))
 
 
 def test_one_tensor_passed_twice_is_another_call_than_two_equal_ones() -> None:
     x = normal((4,))
-    assert asked("f", (x, x)) is not asked("f", (x, normal((4,))))
+    assert call_spec("f", (x, x)) is not call_spec("f", (x, normal((4,))))
 
 
 def test_calls_that_differ_in_values_alone_have_one_signature() -> None:
-    assert asked("f", (normal((4,)),)).signature == asked("f", (normal((4,), seed=1),)).signature
+    assert call_spec("f", (normal((4,)),)).signature == call_spec("f", (normal((4,), seed=1),)).signature
 
 
 def test_of_a_tensor_nobody_knows_where_it_comes_from() -> None:
     x = torch.zeros(3)
-    assert not asked("f", (x,)).is_known and asked("f", (x,)) is not asked("f", (x,))
+    assert not call_spec("f", (x,)).is_known and call_spec("f", (x,)) is not call_spec("f", (x,))
 
 
 def test_a_call_that_was_forgotten_is_described_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "_asked", Shared(lambda: LruCache(0)).current)
-    first, again = (asked("f", (normal((4,)),)) for _ in range(2))
+    monkeypatch.setattr(module, "_specs", Shared(lambda: LruCache(0)).current)
+    first, again = (call_spec("f", (normal((4,)),)) for _ in range(2))
     assert first is not again and first.signature == again.signature
 
 

@@ -1,0 +1,181 @@
+"""Runs of earlier submissions: the engine gives the same run for the same program on the same inputs, so it runs once.
+
+In a class many have the same kernel. Where a run gave nothing but results, its record serves every program that
+computes the same, whatever its names and line numbers (see digest.py). Where something was found or printed, it serves
+equal programs alone, for a finding names lines and variables.
+
+A record holds its results by their content, because right kernels give equal ones. A result that has been evicted is
+made again, by running, when somebody looks at it.
+
+Works in the grader's process; see gradekit.reuse for how long it keeps anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+
+from gradekit.engine.run import Counters, Run
+from gradekit.findings import Finding
+from gradekit.judge.contents import Content, Results, content, versions
+from gradekit.program import Program
+from gradekit.reuse import LruCache, Shared, SharedCache, shared
+from gradekit.subject import digest
+from gradekit.subject.call_spec import CallSpec
+
+LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 128 << 20, 1 << 16
+"""Limits: bytes of one result, bytes of all results, number of run records."""
+
+MOST_PROGRAMS = 1 << 12
+"""Programs whose digests are kept, and which stay in memory for it."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run showed, as `engine.run.Run` has it; its results are made when somebody looks at them."""
+
+    results: Results
+    findings: tuple[Finding, ...]
+    counters: Counters
+    prints: tuple[str, ...]
+
+
+class ProgramDigests:
+    """The digests of a program, each computed at its first use."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def by_effect(self) -> bytes:
+        """Equal for programs that compute the same."""
+        return digest.of_program(self.program)
+
+    @cached_property
+    def by_text(self) -> bytes:
+        """Equal for equal programs."""
+        return digest.exactly(self.program)
+
+
+_digests: SharedCache[int, ProgramDigests] = shared(MOST_PROGRAMS)
+
+
+def digests_of(program: Program) -> ProgramDigests:
+    """The digests of `program`; the tracer gives equal submissions the same object, so that they share them."""
+    found = _digests.get(id(program))
+    if found is None or found.program is not program:
+        found = ProgramDigests(program)
+        _digests.put(id(program), found)
+    return found
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """All that a run depends on: the program that the call `spec` was traced to, and the arguments of `engine.run.run`."""
+
+    program: ProgramDigests
+    option: int
+    spec: CallSpec
+    names: tuple[str, ...]
+    allow: frozenset[str]
+
+    @property
+    def by_effect(self) -> Hashable:
+        """The key of a run that shows nothing but results."""
+        return (self.program.by_effect, self.option, self.spec, self.allow)
+
+    @property
+    def by_text(self) -> Hashable:
+        """The key of a run whose findings or prints name lines and variables."""
+        return (self.program.by_text, self.option, self.spec, self.allow, self.names)
+
+
+class RunCache:
+    """Run records by their keys, and the tensors of their results by content."""
+
+    def __init__(self) -> None:
+        self._entries: LruCache[Hashable, _Entry] = LruCache(MOST_RUNS)
+        self._tensors: LruCache[bytes, _Tensor] = LruCache(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
+
+    def get_or_run(self, key: RunKey, run: Callable[[], Run]) -> RunRecord:
+        """The record of `key`: an earlier run's, or else that of `run()`. The caller owns its results."""
+        entry = self._entries.get(key.by_effect)
+        if entry is not None and not entry.is_clean:
+            entry = self._entries.get(key.by_text)
+        if entry is not None:
+            return entry.record(lambda: self._results(entry, run))
+        return self._add(key, run())
+
+    def _add(self, key: RunKey, run: Run) -> RunRecord:
+        entry = _Entry.of(run)
+        self._entries.put(key.by_effect, entry)
+        if not entry.is_clean:
+            self._entries.put(key.by_text, entry)
+        self._add_tensors(entry, run)
+        return entry.record(lambda: run.results)
+
+    def _add_tensors(self, entry: _Entry, run: Run) -> None:
+        for stored, value in zip(entry.results, run.results, strict=True):
+            if isinstance(stored, Content) and isinstance(value, torch.Tensor):
+                self._tensors.put(stored.digest, _Tensor(value, versions([value])))
+
+    def _results(self, entry: _Entry, run: Callable[[], Run]) -> Sequence[Any]:
+        """Copies of the cached tensors; where one was evicted or changed since, the results of another run."""
+        cached = [self._tensors.get(stored.digest) for stored in entry.results if isinstance(stored, Content)]
+        if all(one is not None and not one.is_changed for one in cached):
+            tensors = (one.tensor.clone() for one in cached if one is not None)
+            return [next(tensors) if isinstance(stored, Content) else stored for stored in entry.results]
+        again = run()
+        self._add_tensors(entry, again)
+        return again.results
+
+
+def uncached(run: Run) -> RunRecord:
+    """The record of a run that is kept for nobody else."""
+    return _Entry.of(run).record(lambda: run.results)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What a run showed, with a Content in place of each result tensor."""
+
+    results: tuple[Any, ...]
+    findings: tuple[Finding, ...]
+    counters: Counters
+    prints: tuple[str, ...]
+
+    @staticmethod
+    def of(run: Run) -> _Entry:
+        results = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
+        return _Entry(tuple(results), tuple(run.findings), run.counters, tuple(run.prints))
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the run showed nothing but results."""
+        return not self.findings and not self.prints
+
+    def record(self, make: Callable[[], Sequence[Any]]) -> RunRecord:
+        return RunRecord(Results(self.results, make), self.findings, replace(self.counters), self.prints)
+
+
+class _Tensor(NamedTuple):
+    """A result, with torch's version counters as they were when it was stored: a caller may have written to it since."""
+
+    tensor: torch.Tensor
+    versions: list[int]
+
+    @property
+    def nbytes(self) -> int:
+        return self.tensor.untyped_storage().nbytes()
+
+    @property
+    def is_changed(self) -> bool:
+        return versions([self.tensor]) != self.versions
+
+
+runs = Shared(RunCache)
+"""The cache in use now."""
