@@ -32,7 +32,7 @@ from gradekit.gpu.card import Card
 from gradekit.gpu.contest import TURN, Timings, contest
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.worker import Prepared, Worker
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import Round, Verdict, decide, ratio, seconds, settled
 from gradekit.program import Program
 

@@ -14,9 +14,11 @@ Any other key is kept in `extras`, for the assignment's own tests.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib.util
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -74,6 +76,13 @@ class Assignment:
     def tests(self) -> Path:
         """The public tests."""
         return self.folder / f"test_{self.id}.py"
+
+    @property
+    def test_files(self) -> list[Path]:
+        """What grading by the public tests takes: the descriptions, the tests, and the Python beside them."""
+        python = sorted(path for path in self.folder.glob("*.py") if path not in (self.starter, self.tests))
+        descriptions = [self.folder / "assignment.toml", self.folder / "domain.toml"]
+        return [path for path in (self.tests, *descriptions, *python) if path.is_file()]
 
     @property
     def pictures(self) -> list[Path]:
@@ -147,9 +156,35 @@ def public_tests(hidden: str | Path) -> ModuleType:
     `hidden` is the file solutions/<id>/test_<id>_hidden.py; its own folder's name tells the assignment.
     """
     id, root = Path(hidden).parent.name, Path(hidden).parents[2]
-    spec = importlib.util.spec_from_file_location(f"{id}_public", root / "assignments" / id / f"test_{id}.py")
+    return _module(f"{id}_public", root / "assignments" / id / f"test_{id}.py")
+
+
+def beside(file: str | Path, name: str) -> ModuleType:
+    """The module `name`.py of the folder that a test file lies in: `boxes = beside(__file__, "boxes")`.
+
+    What one assignment alone needs (kinds of values, error bounds) stands there. A file that has not changed is loaded
+    once.
+
+    Raises:
+        AssignmentError: there is no such file.
+    """
+    path = Path(file).resolve().parent / f"{name}.py"
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
+    return _beside(path, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _beside(path: Path, changed: int, size: int) -> ModuleType:
+    return _module(f"gradekit_{path.parent.name}_{path.stem}", path)
+
+
+def _module(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look for their module there
     spec.loader.exec_module(module)
     return module
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, find
-from gradekit.inputs.strategies import Input, row_major
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.plugin.timed import TimedCall, timed_calls
 from gradekit.sandbox import TraceError, Tracer

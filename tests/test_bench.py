@@ -13,7 +13,7 @@ from gradekit.assignment import get
 from gradekit.bench import NothingToBench, Sweep, _rows, roofline_microseconds, row_of, sweep
 from gradekit.cli import main
 from gradekit.findings import Cause
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.roofline import Ceilings
 from gradekit.judge.speed import Round

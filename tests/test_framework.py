@@ -12,7 +12,7 @@ from gradekit.assignment import Assignment
 from gradekit.engine.run import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection, parse
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.framework import assert_compiles, assert_opcheck, assert_operator
 from gradekit.subject.subject import Subject

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 
 from gradekit import (
     FLOATS,
-    AttentionErrors,
     Input,
     assert_close,
     assert_inputs_unmodified,
     assert_memory_clean,
     assert_speed,
     at_least,
-    cut,
-    lengths,
+    beside,
     like,
     normal,
     points,
     reference,
     tensors,
 )
-from gradekit.inputs.strategies import sizes
+from gradekit.inputs.strategies import shaped, sizes
+
+errors, ragged = beside(__file__, "errors"), beside(__file__, "lengths")
 
 PLAIN = ("contiguous",)
 STRIDED = ("contiguous", "offset", "transposed", "sliced_columns", "sliced_rows", "every_second")
@@ -44,13 +44,21 @@ def decode(q, k_cache, v_cache, lengths, sm_scale):
     return torch.stack(parts).reshape(q.shape)
 
 
-def errors(rounding, q, k_cache, v_cache, lengths, sm_scale):
-    parts = [AttentionErrors(rounding, *part, sm_scale).output for part in sequences(q, k_cache, v_cache, lengths)]
+def output_errors(rounding, q, k_cache, v_cache, lengths, sm_scale):
+    parts = [errors.of_output(rounding, *part, sm_scale) for part in sequences(q, k_cache, v_cache, lengths)]
     return torch.stack(parts).reshape(q.shape)
 
 
 def expected(*inputs):
-    return reference(decode, *inputs, bound=errors, input_precision="tf32")
+    return reference(decode, *inputs, bound=output_errors, input_precision="tf32")
+
+
+@st.composite
+def lengths(draw, count, most, layouts=PLAIN, all_whole=False):
+    """int32 [count]: lengths from 1 to `most`, or all of them `most`."""
+    one_by_one = [layout for layout in layouts if layout in ("contiguous", "offset", "every_second")]
+    placed = draw(shaped((count,), dtypes=["int32"], layouts=one_by_one, profiles=["ones"]))
+    return replace(placed, profile=f"lengths:{most}:{-1 if all_whole else draw(st.integers(0, 99))}", seed=0)
 
 
 @st.composite
@@ -67,7 +75,7 @@ def calls(
     v = draw(like(k, layouts=layouts, profiles=[values]))
     ends = draw(lengths(b, s, layouts=layouts, all_whole=whole))
     if poison:
-        k, v = cut(k, ends), cut(replace(v, seed=v.seed + k.seed + 1), ends)
+        k, v = ragged.cut(k, ends), ragged.cut(replace(v, seed=v.seed + k.seed + 1), ends)
     return q, k, v, ends, draw(st.sampled_from([d**-0.5, 0.3, 1.0 / d]))
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gradekit import (
     FLOATS,
     LAYOUTS,
-    AttentionErrors,
     Input,
     assert_allocates,
     assert_close,
@@ -18,6 +17,7 @@ from gradekit import (
     assert_memory_clean,
     assert_speed,
     at_least,
+    beside,
     like,
     normal,
     points,
@@ -25,6 +25,7 @@ from gradekit import (
     tensors,
 )
 
+AttentionErrors = beside(__file__, "errors").AttentionErrors
 PLAIN = ("contiguous",)
 HEAD_SIZES = (16, 32, 64, 128)
 AROUND_TILES = st.sampled_from([1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 193, 255, 256, 257])

@@ -16,6 +16,7 @@ from gradekit import (
     assert_memory_clean,
     assert_speed,
     at_least,
+    beside,
     like,
     points,
     reference,
@@ -23,6 +24,7 @@ from gradekit import (
     tensors,
 )
 
+beside(__file__, "boxes")  # kinds of values
 PLAIN = ("contiguous",)
 AROUND_BLOCKS = st.sampled_from([1, 2, 31, 32, 33, 127, 128, 129, 255, 257, 1023, 1024, 1025, 1500])
 REAL = ("boxes", "boxes")  # what pred and targets hold

@@ -16,13 +16,16 @@ from gradekit import (
     assert_memory_clean,
     assert_speed,
     at_least,
-    csr,
-    csr_matrices,
+    beside,
     matrices,
     normal,
     points,
     reference,
 )
+from gradekit.inputs.strategies import shaped, sizes
+from gradekit.inputs.values import COMMON
+
+sparse = beside(__file__, "sparse")
 
 PLAIN = ("contiguous",)
 AROUND_TILES = st.sampled_from([1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200, 255, 257])
@@ -42,13 +45,30 @@ def expected(crow, col, values, dense):
     return reference(spmm, crow, col, values, dense, scale=spmm, terms=dense.shape[0])
 
 
+def size(extent):
+    return sizes(*(extent if isinstance(extent, tuple) else (extent, extent)))
+
+
 @st.composite
-def calls(draw, dtypes=FLOATS, columns=(1, 70), layouts=PLAIN, **sparse):
+def calls(
+    draw, dtypes=FLOATS, rows=(1, 60), cols=(1, 300), columns=(1, 70), patterns=tuple(sparse.PATTERNS), layouts=PLAIN,
+    profiles=COMMON,
+):  # fmt: skip
     """crow, col, values and dense."""
-    matrix = draw(csr_matrices(dtypes=dtypes, layouts=layouts, **sparse))
-    dtype, values = matrix.values.dtype, [matrix.values.profile]
-    dense = draw(matrices(dtypes=[dtype], rows=matrix.cols, cols=columns, layouts=layouts, profiles=values))
-    return *matrix[:3], replace(dense, seed=dense.seed + matrix.values.seed + 1)
+    height, width = draw(size(rows)), draw(size(cols))
+    pattern, seed = draw(st.sampled_from(patterns)), draw(st.integers(0, 99))
+    matrix = sparse.csr(height, width, pattern, seed=seed)
+    one_by_one = [layout for layout in layouts if layout in ("contiguous", "offset", "every_second")]
+    crow, col = (
+        replace(
+            draw(shaped(x.shape, dtypes=["int32"], layouts=one_by_one, profiles=["ones"])), profile=x.profile, seed=0
+        )
+        for x in matrix[:2]
+    )
+    values = draw(shaped(matrix[2].shape, dtypes=dtypes, layouts=layouts, profiles=profiles))
+    same = {"dtypes": [values.dtype], "layouts": layouts, "profiles": [values.profile]}
+    dense = draw(matrices(rows=width, cols=columns, **same))
+    return crow, col, values, replace(dense, seed=dense.seed + values.seed + 1)
 
 
 @points(12)
@@ -148,7 +168,7 @@ def by_torch(crow, col, values, dense):
 @pytest.mark.parametrize("columns", [64, 256])
 def test_speed(submission, columns):
     """Is as fast as torch for 32768 rows of up to 32 elements, on a GPU"""
-    matrix = csr(32768, 32768, "few")
+    matrix = sparse.csr(32768, 32768, "few")
     dense = normal((32768, columns), seed=1)
-    timed = submission.spmm.timed(*matrix[:3], dense, against=by_torch, expected=expected)
+    timed = submission.spmm.timed(*matrix, dense, against=by_torch, expected=expected)
     assert_speed(timed, at_least(1.0, "eager", some_from=0.4))

@@ -53,7 +53,6 @@ def release(assignment: Assignment) -> str:
 
 
 def _files(assignment: Assignment) -> Iterable[Path]:
-    yield assignment.folder / "assignment.toml"
-    yield assignment.tests
+    yield from assignment.test_files
     if assignment.solutions is not None:
         yield from sorted(assignment.solutions.glob("test_*.py"))

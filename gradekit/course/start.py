@@ -55,10 +55,10 @@ def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:
     """The new files' contents by their names."""
     if notebook:
         book = {"submission.ipynb": worksheet(assignment).encode("utf-8")}
-        return book | _contents([assignment.tests, assignment.folder / "assignment.toml"])
+        return book | _contents(assignment.test_files)
     own = {("answers.toml" if assignment.is_quiz else "submission.py"): assignment.starter.read_bytes()}
     reading = sorted(assignment.folder.glob("*.md"))
-    rest = [assignment.tests, assignment.folder / "assignment.toml", *assignment.pictures]
+    rest = [*assignment.test_files, *assignment.pictures]
     return _contents(reading) | own | _contents(rest)
 
 

@@ -1,6 +1,6 @@
 """Inputs made on the card from their specs: the same bits in every process on that card, with nothing to send.
 
-A spec is a `strategies.Input`. Its shape, strides, offset and kind of values are kept; the common kinds of values come
+A spec is an `Input`. Its shape, strides, offset and kind of values are kept; the common kinds of values come
 from the card's own generator, since copying hundreds of megabytes for each set would cost more than timing them. So they
 are not the values of `Input.tensor()`, and the expected result must be computed from what is made here.
 """
@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import torch
 
-from gradekit.inputs import kinds
-from gradekit.inputs.strategies import Input
+from gradekit.inputs import values
+from gradekit.inputs.spec import Input
 
 CardInput = Input
 """A spec whose tensor is to be made on a card."""
@@ -44,30 +44,24 @@ def make_set(
 
 def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
     """The tensor of `spec` with values from `seed`, on `device`; elements that the view does not reach are poison."""
-    if kinds.is_kind(spec.profile):  # the same in every set: tensors that belong together must go on doing so
+    if ":" in spec.profile:  # parameters say it all: tensors that belong together must go on doing so in every set
         return _copied(spec, device)
     if spec.profile not in PROFILES:
         return _copied(replace(spec, seed=seed), device)
     dtype = getattr(torch, spec.dtype)
     generator = torch.Generator(device).manual_seed(seed)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
-    values = _values(spec.profile, dtype)(own, generator).to(dtype)
+    made = _values(spec.profile, dtype)(own, generator).to(dtype)
     if spec.is_contiguous and spec.offset == 0 and own == spec.shape:
-        return values.as_strided(spec.shape, spec.stride)
-    storage = torch.full((spec.storage_size,), _poison(dtype), dtype=dtype, device=device)
-    storage.as_strided(own, spec.stride, spec.offset).copy_(values)
+        return made.as_strided(spec.shape, spec.stride)
+    storage = torch.full((spec.storage_size,), values.poison(dtype), dtype=dtype, device=device)
+    storage.as_strided(own, spec.stride, spec.offset).copy_(made)
     return storage.as_strided(spec.shape, spec.stride, spec.offset)
 
 
 def _copied(spec: Input, device: torch.device | str) -> torch.Tensor:
     storage = spec.tensor().as_strided((spec.storage_size,), (1,), 0).to(device, copy=True)
     return storage.as_strided(spec.shape, spec.stride, spec.offset)
-
-
-def _poison(dtype: torch.dtype) -> float | int | bool:
-    if dtype.is_floating_point:
-        return float("nan")
-    return True if dtype == torch.bool else torch.iinfo(dtype).max
 
 
 def _values(profile: str, dtype: torch.dtype) -> Make:
@@ -116,4 +110,4 @@ PROFILES: dict[str, Make] = {
     "positive": _positive,
     "mixed": _mixed,
 }
-"""Kinds of values that are made on the card, by the names that they have in `strategies`; others are made on the CPU."""
+"""Kinds of values that are made on the card, by the names that they have in `inputs.values`; others are made on the CPU."""

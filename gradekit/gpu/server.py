@@ -5,12 +5,12 @@ and answers are JSON of limited size; tensors lie in memory whose descriptor com
 fault of the card ends the process, after it has said so: the next request gets a new one.
 
     {"do": "run", "program", "inputs": [[start, nbytes], ...], "option", "allow", "results": [...]}
-    {"do": "prepare", "id", "program", "arguments": [...], "allow"}
+    {"do": "prepare", "id", "program", "arguments": [...], "kinds": [...], "allow"}
     {"do": "turn", "id", "milliseconds"}
     {"do": "fetch", "id", "set", "results": [...]}
     {"do": "close", "id"}
 
-"results" has [start, nbytes] for each tensor that is to be written, and null for other results.
+"kinds" has the texts of the assignment's modules that make its own kinds of values. "results" has [start, nbytes] for each tensor that is to be written, and null for other results.
 An answer is {"ok": {...}} or {"fault": {...}}; the first, sent unasked, says by which means the process is shut in.
 """
 
@@ -38,7 +38,8 @@ from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.prepared import Preparation, StartClock
 from gradekit.gpu.replay import Machine, Replay, touched_bytes
-from gradekit.inputs.strategies import Input
+from gradekit.inputs import values
+from gradekit.inputs.spec import Input
 from gradekit.program import Program, View, decode
 
 CAP = 80 << 20
@@ -170,6 +171,7 @@ class Server:
     def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         program = decode(request["program"])
         replay = Replay(program, self._where.machine, request["allow"])
+        values.add_from(request["kinds"])
         sets = self._sets(program, arguments_from(request["arguments"]))
         preparation = Preparation(replay, sets, self._where.start_clock)
         clock = preparation.make_ready(self._watch)
@@ -221,6 +223,11 @@ def arguments_to(arguments: Sequence[Any]) -> list[Any]:
         {"spec": a.to_json(), "same": first.setdefault(id(a), place)} if isinstance(a, Input) else {"value": a}
         for place, a in enumerate(arguments)
     ]
+
+
+def kinds_of(arguments: Sequence[Any]) -> list[str]:
+    """The texts of the modules without which these arguments could not be made in another process."""
+    return values.sources(a.profile for a in arguments if isinstance(a, Input))
 
 
 def arguments_from(data: Sequence[Any]) -> list[Any]:

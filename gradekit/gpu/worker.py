@@ -40,7 +40,7 @@ from gradekit.gpu.card import Card, Reading
 from gradekit.gpu.faults import CardFault, Kind
 from gradekit.gpu.inputs import Argument
 from gradekit.gpu.replay import bytes_of
-from gradekit.gpu.server import CAP, arguments_to
+from gradekit.gpu.server import CAP, arguments_to, kinds_of
 from gradekit.gpu.timing import Turn
 from gradekit.program import ITEMSIZE, Program, Scalar, View, encode
 
@@ -171,7 +171,7 @@ class Worker:
         self._next += 1
         request = {
             "do": "prepare", "id": self._next, "program": encode(program), "arguments": arguments_to(specs),
-            "allow": sorted(allow),
+            "kinds": kinds_of(specs), "allow": sorted(allow),
         }  # fmt: skip
         answer = self._ask(request, seconds)
         assert self._process is not None

@@ -21,7 +21,7 @@ import torch
 
 from gradekit.assignment import Assignment
 from gradekit.inductor.code import Written, written
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.inspector.targets import Target
 
 SECONDS = 120

@@ -17,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from gradekit.assignment import load
 from gradekit.inductor import standin
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.inspector.targets import target
 from gradekit.plugin.timed import timed_calls
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, find
-from gradekit.inputs.strategies import Input, row_major
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import Input
 from gradekit.inspector.inspect import SCHEMA, Inspected, inspect, to_dict
 from gradekit.inspector.rows import rows
 from gradekit.inspector.targets import Target

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import torch
 
 from gradekit.findings import Cause
-from gradekit.inputs.strategies import Input, row_major
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import Input
 from gradekit.judge import ttir_text
 from gradekit.judge.by_history import strides_separate
 from gradekit.judge.comparison import Comparison

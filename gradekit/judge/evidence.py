@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.program import Program

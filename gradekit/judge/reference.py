@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.judge import reference_cache, tolerance
 from gradekit.judge.contents import versions
 from gradekit.judge.rounding import Precision, Rounding

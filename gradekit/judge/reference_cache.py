@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from gradekit.inputs.strategies import Input, sharing
+from gradekit.inputs.spec import Input, sharing
 from gradekit.judge.contents import versions
 from gradekit.reuse import LruCache
 

@@ -108,8 +108,8 @@ def _grader_files() -> Iterator[tuple[str, Path]]:
 
 
 def _assignment_files(assignment: Assignment) -> Iterator[tuple[str, Path]]:
-    for name in ("assignment.toml", f"test_{assignment.id}.py"):
-        yield f"assignments/{assignment.id}/{name}", assignment.folder / name
+    for file in assignment.test_files:
+        yield f"assignments/{assignment.id}/{file.name}", file
     if assignment.solutions is not None:
         for file in sorted(assignment.solutions.glob("test_*.py")):
             yield f"solutions/{assignment.id}/{file.name}", file

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from gradekit.inputs.strategies import Input, sharing
+from gradekit.inputs.spec import Input, sharing
 from gradekit.program import Argument, Scalar, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import Form

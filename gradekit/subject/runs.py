@@ -16,7 +16,7 @@ import torch
 from gradekit import sandbox
 from gradekit.engine import run as engine
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program

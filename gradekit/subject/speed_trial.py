@@ -17,7 +17,7 @@ import torch
 from gradekit.engine import traffic
 from gradekit.engine.run import Budget, OverBudget
 from gradekit.findings import Cause
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.roofline import Ceilings, impossible

@@ -15,7 +15,7 @@ from typing import Any
 
 from gradekit.credit import award
 from gradekit.findings import Cause
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.judge.roofline import Ceilings
 from gradekit.judge.speed import Ratio, Round, Verdict, decide, ratio, seconds

@@ -20,7 +20,7 @@ TESTS = '''
 from hypothesis import given
 
 from gradekit import assert_close, assert_speed, at_least, points, reference, tensors
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 
 
 def twice(x):

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gradekit import FLOATS, Input, assert_close
-from gradekit.inputs.strategies import row_major
+from gradekit.inputs.layouts import row_major
 
 ASSIGNMENTS = Path(__file__).parents[2] / "assignments"
 ORDINARY = ("ones", "integers", "grid", "normal", "positive", "mixed")

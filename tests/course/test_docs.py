@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 import gradekit
 from gradekit.cli import main
-from gradekit.inputs.strategies import LAYOUTS, PROFILES
+from gradekit.inputs.layouts import LAYOUTS
+from gradekit.inputs.values import PROFILES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

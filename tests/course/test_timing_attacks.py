@@ -16,7 +16,7 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.engine.run import Unsupported
 from gradekit.findings import Cause
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.program import Program

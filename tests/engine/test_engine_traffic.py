@@ -12,7 +12,7 @@ import torch
 from gradekit.engine import run as engine
 from gradekit.engine.run import Budget, OverBudget
 from gradekit.engine.traffic import count, least_bytes, strata
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program, View
 from gradekit.sandbox import Tracer
 from gradekit.submission import Submission, read

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradekit.gpu import worker
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
 from gradekit.sandbox import Tracer
 from gradekit.subject.call_spec import to_arguments

@@ -14,7 +14,7 @@ from gradekit.gpu.card import Card, find, read
 from gradekit.gpu.contest import TURN, contest
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.timing import LEAST_REPLAYS, Clock, sets_for
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import ratio, settled
 
 pytestmark = pytest.mark.gpu

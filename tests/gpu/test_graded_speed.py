@@ -12,7 +12,7 @@ import torch
 from gradekit import grade
 from gradekit.assignment import Assignment, discover
 from gradekit.findings import Cause, Outcome
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.report.record import to_dict, validate

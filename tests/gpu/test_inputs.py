@@ -7,9 +7,13 @@ import dataclasses
 import pytest
 import torch
 
+from gradekit.assignment import beside, get
 from gradekit.gpu.inputs import PROFILES, make, make_set
-from gradekit.inputs.strategies import COMMON, FLOATS, Input
-from gradekit.inputs.strategies import PROFILES as ALL
+from gradekit.gpu.server import kinds_of
+from gradekit.inputs import values
+from gradekit.inputs.spec import FLOATS, Input
+from gradekit.inputs.values import COMMON
+from gradekit.inputs.values import PROFILES as ALL
 
 X = Input("float32", (64, 33), (33, 1))
 
@@ -85,3 +89,15 @@ def test_one_spec_that_is_passed_twice_is_one_tensor() -> None:
 
 def test_numbers_are_passed_as_they_are() -> None:
     assert make_set([3, 2.5, None, True], 4, "cpu") == [3, 2.5, None, True]
+
+
+def test_a_kind_of_an_assignment_is_made_where_the_assignment_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside(get("spmm").tests, "sparse")
+    spec = Input("int32", (5,), (1,), profile="crow:4:9:ragged:3")
+    here, texts = spec.tensor().clone(), kinds_of([spec, X, 3])
+    monkeypatch.setattr(values, "_added", {})
+    with pytest.raises(ValueError, match="no profile"):
+        Input.from_json(spec.to_json())
+    values.add_from(texts)
+    assert torch.equal(make(Input.from_json(spec.to_json()), 7, "cpu"), here)
+    assert kinds_of([spec]) == texts

@@ -9,7 +9,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 
 from gradekit.gpu import kernels
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.program import Descriptor, Kernel, Launch, ProgramError
 
 from ..tracer.styles import Text

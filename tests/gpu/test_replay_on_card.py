@@ -17,7 +17,7 @@ import triton
 from gradekit.assignment import discover
 from gradekit.engine.run import option_count
 from gradekit.gpu.replay import Replay
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 
 from ..tracer.styles import Text
 from .programs import AUTOTUNED, MANY_STEPS, TABLE, entry, normal, traced

@@ -11,21 +11,11 @@ import torch
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from gradekit.inputs import strategies
-from gradekit.inputs.strategies import (
-    FLOATS,
-    LAYOUTS,
-    PROFILES,
-    Input,
-    like,
-    matmul_pairs,
-    matrices,
-    row_major,
-    shaped,
-    sizes,
-    tensors,
-    vectors,
-)
+from gradekit.inputs import spec
+from gradekit.inputs.layouts import LAYOUTS, row_major
+from gradekit.inputs.spec import FLOATS, Input, normal
+from gradekit.inputs.strategies import like, matmul_pairs, matrices, shaped, sizes, tensors, vectors
+from gradekit.inputs.values import PROFILES
 
 DTYPES = (*FLOATS, "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
 quiet = settings(database=None, deadline=None, max_examples=60, derandomize=True)
@@ -275,51 +265,10 @@ def test_layouts_are_distinct_ways_to_lie_in_memory() -> None:
     assert len(placed) >= 12
 
 
-# --- boxes -----------------------------------------------------------------------------------------------------------
-
-BOXES = [name for name in PROFILES if name.startswith("boxes")]
-
-
-def boxes_of(profile: str, dtype: str = "float32", seed: int = 0) -> torch.Tensor:
-    return Input(dtype, (3, 9, 4), (36, 4, 1), 0, profile, seed).tensor()
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("profile", ["boxes", "boxes_even", "boxes_odd"])
-def test_boxes_have_an_area(profile: str, dtype: str) -> None:
-    left, top, right, bottom = boxes_of(profile, dtype).double().unbind(-1)
-    assert bool((right > left).all() and (bottom > top).all() and (bottom > 0).all())
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_no_side_of_an_even_box_coincides_with_one_of_an_odd_box(dtype: str) -> None:
-    assert bool((boxes_of("boxes_even", dtype) % 2 == 0).all())
-    assert bool((boxes_of("boxes_odd", dtype) % 2 == 1).all())
-
-
-def test_some_of_the_padded_boxes_are_zeros() -> None:
-    padding = (boxes_of("boxes_padded") == 0).all(-1)
-    assert 0 < int(padding.sum()) < padding.numel()
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_junk_lies_where_the_gaps_are(dtype: str) -> None:
-    gaps, junk = boxes_of("boxes_gaps", dtype), boxes_of("boxes_junk", dtype, seed=1)
-    assert (gaps[..., 3] <= 0)[0].tolist() == [n % 4 == 3 for n in range(9)]
-    assert (junk.abs() > 1000).any(-1)[0].tolist() == [n % 4 == 3 for n in range(9)]
-    assert bool((boxes_of("boxes_none", dtype)[..., 3] <= 0).all())
-
-
-@pytest.mark.parametrize("profile", BOXES)
-def test_kinds_for_boxes_make_tensors_of_any_shape(profile: str) -> None:
-    for shape in [(), (4,), (3,), (0, 4), (2, 5, 1)]:
-        assert Input("float32", shape, row_major(shape), 0, profile).tensor().shape == shape
-
-
 def test_a_small_tensor_is_made_once_for_everybody_who_asks() -> None:
-    assert strategies.normal((100,)).tensor() is strategies.normal((100,)).tensor()
+    assert normal((100,)).tensor() is normal((100,)).tensor()
 
 
 def test_a_large_tensor_is_not_kept() -> None:
-    large = strategies.normal((strategies.SMALL // 4 + 1,))
-    assert large.tensor().numel() == large.numel and large not in strategies._tensors
+    large = normal((spec.SMALL // 4 + 1,))
+    assert large.tensor().numel() == large.numel and large not in spec._tensors

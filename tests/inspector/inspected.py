@@ -6,7 +6,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from gradekit.inputs.strategies import Input, row_major
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import Input
 from gradekit.inspector.inspect import Inspected, inspect
 from gradekit.inspector.submitted import arguments
 from gradekit.inspector.targets import target

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from gradekit.assignment import get
 from gradekit.cli import main
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.inspector.submitted import NothingToInspect, parse_input, representative
 from gradekit.plugin.timed import timed_calls
 

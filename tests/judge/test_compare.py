@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.judge import Failure, Reference, assert_close, reference
 from gradekit.judge.contents import Results, content
 

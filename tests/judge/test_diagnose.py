@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input, row_major
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import Input
 from gradekit.judge import Diagnosis, Example, Failure, assert_close, diagnose, reference
 from gradekit.judge.ttir_text import accesses, uses
 from gradekit.program import Kernel, Launch, Program, Source

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.judge import (
     Failure,
     assert_allocates,

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradekit import reuse
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 from gradekit.judge import reference_cache
 from gradekit.judge.reference import Reference, reference
 from gradekit.judge.reference_cache import TensorCache

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 import pytest
 import torch
 
-from gradekit.inputs.strategies import FLOATS, Input, row_major
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import FLOATS, Input
 from gradekit.judge import MUTANTS, Reference, reference, tolerance
 from gradekit.judge.comparison import Comparison
 

@@ -10,7 +10,7 @@ import pytest
 from gradekit import grade, reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Report
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.plugin import rehearsal
 from gradekit.sandbox import Form, Tracer
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED

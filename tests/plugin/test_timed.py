@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gradekit.assignment import Assignment, get
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.plugin.timed import timed_calls
 
 TESTS = """

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit.inputs.strategies import Input, normal, tensors
+from gradekit.inputs.spec import Input, normal
+from gradekit.inputs.strategies import tensors
 from gradekit.program import Scalar, View
 from gradekit.reuse import LruCache, Shared
 from gradekit.subject import call_spec as module

@@ -9,7 +9,7 @@ import pytest
 
 from gradekit.engine.run import run
 from gradekit.engine.ttir import parse
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 from gradekit.program import Choice, Fill, Kernel, Launch, Program, Scalar, Source, View
 from gradekit.sandbox import Tracer, signature
 from gradekit.subject import digest

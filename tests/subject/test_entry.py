@@ -8,7 +8,7 @@ import torch
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause
-from gradekit.inputs.strategies import Input
+from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference

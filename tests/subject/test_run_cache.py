@@ -9,7 +9,7 @@ import torch
 
 from gradekit.engine.run import Counters, Run
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 from gradekit.program import Kernel, Launch, Program, Scalar, Source, View
 from gradekit.subject import run_cache
 from gradekit.subject.call_spec import call_spec

@@ -11,7 +11,7 @@ from gradekit.assignment import Assignment
 from gradekit.engine.run import Unsupported
 from gradekit.findings import Cause, Finding
 from gradekit.gpu.faults import CardFault
-from gradekit.inputs.strategies import Input, normal
+from gradekit.inputs.spec import Input, normal
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import (

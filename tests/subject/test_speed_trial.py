@@ -16,7 +16,7 @@ from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import Baseline, BaselineError
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.timing import Turn
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.sandbox import TraceError, Tracer

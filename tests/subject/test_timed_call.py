@@ -8,7 +8,7 @@ import pytest
 
 from gradekit.credit import awarding
 from gradekit.findings import Cause
-from gradekit.inputs.strategies import normal
+from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_launches
 from gradekit.program import Program

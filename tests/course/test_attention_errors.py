@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
-from gradekit.inputs.strategies import FLOATS, Input, row_major
+from gradekit.assignment import beside
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import FLOATS, Input
 from gradekit.judge import MUTANTS, Reference, reference
-from gradekit.judge.attention import AttentionErrors
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.rounding import Rounding
 
+ASSIGNMENTS = Path(__file__).parents[2] / "assignments"
+AttentionErrors = beside(ASSIGNMENTS / "flash_attention" / "test_flash_attention.py", "errors").AttentionErrors
+of_decoding = beside(ASSIGNMENTS / "decode_attention" / "test_decode_attention.py", "errors").of_output
 Tensor = torch.Tensor
 SIZES = [(1, 16), (2, 32), (9, 64), (33, 16), (130, 64)]
 
@@ -103,3 +108,10 @@ def test_tf32_is_wider_than_ieee() -> None:
     q, k, v, _ = (x.tensor().double() for x in inputs("float32", 9, 16, "normal"))
     tf32, ieee = (AttentionErrors(Rounding(torch.float32, p), q, k, v, 0.25).output for p in ("tf32", "ieee"))
     assert (tf32 > 10 * ieee).all() and math.isfinite(float(tf32.sum()))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "ieee"])
+def test_decoding_has_the_bound_of_attention(precision: str) -> None:
+    q, k, v, _ = (x.tensor().double() for x in inputs("float32", 33, 16, "normal"))
+    rounding = Rounding(torch.float32, precision)
+    assert torch.equal(of_decoding(rounding, q, k, v, 0.25), AttentionErrors(rounding, q, k, v, 0.25).output)

@@ -22,7 +22,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gradekit.judge.rounding import Rounding
+from gradekit import Rounding
 
 SPREAD = 3.0
 """Each error is at most its size, and evenly spread below it: this is five standard deviations of their sum."""

@@ -1,7 +1,6 @@
 """Kinds of values for boxes: the last dimension holds left, top, right and bottom, in that order.
 
-Functions of (shape, dtype, generator) to float64 values, as `strategies.PROFILES` wants them. Real boxes are at least
-1 wide and high, and end below 130. Where the last dimension is not 4, the values are coordinates, and make no boxes.
+Real boxes are at least 1 wide and high, and end below 130. Where the last dimension is not 4, the values are coordinates, and make no boxes.
 """
 
 from __future__ import annotations
@@ -9,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+
+from gradekit.inputs.values import value_kind
 
 JUNK = {torch.float16: 2.0**14}
 """The size of what lies in padding, 1e30 elsewhere: the area of such a box is far beyond the dtype's largest number."""
@@ -25,6 +26,7 @@ def of_four(make: Profile) -> Profile:
     return made
 
 
+@value_kind("boxes")
 @of_four
 def boxes(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes anywhere; sides of two lists of them hardly ever coincide in float32, and often in narrower dtypes."""
@@ -32,6 +34,7 @@ def boxes(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
     return torch.cat([corner, corner + size], dim=-1) / (1 << 16)
 
 
+@value_kind("boxes_even")
 @of_four
 def boxes_even(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes with even coordinates up to 126, which every dtype holds."""
@@ -39,12 +42,14 @@ def boxes_even(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
     return 2 * torch.cat([corner, corner + size], dim=-1)
 
 
+@value_kind("boxes_odd")
 @of_four
 def boxes_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes with odd coordinates: no side coincides with one of `boxes_even`, so that gradients are unique."""
     return boxes_even(shape, dtype, generator) + 1
 
 
+@value_kind("boxes_padded")
 @of_four
 def boxes_padded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """As `boxes`, but about a third are padding: all zeros."""
@@ -52,18 +57,21 @@ def boxes_padded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Ge
     return boxes(shape, dtype, generator) * real
 
 
+@value_kind("boxes_gaps")
 @of_four
 def boxes_gaps(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """As `boxes`, but the last of every four is padding, with junk in it, and a bottom below 0."""
     return torch.where(_every_fourth(shape), _junk(dtype), boxes(shape, dtype, generator))
 
 
+@value_kind("boxes_junk")
 @of_four
 def boxes_junk(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """As `boxes`, but the last of every four is junk: what a model predicts where `boxes_gaps` has padding."""
     return torch.where(_every_fourth(shape), -_junk(dtype), boxes(shape, dtype, generator))
 
 
+@value_kind("boxes_none")
 @of_four
 def boxes_none(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Nothing but padding, all of it junk."""

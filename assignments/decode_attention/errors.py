@@ -1,0 +1,44 @@
+"""How far rounding may carry attention: a first-order bound, step by step, for every element.
+
+    S = sm_scale * Q K^T        P = softmax(S)        O = P V
+
+A right kernel keeps S and P in float32, and rounds P to the inputs' dtype (float32: to TF32) where it becomes a factor
+of a product; it may round Q times sm_scale too. What eager torch rounds beyond that is no part of this.
+
+Roundings of many terms mostly cancel: a sum of them is taken for SPREAD times the root of the sum of their squares, or
+for the sum of their sizes where that is less. TF32 drops bits, always towards 0, so that whole products come out smaller.
+
+All tensors are float64, [..., M, D] for q and [..., N, D] for k and v.
+"""
+
+import torch
+
+SPREAD = 3.0
+"""Each error is at most its size, and evenly spread below it: this is five standard deviations of their sum."""
+
+
+def added(errors, factors):
+    """The error of the product errors @ factors, where each of the errors may have either sign."""
+    straight = errors.abs() @ factors.abs()
+    return torch.minimum(straight, SPREAD * (errors.square() @ factors.square()).sqrt())
+
+
+def of_product(rounding, a, b, of_a):
+    """Of a @ b, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole smaller."""
+    own = added(of_a, b) + (added(a, rounding.lost(b)) if rounding.is_tf32 else 0.0)
+    smaller = rounding.operand * (a @ b).abs() if rounding.is_tf32 else torch.zeros_like(own)
+    return torch.maximum(own, smaller) + rounding.sum(a.abs() @ b.abs(), a.shape[-1])
+
+
+def of_output(rounding, q, k, v, sm_scale):
+    """Of O. By Cauchy and Schwarz, errors of the scores count as far as the values of v differ."""
+    scores = sm_scale * q @ k.mT
+    weights = torch.softmax(scores, -1)
+    none = weights == 0
+    of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q)
+    highest = scores.masked_fill(none, 0.0).abs().amax(-1, keepdim=True)
+    of_scores = (of_scores + rounding.sum(highest, q.shape[-1])).masked_fill(none, 0.0)
+    variance = (weights @ v.square() - (weights @ v).square()).clamp(min=0.0)
+    spread = (weights * of_scores.square()).sum(-1, keepdim=True).sqrt()
+    factor = rounding.factor(weights).masked_fill(none, 0.0)  # what is exactly 0 stays so
+    return spread * variance.sqrt() + of_product(rounding, weights, v, factor)

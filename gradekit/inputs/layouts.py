@@ -1,0 +1,145 @@
+"""Layouts: the ways in which a tensor can lie in its storage, by name.
+
+A layout has variants, counted from 0: how wide a gap is, which dimension is expanded, in which order dimensions are
+stored. `place` gives strides and offset, in elements, for a shape, a layout and a variant.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Placement = tuple[tuple[int, ...], int]
+"""Strides and offset, in elements."""
+
+GAPS = (1, 16, 3, 2, 8, 5)
+"""Widths of gaps, in elements: 16 keeps the alignment that Triton specializes for, the others break it."""
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor of `shape`, as torch gives them."""
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * max(size, 1))
+    return tuple(reversed(strides))[: len(shape)]
+
+
+def place(name: str, shape: tuple[int, ...], variant: int = 0) -> Placement:
+    """Strides and offset of a tensor of `shape` in the layout `name`; variants beyond the last begin anew.
+
+    Raises:
+        ValueError: there is no such layout, or it needs more dimensions.
+    """
+    found = _LAYOUTS.get(name)
+    if found is None:
+        raise ValueError(f"no layout {name!r}; there are {', '.join(LAYOUTS)}")
+    if len(shape) < found.rank:
+        raise ValueError(f"layout {name!r} needs {found.rank} dimensions, {list(shape)} has {len(shape)}")
+    return found.place(shape, variant % found.variants(len(shape)))
+
+
+def variants(name: str, rank: int) -> int:
+    """How many variants the layout has for tensors of so many dimensions; 0 where they are too few for it."""
+    found = _LAYOUTS[name]
+    return found.variants(rank) if rank >= found.rank else 0
+
+
+def possible(names: Sequence[str], rank: int) -> tuple[str, ...]:
+    """Those of the layouts `names` that a tensor of `rank` dimensions can have.
+
+    Raises:
+        ValueError: there is no layout of one of the names.
+    """
+    for name in names:
+        if name not in _LAYOUTS:
+            raise ValueError(f"no layout {name!r}; there are {', '.join(LAYOUTS)}")
+    return tuple(name for name in names if variants(name, rank))
+
+
+# --- one by one ------------------------------------------------------------------------------------------------------
+
+
+def _contiguous(shape: tuple[int, ...], variant: int) -> Placement:
+    return row_major(shape), 0
+
+
+def _offset(shape: tuple[int, ...], variant: int) -> Placement:
+    return row_major(shape), GAPS[variant]
+
+
+def _every_second(shape: tuple[int, ...], variant: int) -> Placement:
+    return tuple(2 * s for s in row_major(shape)), 0
+
+
+def _stepped(shape: tuple[int, ...], variant: int) -> Placement:
+    wide = [3 * size if dim == variant else size for dim, size in enumerate(shape)]
+    return tuple(3 * s if dim == variant else s for dim, s in enumerate(row_major(wide))), 0
+
+
+def _expanded(shape: tuple[int, ...], variant: int) -> Placement:
+    strides = row_major([1 if dim == variant else size for dim, size in enumerate(shape)])
+    return tuple(0 if dim == variant else s for dim, s in enumerate(strides)), 0
+
+
+def _sliced_columns(shape: tuple[int, ...], variant: int) -> Placement:
+    gap = GAPS[variant]
+    return row_major((*shape[:-1], shape[-1] + gap)), gap // 2
+
+
+def _sliced_rows(shape: tuple[int, ...], variant: int) -> Placement:
+    gap = GAPS[variant]
+    return row_major((*shape[:-2], shape[-2] + gap, shape[-1])), gap * shape[-1]
+
+
+def _transposed(shape: tuple[int, ...], variant: int) -> Placement:
+    rank = len(shape)
+    return _ordered(shape, (*range(rank - 2), rank - 1, rank - 2), gap=variant), 0
+
+
+def _permuted(shape: tuple[int, ...], variant: int) -> Placement:
+    return _ordered(shape, _orders(len(shape))[variant // 2], gap=variant % 2), 0
+
+
+@functools.cache
+def _orders(rank: int) -> tuple[tuple[int, ...], ...]:
+    """All orders in which so many dimensions can be stored, but the usual one and that of `transposed`."""
+    usual = tuple(range(rank))
+    swapped = (*usual[:-2], *reversed(usual[-2:]))
+    return tuple(order for order in itertools.permutations(usual) if order not in (usual, swapped))
+
+
+def _ordered(shape: tuple[int, ...], order: tuple[int, ...], gap: int) -> tuple[int, ...]:
+    """The strides where the dimensions are stored in `order`, outermost first, with a gap after each of the innermost."""
+    stored = [shape[dim] for dim in order]
+    stored[-1] += gap
+    by_dim = dict(zip(order, row_major(stored), strict=True))
+    return tuple(by_dim[dim] for dim in range(len(shape)))
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """`rank` is the fewest dimensions that it makes sense for, `variants` how many it has for a rank."""
+
+    place: Callable[[tuple[int, ...], int], Placement]
+    rank: int
+    variants: Callable[[int], int] = lambda rank: 1
+
+
+_LAYOUTS = {
+    "contiguous": _Layout(_contiguous, 0),
+    "offset": _Layout(_offset, 0, lambda rank: len(GAPS)),  # contiguous, but so many elements into its storage
+    "transposed": _Layout(_transposed, 2, lambda rank: 2),  # x.mT, dense or with gaps
+    "permuted": _Layout(_permuted, 3, lambda rank: 2 * len(_orders(rank))),  # any other order, dense or with gaps
+    "sliced_columns": _Layout(_sliced_columns, 2, lambda rank: len(GAPS)),  # x[:, a:b]
+    "sliced_rows": _Layout(_sliced_rows, 2, lambda rank: len(GAPS)),  # x[a:, :]
+    "every_second": _Layout(_every_second, 1),  # x[..., ::2]
+    "stepped": _Layout(_stepped, 2, lambda rank: rank - 1),  # every third of a dimension that is not the last
+    "expanded": _Layout(_expanded, 1, lambda rank: rank),  # x.expand(...): one dimension has stride 0
+}
+LAYOUTS = tuple(_LAYOUTS)
+"""The names of all layouts, simplest first; those that need more dimensions leave themselves out."""

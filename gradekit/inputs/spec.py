@@ -1,0 +1,181 @@
+"""Inputs as small specs: dtype, shape, strides, offset, kind of values, seed.
+
+Known to every process of the grader, also where there is no Hypothesis. A spec (`Input`) is hashable and JSON-codable,
+and `Input.tensor()` builds the same tensor from it on every machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+
+from gradekit.inputs import values
+from gradekit.inputs.layouts import row_major
+from gradekit.program import ITEMSIZE, View
+from gradekit.reuse import SharedCache, shared
+
+FLOATS = ("float32", "float16", "bfloat16")
+"""The floating-point dtypes of most assignments, simplest first."""
+
+_DTYPE_ORDER = {name: place for place, name in enumerate((*FLOATS, *(n for n in ITEMSIZE if n not in FLOATS)))}
+
+
+@dataclass(frozen=True, repr=False)
+class Input:
+    """A tensor to be: `stride` and `offset` count elements, `profile` names its kind of values (see `values`).
+
+    `name` is the parameter that the tensor is passed as; it is for messages and no part of what the tensor is.
+
+    Raises:
+        ValueError: no such dtype or profile, or shape and strides that do not go together.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int = 0
+    profile: str = "normal"
+    seed: int = 0
+    name: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        _known("dtype", self.dtype, ITEMSIZE)
+        if not values.is_known(self.profile):
+            _known("profile", self.profile, values.known())
+        if len(self.shape) != len(self.stride):
+            raise ValueError(f"shape {self.shape} and strides {self.stride} differ in length")
+        if min((*self.shape, *self.stride, self.offset)) < 0:
+            raise ValueError(f"a size, stride or offset is negative in {self}")
+
+    def __repr__(self) -> str:
+        return self._told
+
+    @functools.cached_property
+    def _told(self) -> str:
+        parts = [f"{self.dtype} {list(self.shape)}"]
+        if not self.is_contiguous:
+            parts.append(f"strides {self.stride}")
+        parts += [f"offset {self.offset}"] if self.offset else []
+        parts += [f"values {self.profile}"] if self.profile != "normal" else []
+        parts += [f"seed {self.seed}"] if self.seed else []
+        return ", ".join(parts)
+
+    @property
+    def numel(self) -> int:
+        """The number of elements of the view."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the view's elements, counted once for each index."""
+        return self.numel * ITEMSIZE[self.dtype]
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the strides are row-major where they matter, that is where a size is not 1."""
+        plain = row_major(self.shape)
+        return self.numel == 0 or all(s == p for n, s, p in zip(self.shape, self.stride, plain, strict=True) if n != 1)
+
+    @property
+    def storage_size(self) -> int:
+        """The elements of the smallest storage that holds the view."""
+        if self.numel == 0:
+            return self.offset
+        return self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
+
+    @property
+    def simplicity(self) -> tuple[int, ...]:
+        """A measure by which examples can be sorted, the one that is easiest to read first: whether there are strides,
+        elements, dimensions, offset, dtype, values and seed. What fails without strides has nothing to do with them."""
+        kinds = values.known()
+        profile = kinds.index(self.profile) if self.profile in kinds else len(kinds)
+        strided = int(not self.is_contiguous)
+        return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
+
+    def tensor(self) -> torch.Tensor:
+        """The CPU tensor, with exactly these strides and offset; treat it as read-only, for it is shared.
+
+        Elements of its storage that the view does not reach are poison: NaN, or the largest integer.
+        """
+        found = _tensors.get(self)
+        if found is None:
+            found = _tensor(self)
+            _tensors.put(self, found)
+        return found
+
+    def view(self, storage: int) -> View:
+        """The same tensor as a view of storage number `storage` of a program."""
+        return View(storage, self.dtype, self.shape, self.stride, self.offset)
+
+    def named(self, name: str) -> Input:
+        """The same tensor, to be called `name` in messages."""
+        return replace(self, name=name)
+
+    def to_json(self) -> dict[str, Any]:
+        """The spec as data that `json.dumps` accepts."""
+        return asdict(self) | {"shape": list(self.shape), "stride": list(self.stride)}
+
+    @staticmethod
+    def from_json(data: Any) -> Input:
+        """The inverse of `to_json`; `stride` may be left out for a contiguous tensor.
+
+        Raises:
+            ValueError: data that describes no input.
+        """
+        try:
+            values = dict(data)
+            shape = _sizes_from(values.pop("shape"))
+            stride = _sizes_from(values.pop("stride", row_major(shape)))
+            return Input(shape=shape, stride=stride, **values)
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"not an input: {data!r} ({error})") from None
+
+
+def _known(kind: str, word: str, table: Any) -> None:
+    if word not in table:
+        raise ValueError(f"no {kind} {word!r}; there are {', '.join(table)}")
+
+
+def _sizes_from(data: Any) -> tuple[int, ...]:
+    if not all(type(size) is int for size in data):
+        raise TypeError(f"{data!r} are not whole numbers")
+    return tuple(data)
+
+
+def normal(shape: Sequence[int], dtype: str = "float32", *, seed: int = 0) -> Input:
+    """The spec of a contiguous tensor of `shape` with bell-shaped values: what is timed, as a rule."""
+    return Input(dtype, tuple(shape), row_major(shape), seed=seed)
+
+
+# --- its tensor ------------------------------------------------------------------------------------------------------
+
+SMALL, REMEMBERED = 1 << 19, 32 << 20
+"""Bytes of a tensor that is kept for the next who asks, and of all that are: a class is graded on the same inputs."""
+
+
+_tensors: SharedCache[Input, torch.Tensor] = shared(REMEMBERED, lambda tensor: tensor.untyped_storage().nbytes(), SMALL)
+
+
+def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
+    """For each argument of a call that is a spec, the first place at which the same object stands: specs that are equal
+    are one tensor there, and two where they were drawn apart. None for any other argument."""
+    first = {id(arg): place for place, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
+    return tuple(first.get(id(arg)) for arg in args)
+
+
+@functools.lru_cache(maxsize=16)
+def _tensor(spec: Input) -> torch.Tensor:
+    dtype = getattr(torch, spec.dtype)
+    storage = torch.full(
+        (spec.storage_size,), values.poison(dtype), dtype=torch.float64 if dtype.is_floating_point else None
+    )
+    storage = storage.to(dtype)
+    own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
+    generator = torch.Generator().manual_seed(spec.seed)
+    storage.as_strided(own, spec.stride, spec.offset).copy_(values.make(spec.profile, own, dtype, generator).to(dtype))
+    return storage.as_strided(spec.shape, spec.stride, spec.offset)

@@ -1,0 +1,222 @@
+"""Kinds of values: what a tensor of an `Input` is filled with, by the name of the kind.
+
+A kind is a function of (shape, dtype, generator) that returns float64 or int64 values of that shape. All of them use
+random whole numbers and exact arithmetic on them, for torch.randn may differ in the last bit between processors.
+
+An assignment adds kinds of its own with `value_kind`. They may have parameters, which stand in the name after colons:
+"lengths:300:7" is the kind `lengths` with the parameters "300" and "7".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+Kind = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]
+"""A kind without parameters."""
+
+Maker = Callable[..., torch.Tensor]
+"""A kind with or without parameters."""
+
+# --- making them -----------------------------------------------------------------------------------------------------
+
+
+def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Values of the kind `name` for a tensor of `shape`, on the CPU, float64 or int64.
+
+    Raises:
+        ValueError: there is no such kind, or its parameters do not fit the shape.
+    """
+    word, *parameters = name.split(":")
+    if word in _added:
+        return _added[word].make(name, shape, dtype, generator)
+    if parameters or word not in PROFILES:
+        raise ValueError(f"no values {name!r}; there are {', '.join(known())}")
+    return (PROFILES[word] if dtype.is_floating_point else _integer_kind(word))(shape, dtype, generator)
+
+
+def known() -> tuple[str, ...]:
+    """The names of all kinds, simplest first; those of assignments last."""
+    return (*PROFILES, *_added)
+
+
+def is_known(name: str) -> bool:
+    """Whether there is such a kind; its parameters are not looked at."""
+    return name in PROFILES or name.partition(":")[0] in _added
+
+
+def poison(dtype: torch.dtype) -> float | int | bool:
+    """What lies where nobody may read: NaN, or the largest integer."""
+    if dtype.is_floating_point:
+        return math.nan
+    return True if dtype == torch.bool else torch.iinfo(dtype).max
+
+
+# --- kinds of an assignment ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Added:
+    """A kind that an assignment has added; `source` is the text of its module, so that another process can make it."""
+
+    function: Maker
+    parameters: bool
+    source: str
+
+    def make(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+        _, *parameters = name.split(":")
+        try:
+            return self.function(shape, *parameters) if self.parameters else self.function(shape, dtype, generator)
+        except (TypeError, ValueError, KeyError, RuntimeError, IndexError) as error:
+            raise ValueError(f"no values {name!r} for shape {list(shape)} ({error})") from None
+
+
+_added: dict[str, _Added] = {}
+_SOURCE = "__kind_source__"
+
+
+def value_kind(name: str, *, parameters: bool = False) -> Callable[[Maker], Maker]:
+    """Add a kind of values, from the assignment's own Python: a decorator of the function that makes them.
+
+    With `parameters`, it is called with the shape and the texts between the colons, and everything that the values
+    depend on must stand there, a seed too; so two tensors that must agree can be made apart. Its module may import
+    torch, the standard library and `gradekit.inputs`, and nothing beside it: it also runs where inputs are made on a GPU.
+
+    Raises:
+        ValueError: the name is one of gradekit's own kinds, or has a colon.
+    """
+    if name in PROFILES or ":" in name:
+        raise ValueError(f"no kind of values can be called {name!r}: gradekit has one of that name, or it has a colon")
+
+    def add(function: Maker) -> Maker:
+        _added[name] = _Added(function, parameters, _source(function))
+        return function
+
+    return add
+
+
+def _source(function: Maker) -> str:
+    given = function.__globals__.get(_SOURCE)  # where it was itself made from a text
+    return given if isinstance(given, str) else Path(function.__code__.co_filename).read_text(encoding="utf-8")
+
+
+def sources(names: Iterable[str]) -> list[str]:
+    """The texts of the modules that are needed to make these kinds in another process: see `add_from`."""
+    return sorted({_added[word].source for name in names if (word := name.partition(":")[0]) in _added})
+
+
+def add_from(texts: Iterable[str]) -> None:
+    """Add the kinds of modules whose texts the grader sent."""
+    for text in texts:
+        # the instructor's own text, from the grader: where inputs are made, no assignment can be read
+        exec(compile(text, "<kinds of values>", "exec"), {"__name__": "gradekit_kinds", _SOURCE: text})  # noqa: S102
+
+
+# --- gradekit's own --------------------------------------------------------------------------------------------------
+
+
+def _ints(low: int, high: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Whole numbers from `low` to `high`, both included."""
+    return torch.randint(low, high + 1, shape, generator=generator, dtype=torch.int64)
+
+
+def _uniform(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _ints(0, (1 << 24) - 1, shape, generator).double() / (1 << 24)
+
+
+def _sign(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _ints(0, 1, shape, generator) * 2 - 1
+
+
+def _ones(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return torch.ones(shape, dtype=torch.float64)
+
+
+def _integers(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _ints(-8, 8, shape, generator)
+
+
+def _grid(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    steps = 1 << (7 if dtype == torch.bfloat16 else 10)
+    return _ints(-steps, steps, shape, generator).double() / steps
+
+
+def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    four = _uniform((4, *shape), generator)  # the sum of four uniform numbers is bell-shaped enough
+    return (four[0] + four[1] + four[2] + four[3] - 2) * math.sqrt(3)
+
+
+def _positive(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _uniform(shape, generator) * 2 + 0.125
+
+
+def _large(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    top = torch.finfo(dtype).max
+    size = (0.5 + _uniform(shape, generator) * 0.5625).clamp(max=1) * top  # one in nine is the maximum itself
+    return size * _sign(shape, generator)
+
+
+def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return torch.finfo(dtype).tiny * (1 + 3 * _uniform(shape, generator)) * _sign(shape, generator)
+
+
+def _mixed(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, dtype, generator) * (1 << _ints(0, 20, shape, generator)) / 1024
+
+
+def _shifted(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, dtype, generator) + 8192
+
+
+def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, dtype, generator)
+    gone = _ints(0, 3, shape, generator) == 0
+    if shape and shape[-1]:
+        kept = _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator)  # in each row one value stays finite
+        gone.scatter_(-1, kept, False)
+    return values.masked_fill(gone & bool(shape), -math.inf)
+
+
+def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, dtype, generator)
+    if not shape or not shape[-1]:
+        return values
+    first = _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator)  # the first that stays finite
+    return values.masked_fill(torch.arange(shape[-1]) < first, -math.inf)
+
+
+PROFILES: dict[str, Kind] = {
+    "ones": _ones,
+    "integers": _integers,  # whole numbers from -8 to 8
+    "grid": _grid,  # multiples of 2**-10 (bfloat16: 2**-7) in [-1, 1]: exact in float16 and TF32, not in bfloat16
+    "normal": _normal,
+    "positive": _positive,  # in [0.125, 2.125)
+    "mixed": _mixed,  # normal, times a power of two from 2**-10 to 2**10
+    "shifted": _shifted,  # normal, plus 8192: far from zero beside its spread
+    "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
+    "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
+    "tiny": _tiny,  # from the smallest normal number to four times as much
+    "large": _large,  # from half the dtype's maximum to the maximum itself
+}
+"""gradekit's own kinds by name, simplest first; integer dtypes know fewer."""
+
+
+COMMON = ("ones", "integers", "grid", "normal", "positive", "mixed")
+"""The kinds that every strategy draws unless told otherwise: finite, and far from overflow and underflow."""
+
+
+def _integer_kind(profile: str) -> Kind:
+    return lambda shape, dtype, generator: _ints(*_integer_range(profile, dtype), shape, generator)
+
+
+def _integer_range(profile: str, dtype: torch.dtype) -> tuple[int, int]:
+    if dtype == torch.bool:
+        return (1, 1) if profile == "ones" else (0, 1)
+    info = torch.iinfo(dtype)
+    ranges = {"ones": (1, 1), "integers": (-8, 8), "positive": (1, 100), "large": (info.max - 100, info.max - 1)}
+    low, high = ranges.get(profile, (-100, 100))
+    return max(low, info.min), min(high, info.max - 1)  # the largest integer is poison

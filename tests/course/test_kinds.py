@@ -1,0 +1,107 @@
+"""Claims about the kinds of values that one assignment alone has: boxes, sparse matrices, caches with lengths."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradekit.assignment import beside, get
+from gradekit.inputs import values
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import FLOATS, Input
+
+beside(get("giou_loss").tests, "boxes")
+sparse = beside(get("spmm").tests, "sparse")
+ragged = beside(get("decode_attention").tests, "lengths")
+
+# --- boxes -----------------------------------------------------------------------------------------------------------
+
+BOXES = [name for name in values.known() if name.startswith("boxes")]
+
+
+def boxes_of(profile: str, dtype: str = "float32", seed: int = 0) -> torch.Tensor:
+    return Input(dtype, (3, 9, 4), (36, 4, 1), 0, profile, seed).tensor()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("profile", ["boxes", "boxes_even", "boxes_odd"])
+def test_boxes_have_an_area(profile: str, dtype: str) -> None:
+    left, top, right, bottom = boxes_of(profile, dtype).double().unbind(-1)
+    assert bool((right > left).all() and (bottom > top).all() and (bottom > 0).all())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_no_side_of_an_even_box_coincides_with_one_of_an_odd_box(dtype: str) -> None:
+    assert bool((boxes_of("boxes_even", dtype) % 2 == 0).all())
+    assert bool((boxes_of("boxes_odd", dtype) % 2 == 1).all())
+
+
+def test_some_of_the_padded_boxes_are_zeros() -> None:
+    padding = (boxes_of("boxes_padded") == 0).all(-1)
+    assert 0 < int(padding.sum()) < padding.numel()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_junk_lies_where_the_gaps_are(dtype: str) -> None:
+    gaps, junk = boxes_of("boxes_gaps", dtype), boxes_of("boxes_junk", dtype, seed=1)
+    assert (gaps[..., 3] <= 0)[0].tolist() == [n % 4 == 3 for n in range(9)]
+    assert (junk.abs() > 1000).any(-1)[0].tolist() == [n % 4 == 3 for n in range(9)]
+    assert bool((boxes_of("boxes_none", dtype)[..., 3] <= 0).all())
+
+
+@pytest.mark.parametrize("profile", BOXES)
+def test_kinds_for_boxes_make_tensors_of_any_shape(profile: str) -> None:
+    for shape in [(), (4,), (3,), (0, 4), (2, 5, 1)]:
+        assert Input("float32", shape, row_major(shape), 0, profile).tensor().shape == shape
+
+
+# --- sparse matrices -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")  # torch 2.11, checks or not
+@pytest.mark.parametrize("pattern", sparse.PATTERNS)
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (7, 40), (40, 7), (60, 300)])
+def test_the_three_tensors_of_a_sparse_matrix_are_what_torch_takes(pattern: str, rows: int, cols: int) -> None:
+    crow, col, elements = (x.tensor().clone() for x in sparse.csr(rows, cols, pattern, seed=rows))
+    torch.sparse_csr_tensor(crow, col, elements, (rows, cols), check_invariants=True)
+
+
+def test_a_ragged_matrix_has_empty_rows_short_ones_and_full_ones() -> None:
+    counts = sparse.row_starts(200, 64, "ragged", 0).diff().tolist()
+    assert {0, 1, 2, 64} <= set(counts)
+
+
+def test_one_long_row_is_full_and_no_other_has_more_than_one_element() -> None:
+    counts = sorted(sparse.row_starts(50, 700, "one_long", 3).diff().tolist())
+    assert (counts[-1], counts[-2], counts[0]) == (700, 1, 0)
+
+
+# --- lengths ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lengths_lie_between_one_and_the_most(seed: int) -> None:
+    found = Input("int32", (7,), (1,), profile=f"lengths:40:{seed}").tensor()
+    assert 1 <= int(found.min()) <= int(found.max()) == 40
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_cut_cache_is_nan_past_each_length_and_finite_before(seed: int) -> None:
+    cache = Input("float32", (3, 2, 9, 4), row_major((3, 2, 9, 4)), seed=seed)
+    length = Input("int32", (3,), (1,), profile=f"lengths:9:{seed}")
+    cut, ends = ragged.cut(cache, length).tensor(), length.tensor()
+    beyond = torch.arange(9)[None, None, :, None] >= ends[:, None, None, None]
+    assert torch.equal(cut.isnan(), beyond.expand_as(cut))
+
+
+def test_two_caches_that_are_cut_alike_differ_in_their_values() -> None:
+    length = Input("int32", (1,), (1,), profile="lengths:4:0")
+    k, v = (ragged.cut(Input("float32", (1, 1, 4, 8), (32, 32, 8, 1), seed=seed), length) for seed in (1, 2))
+    assert not torch.equal(k.tensor(), v.tensor())
+
+
+@pytest.mark.parametrize("profile", ["lengths", "lengths:x:0", "crow:3:4:stripes:0", "crow:3:4:full:0", "col:1"])
+def test_parameters_that_do_not_fit_are_an_error(profile: str) -> None:
+    with pytest.raises(ValueError, match="no values"):
+        Input("int32", (7,), (1,), profile=profile).tensor()
