@@ -52,10 +52,12 @@ class Assignment:
 
     @property
     def handout(self) -> Path:
+        """The page that students read."""
         return self.folder / "README.md"
 
     @property
     def is_quiz(self) -> bool:
+        """Whether it asks questions in place of a kernel."""
         return self.kind == "quiz"
 
     @property
@@ -65,6 +67,7 @@ class Assignment:
 
     @property
     def starter(self) -> Path:
+        """The file that students begin with."""
         return self.folder / f"starter{self.suffix}"
 
     @property

@@ -72,8 +72,8 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
     for id, mark in marks.items():
         if id not in known:
             near = difflib.get_close_matches(id, known, n=1)
-            told = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
-            raise MarkError(f"there is no check {id} to be marked; {told}")
+            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+            raise MarkError(f"there is no check {id} to be marked; {advice}")
         _fits(known[id], mark)
 
 

@@ -67,6 +67,7 @@ class View:
 
     @property
     def numel(self) -> int:
+        """The number of elements."""
         count = 1
         for size in self.shape:
             count *= size

@@ -212,9 +212,9 @@ def _row_factors(comparison: Comparison) -> torch.Tensor | None:
     )
     top = exact.abs().argmax(1, keepdim=True)
     factors = value.gather(1, top) / exact.gather(1, top)
-    told = ((exact.abs() > 100 * allowance).sum(1) >= 3) & ((exact - exact[:, :1]).abs() > 100 * allowance).any(1)
+    clear = ((exact.abs() > 100 * allowance).sum(1) >= 3) & ((exact - exact[:, :1]).abs() > 100 * allowance).any(1)
     off = (value - exact).abs() > 10 * allowance  # clearly more than any rounding, in each row
-    if not bool((told & off.any(1)).all() & factors.isfinite().all() & (factors != 0).all()):
+    if not bool((clear & off.any(1)).all() & factors.isfinite().all() & (factors != 0).all()):
         return None
     fits = (value - factors * exact).abs() <= 2 * factors.abs().clamp(min=1) * allowance
     return factors.flatten() if bool(fits.all()) else None

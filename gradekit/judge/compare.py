@@ -1,4 +1,4 @@
-"""Whether a result is right, and in which way it is not: shape, dtype, NaN, infinities and values are told apart."""
+"""Whether a result is right, and in which way it is not: shape, dtype, NaN, infinities and values are sentence apart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from gradekit.findings import Cause, Finding
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.contents import Results
-from gradekit.judge.failure import Failure, told
+from gradekit.judge.failure import Failure, sentence
 from gradekit.judge.reference import Reference
 from gradekit.reuse import SharedCache, shared
 
@@ -69,7 +69,7 @@ def _assert_results(actual: Any, wanted: list[Reference]) -> None:
 def _assert_finished(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.cause in _STOPPED:
-            raise Failure(finding.cause, told(finding), line=finding.line, facts=dict(finding.facts))
+            raise Failure(finding.cause, sentence(finding), line=finding.line, facts=dict(finding.facts))
 
 
 def _results(actual: Any, wanted: list[Reference]) -> list[Any]:

@@ -41,17 +41,17 @@ def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
 class Results(Sequence[Any]):
     """The results of a call in order: `made` by a function when somebody looks at them, and then kept.
 
-    `told` has of each the Content of a tensor, or the value of anything else.
+    `values` has of each the Content of a tensor, or the value of anything else.
     """
 
-    def __init__(self, told: Sequence[Any], make: Callable[[], Sequence[Any]]) -> None:
-        self._told = tuple(told)
+    def __init__(self, values: Sequence[Any], make: Callable[[], Sequence[Any]]) -> None:
+        self._values = tuple(values)
         self._make = make
         self._made: list[Any] | None = None
         self._versions: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._values)
 
     @overload
     def __getitem__(self, place: int) -> Any: ...
@@ -66,20 +66,20 @@ class Results(Sequence[Any]):
     @property
     def contents(self) -> tuple[bytes, ...] | None:
         """The digests; None where not all are tensors, or one has been changed by whoever looked at it."""
-        if not all(isinstance(told, Content) for told in self._told):
+        if not all(isinstance(value, Content) for value in self._values):
             return None
         if versions(self._tensors) != self._versions:
             return None
-        return tuple(told.digest for told in self._told)
+        return tuple(value.digest for value in self._values)
 
     @property
     def nbytes(self) -> int:
         """What the elements of all tensors take, made or not."""
-        return sum(told.nbytes for told in self._told if isinstance(told, Content))
+        return sum(value.nbytes for value in self._values if isinstance(value, Content))
 
     def only(self, number: int) -> Results:
         """One of them alone."""
-        return Results(self._told[number : number + 1], lambda: self[number : number + 1])
+        return Results(self._values[number : number + 1], lambda: self[number : number + 1])
 
     @property
     def _tensors(self) -> list[torch.Tensor]:

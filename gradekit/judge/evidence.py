@@ -34,6 +34,7 @@ class Example:
 
     @property
     def specs(self) -> tuple[Input, ...]:
+        """The drawn inputs, in order."""
         return tuple(i for i in self.inputs if isinstance(i, Input))
 
 
@@ -51,6 +52,7 @@ class Evidence:
 
     @property
     def comparison(self) -> Comparison | None:
+        """The element-wise evidence, where values were compared."""
         return self.failure.comparison
 
     @cached_property
@@ -60,6 +62,7 @@ class Evidence:
 
     @cached_property
     def passed(self) -> list[Example]:
+        """The examples that passed."""
         return [e for e in self.history if e.passed]
 
     @cached_property
@@ -116,4 +119,5 @@ def varied(values: torch.Tensor) -> bool:
 
 
 def is_power_of_two(size: int) -> bool:
+    """Whether `size` is 1, 2, 4, 8 and so on."""
     return size > 0 and size & (size - 1) == 0

@@ -41,7 +41,7 @@ class Failure(AssertionError):
         return Failure(self.cause, message, line=self.line, facts=self.facts, comparison=self.comparison)
 
 
-def told(finding: Finding) -> str:
+def sentence(finding: Finding) -> str:
     """What the engine found, as a sentence with its line."""
     text = (
         f"Line {finding.line}: {finding.message}" if finding.line else finding.message[:1].upper() + finding.message[1:]

@@ -10,7 +10,7 @@ import torch
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.findings import Finding
 from gradekit.judge.contents import nbytes
-from gradekit.judge.failure import Failure, told
+from gradekit.judge.failure import Failure, sentence
 from gradekit.judge.observation import Observed
 from gradekit.program import Allocate, Choice, Launch, Program, Step, View
 
@@ -24,11 +24,11 @@ def assert_memory_clean(observation: Observed) -> None:
     Raises:
         Failure: the gravest finding; the facts have all of them.
     """
-    _seen(observation)
+    _assert_watched(observation)
     found = sorted((f for f in observation.findings if f.cause in _RANK), key=lambda f: _RANK[f.cause])
     if found:
         worst = found[0]
-        raise Failure(worst.cause, told(worst), line=worst.line, facts={"findings": [_facts(f) for f in found]})
+        raise Failure(worst.cause, sentence(worst), line=worst.line, facts={"findings": [_facts(f) for f in found]})
 
 
 def assert_inputs_unmodified(observation: Observed) -> None:
@@ -37,17 +37,17 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     Raises:
         Failure: input-modified for a write, unchanged-input where an input was handed back.
     """
-    _seen(observation)
+    _assert_watched(observation)
     for finding in observation.findings:
         if finding.cause is Cause.INPUT_MODIFIED:
-            raise Failure(finding.cause, told(finding), line=finding.line, facts={"findings": [_facts(finding)]})
+            raise Failure(finding.cause, sentence(finding), line=finding.line, facts={"findings": [_facts(finding)]})
     program = observation.program
     inputs = {view.storage for view in program.inputs} if program else set()
     if program and any(isinstance(r, View) and r.storage in inputs for r in program.results):
         raise Failure(Cause.UNCHANGED_INPUT, "The result lies in the memory of an input; it must be a new tensor.")
 
 
-def _seen(observation: Observed) -> None:
+def _assert_watched(observation: Observed) -> None:
     """Raise where nobody watched the memory, because a card alone could run it: then only what it did wrong is known."""
     unknown = getattr(observation, "unknown", None)
     if unknown is not None and not observation.findings:
@@ -112,7 +112,7 @@ def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, t
     Raises:
         Failure: too-many-bytes.
     """
-    _seen(observation)
+    _assert_watched(observation)
     allowed = times_least * least_bytes(observation) if at_most is None else at_most
     counters = observation.counters
     moved = counters.bytes_loaded + counters.bytes_stored

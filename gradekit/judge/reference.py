@@ -108,7 +108,7 @@ def reference(
         terms: how many values are added up for one element; by default the largest dimension of any input.
         input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`
             or `bound`.
-        bound: in place of `scale`, where rounding errors cannot be told by one size: a function of a `Rounding` and
+        bound: in place of `scale`, where one size does not bound the rounding errors: a function of a `Rounding` and
             the same arguments in float64 that works out the error of each element.
     """
 

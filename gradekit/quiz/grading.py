@@ -1,6 +1,6 @@
 """From answers to a report: one check for each question.
 
-A student is told about the choice that was made, and nothing about the others: feedback teaches, and is no key. Where
+A student sees feedback on the choice that was made, and nothing about the others: feedback teaches, and is no key. Where
 the key is not on this machine, the answer is recorded, and pending.
 """
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gradekit.report.gradescope import over_compiled
-from gradekit.report.story import summary, told
+from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line, points
 
 _REWRITTEN = re.compile(r"([a-zA-Z0-9]+):")
@@ -36,7 +36,7 @@ def _feedback(record: Mapping[str, Any]) -> Iterable[str]:
     for check in record["checks"]:
         worth = f"{points(check['earned'])} / {points(check['possible'])}"
         yield f"[{check['outcome']}] {one_line(check['title'])} ({worth})"
-        story = told(check, record["submission"])
+        story = explanation(check, record["submission"])
         yield from (f"    {line}" for line in story.splitlines())
     yield ""
 

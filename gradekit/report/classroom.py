@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gradekit.report.story import summary, told
+from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line
 
 _STATUS = {"passed": "pass", "failed": "fail", "pending": "pass", "fault": "error"}
@@ -48,7 +48,7 @@ def _test(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, 
     word = {"pending": "pending - ", "fault": "not graded - "}.get(check["outcome"], "")
     line = check["source"]["line"] if check["source"] else 0
     name = word + (one_line(check["title"]) or one_line(check["id"]))
-    return _entry(name, _STATUS[check["outcome"]], check["earned"], told(check, submission), line)
+    return _entry(name, _STATUS[check["outcome"]], check["earned"], explanation(check, submission), line)
 
 
 def _entry(name: str, status: str, score: float, message: str, line: int) -> dict[str, Any]:

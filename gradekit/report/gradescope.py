@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gradekit.report.story import summary, told
+from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line
 
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
@@ -41,7 +41,7 @@ def _test(check: Mapping[str, Any], submission: Mapping[str, Any], hidden: str) 
         "output_format": "text",
         "tags": [check["kind"]],
     }
-    output = told(check, submission)
+    output = explanation(check, submission)
     test |= {"output": output} if output else {}
     if check["outcome"] in ("passed", "failed"):
         test |= {"status": check["outcome"], "score": check["earned"], "max_score": check["possible"]}

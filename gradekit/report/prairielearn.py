@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gradekit.report.story import summary, told
+from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line
 
 LARGEST = 1024 * 1024
@@ -42,7 +42,7 @@ def _test(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, 
         "points": check["earned"],
         "max_points": 0 if waiting else check["possible"],  # 0 of 0 is drawn grey, and is no loss
         "message": "pending: not measured yet, and not lost" if waiting else "",
-        "output": told(check, submission),
+        "output": explanation(check, submission),
     }
 
 

@@ -12,7 +12,7 @@ LONGEST = 4000
 """Characters of one story: a submission chooses how long its exceptions are, and an LMS has limits."""
 
 
-def told(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
+def explanation(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
     """What went wrong, where, for which input, what to do, and how to see it again; empty for a passed check."""
     if check["outcome"] == "passed" and not check["message"]:
         return ""

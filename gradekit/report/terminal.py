@@ -36,13 +36,16 @@ class Look:
     unicode: bool = True
 
     def paint(self, text: str, colour: str | None = None, **style: Any) -> str:
+        """`text` in a colour and style of click\'s, or as it is where there is no colour."""
         return click.style(text, fg=colour, **style) if self.colour and text else text
 
     def mark(self, outcome: str) -> str:
+        """The sign before a check with this outcome."""
         return self.paint((_MARKS if self.unicode else _ASCII_MARKS)[outcome], _COLOURS[outcome], bold=True)
 
     @property
     def bar(self) -> str:
+        """The line beside source code."""
         return "│" if self.unicode else "|"
 
 
@@ -160,10 +163,10 @@ def _line(check: Mapping[str, Any], look: Look) -> list[str]:
 
 def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
     """What was timed, on a line or two for each sentence; two checks about one call do not tell it twice."""
-    told = sentences(check["details"]["speed"]) if "speed" in check["details"] else []
-    new = [sentence for sentence in told if sentence not in seen]
-    seen.update(told)
-    if told and not new:
+    said = sentences(check["details"]["speed"]) if "speed" in check["details"] else []
+    new = [sentence for sentence in said if sentence not in seen]
+    seen.update(said)
+    if said and not new:
         return [" " * _INDENT + look.paint("as above", dim=True)]
     return [line for sentence in new for line in _wrapped(sentence, look, _INDENT)]
 
@@ -181,7 +184,7 @@ def _fraction(check: Mapping[str, Any]) -> str:
 
 
 def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
-    """What a student needs to mend the check; what stands above already (it is in `seen`) is not told again."""
+    """What a student needs to mend the check; what stands above already (it is in `seen`) is not repeated."""
     counterexample = check["counterexample"] or {}
     lines = _again(check, submission, look) if _blame(check) in seen else _story(check, submission, look)
     lines += _counterexample(counterexample, look)

@@ -57,8 +57,8 @@ def inputs_of(args: Sequence[Any]) -> Hashable | None:
     from those that are two. None where one of them is a tensor."""
     if any(isinstance(arg, torch.Tensor) for arg in args):
         return None
-    told = [(type(arg), repr(arg) if isinstance(arg, float) else arg) for arg in args]
-    return (*zip(told, sharing(args), strict=True),)
+    comparable = [(type(arg), repr(arg) if isinstance(arg, float) else arg) for arg in args]
+    return (*zip(comparable, sharing(args), strict=True),)
 
 
 def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:

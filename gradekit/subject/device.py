@@ -1,7 +1,7 @@
-"""The card that a grading run may use: found once, its worker started at the first need, its faults told apart.
+"""The card that a grading run may use: found once, its worker started at the first need, its faults attributed.
 
 Runs in the grader's process. A program that misuses the card loses the worker's process and nothing else; what it did
-becomes the student's failure where a kernel of theirs did it, and nobody's where it cannot be told.
+becomes the student's failure where a kernel of theirs did it, and nobody's where that is unclear.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradekit.gpu.worker import CardRun, Worker
 
 NO_GPU = "speed is timed on a GPU, and this machine has none"
-TOLD_NOT_TO = "speed is timed on a GPU, and this run was told not to use one (--device cpu)"
+CARD_NOT_WANTED = "speed is timed on a GPU, and this run was told not to use one (--device cpu)"
 
 
 STANDIN = "standin"
@@ -84,7 +84,7 @@ class Device:
             NeedsCard: there is none, or none may be used.
         """
         if self.card is None:
-            raise NeedsCard(TOLD_NOT_TO if self.wanted == "cpu" else NO_GPU)
+            raise NeedsCard(CARD_NOT_WANTED if self.wanted == "cpu" else NO_GPU)
         return self.card
 
     @property

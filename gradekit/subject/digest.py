@@ -1,8 +1,8 @@
-"""When two programs do the same, wherever their lines stand and whatever they call things.
+"""Digests of programs: equal for programs that compute the same, whatever their names and line numbers.
 
-What a program computes does not depend on line numbers, on the names of kernels, arguments and variables, or on how
-Triton was told to compile it: the engine reads none of these but to tell what it found. So two programs that differ in
-nothing else have the same run, as long as that shows nothing that would have to be told.
+What a program computes does not depend on line numbers, on the names of kernels, arguments and variables, or on Triton's
+compile options; the engine uses them only in messages. So two programs that differ in nothing else have the same run,
+as long as that run has no message.
 
 Runs in the grader's process, on data alone.
 """
@@ -27,7 +27,7 @@ def plain(ttir: str) -> str:
     """A kernel's text without its locations, all values and functions numbered in the order in which they come up.
 
     What stands in strings stays. Texts that become the same are the same but for locations and names; a text of
-    another form than Triton's is at worst told from others of its kind.
+    another form than Triton's at worst does not equal others of its kind.
     """
     parts = _PART.split(_ALIAS.sub("", ttir))
     renamed = _Renamed()
@@ -52,7 +52,7 @@ def of_kernel(ttir: str) -> bytes:
 
 def of_program(program: Program) -> bytes:
     """The same for two programs that do the same: 32 bytes, the same in every process."""
-    return _digest(repr(_told(program, program.kernels)))
+    return _digest(repr(_effect(program, program.kernels)))
 
 
 def exactly(program: Program) -> bytes:
@@ -60,11 +60,11 @@ def exactly(program: Program) -> bytes:
     return _digest(repr((replace(program, kernels={}), sorted((key, repr(k)) for key, k in program.kernels.items()))))
 
 
-_TOLD_ELSEWHERE = {Program: {"kernels", "returned", "path"}, Choice: {"labels"}}
-"""What decides nothing of a run: kernels are told where they are launched."""
+_WITHOUT_EFFECT = {Program: {"kernels", "returned", "path"}, Choice: {"labels"}}
+"""Fields that do not change a run; a kernel is compared where it is launched."""
 
 
-def _told(value: Any, kernels: dict[str, Kernel]) -> Any:
+def _effect(value: Any, kernels: dict[str, Kernel]) -> Any:
     """`value` as nested tuples of plain values, such that equal texts of them mean the same run."""
     kind: Any = type(value)
     if kind is View:  # this and the next are what most are
@@ -72,19 +72,19 @@ def _told(value: Any, kernels: dict[str, Kernel]) -> Any:
     if kind is Scalar:
         return ("Scalar", value.value, value.dtype)
     if kind is Launch:
-        return ("Launch", of_kernel(kernels[value.kernel].unaligned), value.grid, _told(value.args, kernels))
+        return ("Launch", of_kernel(kernels[value.kernel].unaligned), value.grid, _effect(value.args, kernels))
     if kind is tuple:
-        return tuple([_told(item, kernels) for item in value])
+        return tuple([_effect(item, kernels) for item in value])
     if kind is dict:
-        return ("dict", sorted((repr(key), repr(_told(item, kernels))) for key, item in value.items()))
+        return ("dict", sorted((repr(key), repr(_effect(item, kernels))) for key, item in value.items()))
     names = _names(kind)
-    return (kind.__name__, *[_told(getattr(value, name), kernels) for name in names]) if names else value
+    return (kind.__name__, *[_effect(getattr(value, name), kernels) for name in names]) if names else value
 
 
 @functools.cache
 def _names(noun: Any) -> tuple[str, ...]:
     """The fields of a noun that decide what it does; none of anything else."""
-    left_out = _TOLD_ELSEWHERE.get(noun, set()) | {"source"}
+    left_out = _WITHOUT_EFFECT.get(noun, set()) | {"source"}
     return tuple(f.name for f in fields(noun) if f.name not in left_out) if is_dataclass(noun) else ()
 
 

@@ -97,7 +97,7 @@ def _forged(entry: str) -> Failure:
 
 
 def _fit(types: Sequence[str], arguments: Sequence[Argument]) -> bool:
-    """Descriptors stand for several arguments each, by version: with one of them, the rest cannot be told apart."""
+    """Descriptors stand for several arguments each, by version: with one of them, the rest cannot be matched one by one."""
     if any(isinstance(argument, Descriptor) for argument in arguments):
         return True
     return len(types) == len(arguments) and all(map(_fits, types, arguments))

@@ -92,7 +92,7 @@ def read(path: Path, *, entry: str | None = None) -> Submission:
     """The submission at `path`; in a folder, the file that is meant (`entry` helps to find it, and in a notebook is kept).
 
     Raises:
-        NoSuchSubmission: no such file, or a folder from which no one file can be told.
+        NoSuchSubmission: no such file, or a folder in which it is unclear which file is meant.
         SubmissionError: the file cannot be read as Python; its cause is UNREADABLE or SYNTAX_ERROR.
     """
     file = locate(path, entry=entry)
