@@ -38,12 +38,12 @@ with relies_on("triton"):
 
 __all__ = ["ASTSource", "Autotuner", "CompileTimeAssertionFailure", "GPUTarget", "JITFunction", "PTXASError"]
 
-WARP = 32
+_WARP = 32
 
 
 def target(capability: int) -> GPUTarget:
     """The NVIDIA GPU of a compute capability: 90 for Hopper."""
-    return GPUTarget("cuda", capability, WARP)
+    return GPUTarget("cuda", capability, _WARP)
 
 
 TARGET = target(90)

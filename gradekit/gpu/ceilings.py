@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from gradekit.compat.torch import float8_product
 from gradekit.gpu.card import Card
 from gradekit.gpu.timing import Clock
 from gradekit.judge.roofline import Ceilings
@@ -89,5 +90,5 @@ def _product(a: torch.Tensor, b: torch.Tensor, precision: str) -> torch.Tensor:
 def _float8(card: Card, size: int) -> tuple[str, Action, float]:
     a, b = (torch.randn(size, size, device=card.device).to(torch.float8_e4m3fn) for _ in range(2))
     one = torch.ones((), device=card.device)
-    product = functools.partial(torch._scaled_mm, a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+    product = functools.partial(float8_product(), a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
     return "float8_e4m3fn", product, 2.0 * size**3

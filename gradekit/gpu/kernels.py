@@ -1,14 +1,13 @@
 """Kernels on a CUDA card: TTIR to machine code with Triton's own compiler, and launches that are ready to go.
 
-Worker side. What differs between Triton's releases is here: `triton.compile` takes a file of IR as an argument, but its
-launchers are written for functions in Python, so what they know of the arguments is corrected before they are made.
+Worker side. `triton.compile` takes a file of IR as an argument, but its launchers are written for functions in Python, so
+what they know of the arguments is corrected before they are made (see gradekit.compat.triton.launchable).
 Descriptors that the host makes become TMA descriptors once, when a launch is bound, and not at each launch.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -19,12 +18,9 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from triton._C.libtriton import ir
-from triton.backends.nvidia import driver as nvidia
-from triton.compiler.compiler import IRSource, make_backend
-from triton.runtime import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from gradekit.compat.triton import active_target, descriptor_arguments, launchable, without_descriptors
 from gradekit.gpu.faults import CardFault, fault_of
 from gradekit.gpu.place import Place
 from gradekit.program import Argument, Descriptor, Kernel, ProgramError, Scalar, View
@@ -35,7 +31,6 @@ OPTIONS: dict[str, type] = {
 }  # fmt: skip
 """The recorded options that reach the compiler. Others name files, and a program comes from a process not trusted."""
 
-_TYPES = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
 _ENTRY = re.compile(r'tt\.func public @("?)([^\s"(]+)\1\(')
 _SYMBOL = re.compile(r"[A-Za-z_][\w$.]{0,200}")
 _TMA = 90
@@ -51,7 +46,7 @@ class CardMachine:
         torch.cuda.set_device(index)
         self.device = torch.device("cuda", index)
         self._folder = folder
-        self._target = driver.active.get_current_target()
+        self._target = active_target()
         self._compiled: dict[str, Any] = {}
         triton.set_allocator(self._scratch)
 
@@ -104,7 +99,7 @@ class CardMachine:
         file.write_text(kernel.ttir, encoding="utf-8")
         options = options_of(kernel)
         if self._target.arch < _TMA and "tensordesc" in kernel.ttir:
-            file.write_text(_without_tma(file, options, self._target), encoding="utf-8")
+            file.write_text(without_descriptors(str(file), self._target, options), encoding="utf-8")
         return launchable(triton.compile(str(file), target=self._target, options=options))
 
 
@@ -116,36 +111,6 @@ def key_of(kernel: Kernel) -> str:
 def options_of(kernel: Kernel) -> dict[str, Any]:
     """The recorded options that Triton here knows, those that were left at None excepted."""
     return {name: kernel.options[name] for name, kind in OPTIONS.items() if type(kernel.options.get(name)) is kind}
-
-
-def _without_tma(file: Path, options: dict[str, Any], target: Any) -> str:
-    """TTIR whose descriptors are pointers: Triton's own passes do it on cards without TMA units, and a kernel that was
-    traced for a newer card has not been through them."""
-    backend, context = make_backend(target), ir.context()
-    source = IRSource(str(file), context, backend)
-    parsed = backend.parse_options(dict(options))
-    passes: dict[str, Any] = {}
-    backend.add_stages(passes, parsed, source.language)
-    generators, modules = backend.get_codegen_implementation(parsed), backend.get_module_map()
-    return str(passes["ttir"](source.make_ir(target, parsed, generators, modules, context), {}))
-
-
-def launchable(compiled: Any) -> Any:
-    """A kernel compiled from IR, with its arguments described as Triton's launcher wants them: one by one.
-
-    The launcher expands a descriptor to the arguments that follow it, but in IR they stand there already. So it is told
-    of a finished TMA descriptor, and `descriptors` keeps what is needed to make one.
-    """
-    compiled.descriptors = list(getattr(compiled.metadata, "tensordesc_meta", None) or ())
-    compiled.src.signature = {place: launcher_type(kind) for place, kind in compiled.src.signature.items()}
-    if hasattr(compiled.metadata, "tensordesc_meta"):
-        compiled.metadata = compiled.metadata._replace(tensordesc_meta=None)
-    return compiled
-
-
-def launcher_type(kind: str) -> str:
-    """The launcher's word for the type of a TTIR argument."""
-    return "nvTmaDesc" if "tensordesc" in kind else _TYPES.get(kind, kind)
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------
@@ -205,5 +170,4 @@ def _expanded(arg: Descriptor, meta: Any, place: Place) -> list[Any]:
     """The arguments that stand for a descriptor: a TMA descriptor and sizes; pointer and sizes where `meta` is None."""
     base = _Base(place.address(arg.view), getattr(torch, arg.view.dtype))
     made = TensorDescriptor(base, list(arg.view.shape), list(arg.view.stride), list(arg.block), padding=arg.padding)
-    more = len(inspect.signature(nvidia.make_tensordesc_arg).parameters) - 2  # later releases pass the launch's too
-    return nvidia.make_tensordesc_arg(made, meta, *[None] * more)
+    return descriptor_arguments(made, meta)

@@ -12,21 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from gradekit.assignment import load
+from gradekit.compat.torch_compile import generated_code
 from gradekit.inductor import standin
 from gradekit.inputs.spec import Input
 from gradekit.inspector.targets import target
 from gradekit.plugin.timed import timed_calls
-
-
-class _Written(BaseException):
-    """Ends the compiler once the code is there."""
-
-    def __init__(self, code: str) -> None:
-        self.code = code
 
 
 def main(request: dict[str, Any]) -> dict[str, str]:
@@ -47,31 +39,11 @@ def main(request: dict[str, Any]) -> dict[str, str]:
 
 
 def _code(function: Callable[..., Any], inputs: Sequence[Any]) -> str:
-    from torch._inductor import config, graph
-    from torch._inductor.compile_fx import compile_fx
-
-    config.compile_threads = 1
-    graph.GraphLowering.codegen = _stopping(graph.GraphLowering.codegen)  # type: ignore[method-assign]
-    try:
-        with FakeTensorMode():
-            values = [_fake(arg) if isinstance(arg, Input) else arg for arg in inputs]
-            traced = make_fx(lambda *tensors: function(*tensors), tracing_mode="fake")(*values)
-            compile_fx(traced, [value for value in values if isinstance(value, torch.Tensor)])
-    except _Written as done:
-        return done.code
-    raise RuntimeError("torch compiled the reference without writing code for it")
+    return generated_code(function, lambda: [_fake(arg) if isinstance(arg, Input) else arg for arg in inputs])
 
 
 def _fake(spec: Input) -> torch.Tensor:
     return torch.empty_strided(spec.shape, spec.stride, dtype=getattr(torch, spec.dtype), device="cuda")
-
-
-def _stopping(codegen: Callable[..., Any]) -> Callable[..., Any]:
-    def stopping(self: Any, *args: Any, **kwargs: Any) -> Any:
-        wrapper = codegen(self, *args, **kwargs)[0]
-        raise _Written(str(getattr(wrapper, "value", wrapper)))
-
-    return stopping
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What torch is told of a card that is not there, so that it generates code for one. Only for a process that ends then.
 
-torch offers no way to ask for this: the names below are its own, private ones among them, of torch 2.11 to 2.13. What is
-missing is an error in the answer, never a wrong figure: nothing of this is measured or graded.
+torch offers no way to ask for this: gradekit.compat.torch_compile has the names that are its own. What is missing is an
+error in the answer, never a wrong figure: nothing of this is measured or graded.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import types
 from typing import Any
 
 import torch
-from torch._subclasses import fake_tensor
-from triton.backends.compiler import GPUTarget
-from triton.runtime import driver
 
+from gradekit.compat import torch_compile
+from gradekit.compat.triton import GPUTarget, target, use_driver
 from gradekit.inspector.targets import REGISTERS_PER_SM, WARP, Target
 
 
@@ -24,7 +23,7 @@ class Driver:
         self._target = target
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", self._target.capability, WARP)
+        return target(self._target.capability)
 
     def get_current_device(self) -> int:
         return 0
@@ -39,42 +38,28 @@ class Driver:
         return torch.cuda
 
 
-def install(target: Target) -> None:
-    """Make torch believe in a card like `target`."""
-    driver.set_active(Driver(target))
+def install(card: Target) -> None:
+    """Make torch believe in a card like `card`."""
+    use_driver(Driver(card))
     answers = {
         "is_available": True,
         "device_count": 1,
         "current_device": 0,
-        "get_device_capability": divmod(target.capability, 10),
-        "get_device_properties": _properties(target),
+        "get_device_capability": divmod(card.capability, 10),
+        "get_device_properties": _properties(card),
         "get_rng_state": torch.zeros(16, dtype=torch.uint8),
         "set_rng_state": None,
         "synchronize": None,
-        "_lazy_init": None,
-        "_exchange_device": 0,
-        "_maybe_exchange_device": 0,
+        **torch_compile.CUDA_INTERNALS,
     }
     for name, answer in answers.items():
-        setattr(torch.cuda, name, _always(answer))
+        torch_compile.replace(torch.cuda, name, _always(answer))
     torch.version.cuda = torch.version.cuda or "12.8"
-    fake_tensor.init_gpu_context = _always(None)  # builds for CUDA would make a tensor on the card
-    _without_patterns()
+    torch_compile.touch_no_card()
 
 
 def _always(answer: Any) -> Any:
     return lambda *args, **kwargs: answer
-
-
-def _without_patterns() -> None:
-    """The searches for attention, for random permutations and for products worth padding make tensors on the card, or
-    time them there. All other rewriting is as it would be with a card: softmax is found, for one.
-    """
-    from torch._inductor.fx_passes import fuse_attention, misc_patterns, pad_mm
-
-    fuse_attention._sfdp_init = _always(None)
-    misc_patterns._misc_patterns_init = _always(None)
-    pad_mm._pad_mm_init = _always(None)
 
 
 def _properties(target: Target) -> types.SimpleNamespace:

@@ -26,11 +26,14 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradekit.confine import namespaces, workshop
 from gradekit.confine.landlock import Rules
 from gradekit.tracer import place
+
+if TYPE_CHECKING:
+    from gradekit.compat.triton import Lowering
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 FILE_BYTES = 256 << 20
@@ -40,7 +43,7 @@ METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size
 def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
     """Does all the jobs of `folder`, as many at once as there are processors to run on and memory for; `without` these
     means of isolation."""
-    import triton  # noqa: F401  # before forking: each child starts with it
+    import gradekit.compat.triton  # noqa: F401  # before forking: each child starts with it
 
     namespaces.die_with_parent(parent)
     request = json.loads((folder / "jobs.json").read_text())
@@ -137,36 +140,26 @@ def _write(file: Path, data: Any) -> None:
 
 
 def _stages(source: Path, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from triton._C.libtriton import ir
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler.compiler import IRSource, make_backend
+    from gradekit.compat.triton import Lowering, target
 
-    target = GPUTarget("cuda", job["capability"], 32)
-    backend = make_backend(target)
-    context = ir.context()
-    read = IRSource(str(source), context, backend)
-    options = backend.parse_options(dict(job["options"]))
-    passes: dict[str, Any] = {}
-    backend.add_stages(passes, options, read.language)
-    module = read.make_ir(
-        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
-    )
-    metadata: dict[str, Any] = {"num_warps": options.num_warps, "num_ctas": options.num_ctas}
+    lowering = Lowering(str(source), target(job["capability"]), job["options"])
     if _is_for_another(job):  # the passes of TTIR are Triton's own way to do without the TMA units of newer cards
-        module = passes["ttir"](module, metadata)
-    yield "ttir", str(module)
-    yield from _lowered(source.parent, module, passes, metadata, job["until"])
+        lowering.run("ttir")
+    yield "ttir", str(lowering.module)
+    yield from _lowered(source.parent, lowering, job["until"])
 
 
 def _is_for_another(job: dict[str, Any]) -> bool:
     return job["capability"] < 90 and "tensordesc" in job["ttir"]
 
 
-def _lowered(folder: Path, module: Any, passes: Any, metadata: dict[str, Any], until: str) -> Iterator[tuple[str, str]]:
+def _lowered(folder: Path, lowering: Lowering, until: str) -> Iterator[tuple[str, str]]:
     for stage in STAGES[1 : STAGES.index(until) + 1]:
-        module = passes[stage if stage != "sass" else "cubin"](module, metadata)
-        module = with_true_places(module) if stage == "ptx" else module
-        _write(folder / "metadata", {name: metadata[name] for name in METADATA if name in metadata})
+        module = lowering.run(stage if stage != "sass" else "cubin")
+        if stage == "ptx":
+            module = lowering.module = with_true_places(module)
+        told = lowering.metadata
+        _write(folder / "metadata", {name: told[name] for name in METADATA if name in told})
         if stage == "sass":
             yield from _disassembled(folder, module)
         else:
@@ -187,12 +180,12 @@ def with_true_places(ptx: str) -> str:
 
 
 def _disassembled(folder: Path, cubin: bytes) -> Iterator[tuple[str, str]]:
-    from triton import knobs
+    from gradekit.compat.triton import tool
 
     file = folder / "kernel.cubin"
     file.write_bytes(cubin)
-    yield "usage", _said(knobs.nvidia.cuobjdump.path, "-res-usage", file)
-    yield "sass", _said(knobs.nvidia.nvdisasm.path, "-c", "-gi", "-ndf", file)
+    yield "usage", _said(tool("cuobjdump"), "-res-usage", file)
+    yield "sass", _said(tool("nvdisasm"), "-c", "-gi", "-ndf", file)
 
 
 def _said(*command: Any) -> str:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, overload
 
 import torch
 
+from gradekit.compat.torch import changes
+
 
 class Content(NamedTuple):
     """A tensor by its bits, dtype, shape and strides (`digest`), and the bytes that its elements take."""
@@ -35,7 +37,7 @@ def content(tensor: torch.Tensor) -> Content:
 
 def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
     """Others once one of the tensors has been changed, by whoever they were handed to."""
-    return [tensor._version for tensor in tensors]
+    return [changes(tensor) for tensor in tensors]
 
 
 class Results(Sequence[Any]):

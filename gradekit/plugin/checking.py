@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gradekit.compat.hypothesis import at_least
+from gradekit.compat.pytest import arguments
 from gradekit.findings import Cause
 from gradekit.plugin import marks, rehearsal
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.grading import Grading
-from gradekit.plugin.profiles import Profile, at_least
+from gradekit.plugin.profiles import Profile
 from gradekit.plugin.record import Evidence, diagnosis
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def rehearsed(item: pytest.Function, grading: Grading) -> bool:
         what the simplest of them raised that fails, where the grading is to be `swift`; else it is for Hypothesis to find.
     """
     examples = item.stash.get(_EXAMPLES, None)
-    fixtures = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+    fixtures = arguments(item)
     drawn = _remembered(item, grading, examples, fixtures) if examples is not None else ()
     if examples is None or not drawn:
         return False

@@ -24,6 +24,7 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import DataObject, SearchStrategy
 
+from gradekit.compat.hypothesis import overrun
 from gradekit.plugin.profiles import Profile
 
 AROUND = 12
@@ -52,7 +53,7 @@ class Example:
         """End it, as Hypothesis ends an example that becomes too long, and so concludes nothing from it."""
         for value in self.arguments.values():
             if isinstance(value, DataObject):
-                value.conjecture_data.mark_overrun()
+                overrun(value)
 
 
 class Draws:

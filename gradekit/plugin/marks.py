@@ -55,8 +55,8 @@ def title(item: pytest.Item) -> str:
     """The line that the student reads: the title given, or the docstring's first line, with the parameter's name."""
     lines = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip().splitlines()
     text = worth(item).title or (lines[0] if lines else item.name)
-    callspec = getattr(item, "callspec", None)
-    return f"{text} [{callspec.id}]" if callspec and callspec.id else text
+    parameters = item.name.removeprefix(_function(item))
+    return f"{text} {parameters}" if parameters.strip("[]") else text
 
 
 def possible_points(items: list[pytest.Item]) -> dict[str, float]:
@@ -66,10 +66,15 @@ def possible_points(items: list[pytest.Item]) -> dict[str, float]:
     """
     siblings: dict[str, int] = {}
     for item in items:
-        siblings[_function(item)] = siblings.get(_function(item), 0) + 1
-    return {item.nodeid: worth(item).possible / siblings[_function(item)] for item in items}
+        siblings[_siblings(item)] = siblings.get(_siblings(item), 0) + 1
+    return {item.nodeid: worth(item).possible / siblings[_siblings(item)] for item in items}
+
+
+def _siblings(item: pytest.Item) -> str:
+    """What the items of one test function have in common."""
+    return item.nodeid.removesuffix(item.name) + _function(item)
 
 
 def _function(item: pytest.Item) -> str:
-    callspec = getattr(item, "callspec", None)
-    return item.nodeid.removesuffix(f"[{callspec.id}]") if callspec else item.nodeid
+    """The name of the test function, without parameters."""
+    return getattr(item, "originalname", None) or item.name

@@ -6,11 +6,10 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
-from hypothesis.configuration import set_hypothesis_home_dir
-from hypothesis.internal.conjecture import providers
+
+from gradekit.compat.hypothesis import home, no_constants_of_modules
 
 
 @dataclass(frozen=True)
@@ -66,47 +65,8 @@ def hypothesis_profile(profile: Profile) -> Iterator[None]:
         phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
     )
     settings.load_profile(name)
-    with tempfile.TemporaryDirectory(prefix="gradekit-") as folder, _without_constants():
-        set_hypothesis_home_dir(folder)
+    with tempfile.TemporaryDirectory(prefix="gradekit-") as folder, home(folder), no_constants_of_modules():
         try:
             yield
         finally:
-            set_hypothesis_home_dir(None)
             settings.load_profile(before)
-
-
-@contextlib.contextmanager
-def at_least(examples: int, test: Any) -> Iterator[None]:
-    """While open, the Hypothesis test `test` runs as many examples, also where its own @settings say fewer.
-
-    Hypothesis keeps these settings in an attribute without a public name; where it is gone, they stand as they are.
-    """
-    name = "_hypothesis_internal_use_settings"
-    own = getattr(test, name, None)
-    if own is None or own.max_examples >= examples:
-        yield
-        return
-    setattr(test, name, settings(own, max_examples=examples))
-    try:
-        yield
-    finally:
-        setattr(test, name, own)
-
-
-@contextlib.contextmanager
-def _without_constants() -> Iterator[None]:
-    """While open, Hypothesis draws no numbers that it finds in the source of modules that are loaded.
-
-    Else the examples would depend on what has been imported, and on where gradekit is installed, beside the seed. This
-    reaches into Hypothesis; where it has no such function any more, there is nothing to switch off.
-    """
-    name = "_get_local_constants"
-    original = getattr(providers, name, None)
-    if original is None:
-        yield
-        return
-    setattr(providers, name, providers.Constants)
-    try:
-        yield
-    finally:
-        setattr(providers, name, original)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import triton
-from triton.backends.compiler import GPUTarget
 
+from gradekit.compat.triton import launchable, target, without_descriptors
 from gradekit.gpu import kernels
 from gradekit.inputs.spec import Input
 from gradekit.program import Descriptor, Kernel, Launch, ProgramError
@@ -15,7 +15,7 @@ from gradekit.program import Descriptor, Kernel, Launch, ProgramError
 from ..tracer.styles import Text
 from .programs import traced
 
-HOPPER, AMPERE = GPUTarget("cuda", 90, 32), GPUTarget("cuda", 80, 32)
+HOPPER, AMPERE = target(90), target(80)
 DESCRIPTORS = Path(__file__).parents[1] / "course" / "right" / "matmul" / "host_descriptors.py"
 
 
@@ -39,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_descriptor_and_its_sizes_are_one_argument_each(with_descriptors, cache: Path) -> None:
     kernel, launch = with_descriptors
     (file := cache / "k.ttir").write_text(kernel.ttir)
-    made = kernels.launchable(triton.compile(str(file), target=HOPPER, options=kernels.options_of(kernel)))
+    made = launchable(triton.compile(str(file), target=HOPPER, options=kernels.options_of(kernel)))
     block = ["nvTmaDesc", "i32", "i32", "i64", "i64"]
     assert list(made.src.signature.values()) == block * 3 + ["i32"]
     assert [meta["block_size"] for meta in made.descriptors] == [[32, 32]] * 3
@@ -50,10 +50,10 @@ def test_a_descriptor_and_its_sizes_are_one_argument_each(with_descriptors, cach
 def test_an_older_card_is_given_pointers_for_descriptors(with_descriptors, cache: Path) -> None:
     kernel, _ = with_descriptors
     (file := cache / "k.ttir").write_text(kernel.ttir)
-    text = kernels._without_tma(file, kernels.options_of(kernel), AMPERE)
+    text = without_descriptors(str(file), AMPERE, kernels.options_of(kernel))
     assert "tensordesc" in kernel.ttir and "tensordesc" not in text
     file.write_text(text)
-    made = kernels.launchable(triton.compile(str(file), target=AMPERE, options=kernels.options_of(kernel)))
+    made = launchable(triton.compile(str(file), target=AMPERE, options=kernels.options_of(kernel)))
     assert next(iter(made.src.signature.values())) == "*f16" and made.descriptors == []
 
 

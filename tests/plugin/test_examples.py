@@ -9,9 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from gradekit.compat.hypothesis import at_least
 from gradekit.plugin import examples as module
 from gradekit.plugin.examples import AROUND, Example, Examples, controlled
-from gradekit.plugin.profiles import PROFILES, Profile, at_least, hypothesis_profile
+from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 
 PROFILE = Profile("test", examples=60, seconds=5.0, shrink_seconds=1.0)
 

@@ -1,0 +1,157 @@
+"""Private names of other packages are used in gradekit/compat alone, read from the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .test_floors import modules, room, tree
+
+PACKAGES = ("triton", "torch", "hypothesis", "pytest", "_pytest", "pluggy", "distributed", "sqlalchemy", "nbformat")
+"""Whose names are looked at where they are imported."""
+
+PUBLIC_TRITON = ("triton", "triton.language", "triton.testing", "triton.tools.tensor_descriptor")
+"""The modules of Triton that its users import. All others are Triton's own, whatever they are called."""
+
+PRIVATE_HYPOTHESIS = ("hypothesis.internal", "hypothesis.configuration")
+
+GRANTED = {"_exit", "_getframe", "_replace", "_asdict", "_fields", "_value_"}
+"""Documented names of the standard library."""
+
+
+def private_uses(module: ast.Module, own: frozenset[str] = frozenset()) -> Iterator[str]:
+    """What a module uses of other packages that is not public; `own` are the private names of its own package."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if _is_private(alias.name))
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from [node.module] if _is_private(node.module) else filter(_is_private_member, names)
+        elif isinstance(node, ast.Attribute):
+            path = ast.unparse(node)
+            if _is_private_path(path) or (_begins_private(node.attr) and node.attr not in own):
+                yield path
+        elif isinstance(node, ast.Call):
+            yield from (name for name in _named_attribute(node) if _begins_private(name) and name not in own)
+
+
+def _is_private(module: str) -> bool:
+    root = module.partition(".")[0]
+    if root not in PACKAGES:
+        return False
+    if root == "triton" and not module.startswith("triton.language."):
+        return module not in PUBLIC_TRITON
+    return any(map(_begins_private, module.split("."))) or module.startswith(PRIVATE_HYPOTHESIS)
+
+
+def _is_private_member(path: str) -> bool:
+    """Of `from package import name`: a private name, or a module that is private itself."""
+    if path.partition(".")[0] not in PACKAGES:
+        return False
+    return _begins_private(path.rpartition(".")[2]) or _is_private_path(path) or path in PRIVATE_HYPOTHESIS
+
+
+def _is_private_path(path: str) -> bool:
+    """Of an attribute such as triton.runtime.driver: whether it leads through a module that is Triton's own."""
+    own = ("backends", "compiler", "knobs", "runtime")
+    return path.startswith("triton.") and path.split(".")[1] in own
+
+
+def _begins_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in GRANTED
+
+
+def _named_attribute(call: ast.Call) -> Iterator[str]:
+    """The name that getattr, hasattr, setattr or delattr is given as text."""
+    by_name = ast.unparse(call.func) in ("getattr", "hasattr", "setattr", "delattr")
+    if by_name and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
+        yield str(call.args[1].value)
+
+
+def defined(files: dict[str, Path]) -> frozenset[str]:
+    """The private names that the package gives to its own functions, classes, fields and attributes."""
+    found = set()
+    for file in files.values():
+        for node in ast.walk(tree(file)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found |= {node.attr} if ast.unparse(node.value) in ("self", "cls") else set()
+    return frozenset(found)
+
+
+@pytest.fixture(scope="module")
+def own() -> frozenset[str]:
+    return defined({module: file for module, file in modules().items() if room(module) != "compat"})
+
+
+@pytest.mark.parametrize("module", [module for module in modules() if room(module) != "compat"])
+def test_private_names_of_other_packages_stand_in_compat_alone(module: str, own: frozenset[str]) -> None:
+    assert list(private_uses(tree(modules()[module]), own)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch._C",
+        "import torch._dynamo as dynamo",
+        "from torch._subclasses import fake_tensor",
+        "from torch import _C",
+        "import triton.backends.nvidia",
+        "from triton.runtime import driver",
+        "from triton import knobs",
+        "from triton.language import core; core._aggregate",
+        "triton.runtime.driver.active",
+        "triton.compiler.compile = None",
+        "from hypothesis.internal.conjecture import providers",
+        "from hypothesis import internal",
+        "from hypothesis.configuration import set_hypothesis_home_dir",
+        "import _pytest.config",
+        "item._fixtureinfo",
+        "torch._C.StorageBase",
+        "operator._schema.name",
+        "getattr(test, '_hypothesis_internal_use_settings', None)",
+        "getattr(torch.cuda, '_lazy_init')",
+    ],
+)
+def test_a_private_name_is_seen(text: str) -> None:
+    assert list(private_uses(ast.parse(text))) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch.utils.data, triton.language as tl",
+        "from triton.tools.tensor_descriptor import TensorDescriptor",
+        "from triton.language.extra import libdevice",
+        "from hypothesis import strategies as st",
+        "os._exit(1); sys._getframe(1); item.__dict__; record._replace(a=1)",
+        "self._own + other._own",
+        "getattr(self, '_own')",
+    ],
+)
+def test_public_names_and_names_of_ones_own_are_let_be(text: str) -> None:
+    assert list(private_uses(ast.parse(text), frozenset({"_own"}))) == []
+
+
+def test_a_file_of_compat_imports_its_own_package_and_nothing_of_gradekit() -> None:
+    for module, file in modules().items():
+        if room(module) == "compat":
+            stem = file.stem.partition("_")[0]
+            roots = {name.partition(".")[0] for name in _imported(tree(file))} & {*PACKAGES, "gradekit"}
+            assert roots <= {stem, f"_{stem}", "gradekit"}, f"{module} imports {roots}"
+            ours = {name for name in _imported(tree(file)) if name.startswith("gradekit")}
+            assert ours <= {"gradekit.compat.missing"}, f"{module} imports {ours}"
+
+
+def _imported(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
