@@ -1,10 +1,11 @@
 """`pytest assignments/ID --submission PATH`, with the plugin and nothing else; and pytest without any submission."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from gradekit.assignment import Assignment
 from gradekit.report.record import validate
@@ -14,7 +15,7 @@ Run = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, assignment: Callable[..., Assignment], submitted: Callable[[str], Path]) -> Run:
+def run(pytester: pytest.Pytester, assignment: Callable[..., Assignment], submitted: Callable[[str], Path]) -> Iterator[Run]:
     """Runs pytest on the sample assignment, with a submission's text or none."""
 
     def run(text: str | None, *arguments: str, watching: object = None) -> pytest.RunResult:
@@ -23,7 +24,9 @@ def run(pytester: pytest.Pytester, assignment: Callable[..., Assignment], submit
         words = [str(assignment().folder), *plugins, *words, *arguments]
         return pytester.runpytest_inprocess(*words, plugins=[watching] if watching else [])
 
-    return run
+    profile = settings.get_current_profile_name()  # which Hypothesis's own option changes for the whole process
+    yield run
+    settings.load_profile(profile)
 
 
 def test_a_right_submission_passes_pytest_and_shows_its_score(run: Run) -> None:

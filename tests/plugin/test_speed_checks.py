@@ -19,7 +19,7 @@ from gradekit.report.record import to_dict, validate
 from gradekit.subject.device import Device
 from tests.cards import CEILINGS, FakeWorker, device
 from tests.plugin.samples import RIGHT
-from tests.subject.test_measuring import FakeClock
+from tests.subject.test_speed_trial import FakeClock
 
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]

@@ -1,0 +1,134 @@
+"""A test that leaves its process changed fails, by name."""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import signal
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+from hypothesis import settings
+from triton.runtime.autotuner import Autotuner
+
+from . import conftest
+from .leaks import Process
+
+PATCHES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "triton.compile": lambda patch: patch.setattr(triton, "compile", len),
+    "Autotuner.run": lambda patch: patch.setattr(Autotuner, "run", len),
+    "UntypedStorage.data_ptr": lambda patch: patch.setattr(torch.UntypedStorage, "data_ptr", len),
+    "torch.cuda.is_available": lambda patch: patch.setattr(torch.cuda, "is_available", len),
+    "Triton's driver": lambda patch: patch.setattr(triton.runtime.driver, "_active", len),
+    "builtins.min": lambda patch: patch.setattr(builtins, "min", len),
+    "builtins.ascii": lambda patch: patch.delattr(builtins, "ascii"),
+    "builtins.added": lambda patch: patch.setattr(builtins, "added", 1, raising=False),
+    "sys.modules['bisect']": lambda patch: patch.setitem(sys.modules, "bisect", types.ModuleType("another")),
+    "os.environ['ADDED']": lambda patch: patch.setenv("ADDED", "1"),
+    "os.environ['PATH']": lambda patch: patch.delenv("PATH"),
+    "working directory": lambda patch: patch.chdir("/"),
+    "sys.path": lambda patch: patch.setattr(sys, "path", [*sys.path, "/"]),
+}
+"""Things that a test can replace, by the names under which they are found."""
+
+PROFILE = settings.get_current_profile_name()
+
+SWITCHES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+    "signal handlers": (
+        lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN), lambda: signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    ),
+    "timers": (lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 999), lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 0)),
+    "garbage collector": (gc.disable, gc.enable),
+    "Hypothesis's profile": (lambda: settings.load_profile("quick"), lambda: settings.load_profile(PROFILE)),
+    "torch's matmul precision": (
+        lambda: torch.set_float32_matmul_precision("high"), lambda: torch.set_float32_matmul_precision("highest")
+    ),
+    "torch's gradient mode": (lambda: torch.set_grad_enabled(False), lambda: torch.set_grad_enabled(True)),
+}  # fmt: skip
+"""Settings of the process, by the names under which they are found: how to change one, and how to put it back."""
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_what_is_replaced_is_named_once(name: str) -> None:
+    process = Process()
+    with pytest.MonkeyPatch.context() as patch:
+        PATCHES[name](patch)
+        assert process.changes() == [name]
+        assert process.changes() == []
+    assert process.changes() == [name]
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_setting_that_is_changed_is_named_once(name: str) -> None:
+    change, put_back = SWITCHES[name]
+    process = Process()
+    change()
+    try:
+        assert process.changes() == [name]
+        assert process.changes() == []
+    finally:
+        put_back()
+    assert process.changes() == [name]
+
+
+def test_random_numbers_without_a_generator_of_their_own_are_noticed() -> None:
+    process = Process()
+    with torch.random.fork_rng(devices=[]):
+        torch.rand(1)
+        assert process.changes() == ["torch's random generator"]
+
+
+def test_imports_are_no_change_but_what_they_brought_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Process()
+    monkeypatch.setitem(sys.modules, "just_imported", types.ModuleType("just_imported"))
+    assert process.changes() == []
+    monkeypatch.setitem(sys.modules, "just_imported", types.ModuleType("just_imported"))
+    assert process.changes() == ["sys.modules['just_imported']"]
+
+
+def test_the_test_that_leaves_something_fails_and_no_other(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a fixture puts back is not left."""
+    monkeypatch.setenv("LEFT", "0")
+    pytester.makeconftest(Path(conftest.__file__).read_text())
+    pytester.makepyfile(
+        """
+        import os, pytest
+
+        def test_before(monkeypatch):
+            monkeypatch.setenv("LEFT", "1")
+
+        @pytest.mark.parametrize("value", ["1", "2"])
+        def test_leaves(value):
+            os.environ["LEFT"] = value
+
+        def test_after():
+            assert os.environ["LEFT"]
+
+        @pytest.fixture
+        def broken():
+            yield
+            os.environ["LEFT"] = "3"
+            raise LookupError
+
+        def test_breaks(broken):
+            pass
+
+        def test_last():
+            pass
+        """
+    )
+    result = pytester.runpytest_inprocess("-p", "no:randomly", "-p", "no:xdist")
+    result.assert_outcomes(passed=6, errors=3)
+    result.stdout.fnmatch_lines([
+        "*test_leaves?1? leaves the process changed: os.environ?'LEFT'?",
+        "*test_leaves?2? leaves the process changed: os.environ?'LEFT'?",
+        "*LookupError*",
+    ])  # fmt: skip
+    result.stdout.no_fnmatch_line("*test_last leaves*")
