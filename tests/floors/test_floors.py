@@ -29,6 +29,7 @@ FLOORS = (
         "credit",
         "findings",
         "gradekit",
+        "domain",
         "program",
         "reuse",
         "submission",
