@@ -83,6 +83,7 @@ FLOORS = (
 SAME_FLOOR = {
     ("__main__", "cli"),
     ("assignment", "submission"),
+    ("domain", "program"),
     ("batch", "checking"),
     ("checking", "course"),
     ("findings", "causes"),
@@ -223,7 +224,10 @@ def test_every_module_says_what_it_is() -> None:
         ("gradekit.sandbox, gradekit.assignment", ("torch", "triton", "pytest")),
         ("gradekit.plugin", ("torch", "triton")),
         ("gradekit.subject.subject, gradekit.inputs.strategies, gradekit.judge.diagnose", ("triton",)),
-        ("gradekit.gpu.server, gradekit.gpu.worker, gradekit.gpu.inputs, gradekit.gpu.kernels", ("hypothesis", "pytest")),
+        (
+            "gradekit.gpu.server, gradekit.gpu.worker, gradekit.gpu.inputs, gradekit.gpu.kernels",
+            ("hypothesis", "pytest"),
+        ),
         ("gradekit.judge, gradekit.judge.diagnose, gradekit.judge.compare, gradekit.subject.subject", ("hypothesis",)),
     ],
 )
