@@ -20,7 +20,9 @@ import uuid
 from collections import Counter
 from pathlib import Path
 
+from gradekit.assignment import get
 from gradekit.batch.store import Store
+from gradekit.course.mistakes import all_of, bases
 from gradekit.versions import environment as versions
 from tests.batch.clusters import ROOT, Cluster, alive, grading, running
 
@@ -50,11 +52,11 @@ EVERY_KIND = {"right": 9, "wrong": 7, "broken": 2, "hostile": 2}
 
 def sources() -> dict[str, list[str]]:
     """The texts of each kind."""
-    solutions = ROOT / "solutions" / ID
-    right = [solutions / "solution.py", *sorted((ROOT / "tests/course/right" / ID).glob("*.py"))]
+    styles = sorted((ROOT / "tests/course/right" / ID).glob("*.py"))
+    right = [ROOT / "solutions" / ID / "solution.py", *bases(get(ID)), *styles]
     return {
         "right": [file.read_text() for file in right],
-        "wrong": [file.read_text() for file in sorted(solutions.glob("wrong_*.py"))],
+        "wrong": [mistake.text for mistake in all_of(get(ID))],
         "broken": [text + ("" if "\0" in text else ENTRY * ("add" not in text)) for text in BROKEN],
         "hostile": [text + ENTRY for text in HOSTILE],
     }

@@ -189,16 +189,26 @@ def _can_encode(text: str, encoding: str | None) -> bool:
 @main.command()
 @click.argument("id", required=False)
 @click.option("--quick", is_flag=True, help="Try few examples for each claim.")
-def verify(id: str | None, quick: bool) -> None:
+@click.option("--show", metavar="NAME", help="Print the mistake NAME of ID as a whole submission, and grade nothing.")
+def verify(id: str | None, quick: bool, show: str | None) -> None:
     """Show that the assignment ID (by default each) grades as it should.
 
-    The solution earns everything, the starter nothing, each wrong_*.py fails for the reason that it declares, and
+    The solution earns everything, the starter nothing, each mistake fails for the reason that it declares, and
     trivially wrong results earn nothing for correctness.
     """
     from gradekit.assignment import discover, get
+    from gradekit.course import mistakes
     from gradekit.course import verify as verifying
     from gradekit.plugin import grade
 
+    if show:
+        if id is None:
+            raise click.UsageError("--show needs the assignment: gradekit verify ID --show NAME")
+        try:
+            click.echo(mistakes.mistake(get(id), show).text, nl=False)
+        except mistakes.MistakeError as error:
+            raise click.UsageError(str(error)) from None
+        return
     results = []
     for assignment in [get(id)] if id else discover().values():
         claims = verifying.claims(assignment, grade, quick=quick)

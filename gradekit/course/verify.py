@@ -1,13 +1,13 @@
 """Shows that an assignment grades as it should: each thing that must hold is a claim, tried on real submissions.
 
-The solution earns every point that this machine can measure, the starter earns none, each wrong_*.py fails the test and
-for the cause that its first line declares (`# expect: <test> <cause>`), and trivially wrong results earn no point for
-correctness.
+The solution earns every point that this machine can measure, and so does each right_*.py beside it; the starter earns
+none; each mistake (gradekit.course.mistakes) fails the check and for the cause that it declares; and trivially wrong
+results earn no point for correctness.
 """
 
 from __future__ import annotations
 
-import re
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gradekit.assignment import Assignment
+from gradekit.course.mistakes import FILE, Mistake, MistakeError, bases, mistake, names
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.report.text import one_line, points, seconds, shortened
 
@@ -22,8 +23,6 @@ MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
 """Results that come without a kernel: all zeros, one value, the first argument, the right one with its low bits lost."""
 
 _MOST = 3  # checks that a problem tells of
-
-_EXPECT = re.compile(r"# expect: (?P<test>\w+) (?P<cause>[\w-]+)\s*$")
 
 
 class Grade(Protocol):
@@ -37,8 +36,8 @@ class Grade(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that must hold: `subject` (a file's name, or a mutant's) does `says`; try it to see. `note` says then
-    what the trial left open."""
+    """Something that must hold: `subject` (a file's name, a mistake's, or a mutant's) does `says`; try it to see. `note`
+    says then what the trial left open."""
 
     subject: str
     says: str
@@ -71,35 +70,48 @@ def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list
         return grade(assignment, path, keyword=keyword, mutant=mutant, quick=quick, hidden=True)
 
     return [
-        _solution_claim(solution, graded),
+        *(_right_claim(path, graded) for path in (solution, *bases(assignment))),
         Claim(assignment.starter.name, "earns nothing", lambda: earns_nothing(graded(assignment.starter))),
-        *_wrong_claims(sorted(solution.parent.glob(f"wrong_*{assignment.suffix}")), graded),
+        *_mistake_claims(assignment, graded),
         *([] if assignment.is_quiz else _mutant_claims(solution, graded)),
     ]
 
 
-def _solution_claim(solution: Path, graded: Callable[..., Report]) -> Claim:
+def _right_claim(path: Path, graded: Callable[..., Report]) -> Claim:
     tried: list[Report] = []
 
     def everything() -> str:
-        tried[:] = [graded(solution)]
+        tried[:] = [graded(path)]
         return earns_everything(tried[0])
 
-    return Claim(solution.name, "earns all that is measured", everything, lambda: left_open(tried[0]) if tried else "")
+    return Claim(path.name, "earns all that is measured", everything, lambda: left_open(tried[0]) if tried else "")
 
 
-def _wrong_claims(paths: Iterable[Path], graded: Callable[..., Report]) -> Iterator[Claim]:
-    for path in paths:
-        expected = expectation(path)
-        if isinstance(expected, str):
-            yield Claim(path.name, "declares what is wrong", lambda problem=expected: problem)  # type: ignore[misc]
-            continue
-        test, cause = expected
+def _mistake_claims(assignment: Assignment, graded: Callable[..., Report]) -> Iterator[Claim]:
+    try:
+        known = names(assignment)
+    except MistakeError as error:
+        yield _broken(FILE, error)
+        return
+    for name in known:
+        try:
+            yield _mistake_claim(mistake(assignment, name), assignment.suffix, graded)
+        except MistakeError as error:
+            yield _broken(name, error)
 
-        def fails(path: Path = path, test: str = test, cause: Cause = cause) -> str:
-            return fails_for(graded(path, keyword=test), test, cause)
 
-        yield Claim(path.name, f"fails {test}: {cause.value}", fails)
+def _broken(subject: str, error: MistakeError) -> Claim:
+    return Claim(subject, "is described as it should be", lambda: str(error))
+
+
+def _mistake_claim(mistake: Mistake, suffix: str, graded: Callable[..., Report]) -> Claim:
+    def fails() -> str:
+        with tempfile.TemporaryDirectory(prefix="gradekit-verify-") as folder:
+            path = Path(folder, mistake.name + suffix)
+            path.write_text(mistake.text, encoding="utf-8")
+            return fails_for(graded(path, keyword=mistake.check), mistake.check, mistake.cause)
+
+    return Claim(mistake.name, f"fails {mistake.check}: {mistake.cause.value}", fails)
 
 
 def _mutant_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[Claim]:
@@ -120,21 +132,6 @@ def verified(claims: Iterable[Claim]) -> Iterator[Result]:
         except Exception as error:  # noqa: BLE001  # whatever it is, the claim has not been shown
             problem = f"{type(error).__name__}: {error}"
         yield Result(claim, problem, time.monotonic() - began, claim.note())
-
-
-# --- what a wrong submission declares ---------------------------------------------------------------------------------
-
-
-def expectation(path: Path) -> tuple[str, Cause] | str:
-    """The test and the cause that the file's first line declares, or what is wrong with that line."""
-    first = path.read_text(encoding="utf-8").partition("\n")[0]
-    match = _EXPECT.fullmatch(first)
-    if match is None:
-        return f"its first line must be `# expect: <test> <cause>`, and is `{first}`"
-    try:
-        return match["test"], Cause(match["cause"])
-    except ValueError:
-        return f"there is no cause {match['cause']!r}"
 
 
 # --- what a report shows: each answers with the problem, or "" --------------------------------------------------------

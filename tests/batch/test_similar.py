@@ -110,7 +110,7 @@ def test_the_order_of_names_changes_no_score(prints: dict[str, dict[str, Any]]) 
 
 def test_the_usual_program_of_a_class_is_no_evidence(prints: dict[str, dict[str, Any]]) -> None:
     own = [prints["original"] | {"names": [f"{n}"], "tokens": [f"{n}"], "comments": []} for n in range(9)]
-    found = resemblance({f"s{n}": one for n, one in enumerate(own)} | {"other": prints["online"]})
+    found = resemblance({f"s{n}": one for n, one in enumerate(own)} | {"other": prints["tutorial"]})
     assert found.pairs == () and found.usual == (9,)
     assert "9 of them have the same, usual program: that alone says nothing." in render(found)
 

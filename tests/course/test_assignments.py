@@ -1,4 +1,4 @@
-"""Every assignment proves itself, and its papers agree: handout, starter, tests, solution and wrong submissions."""
+"""Every assignment proves itself, and its papers agree: handout, starter, tests, solution and mistakes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import pytest
 
 from gradekit import grade
 from gradekit.assignment import Assignment, discover
-from gradekit.course.verify import MUTANTS, Claim, claims, expectation
+from gradekit.course.mistakes import all_of, names
+from gradekit.course.verify import MUTANTS, Claim, claims
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
 
 
 def _all_claims(assignment: Assignment) -> Iterator[Claim]:
-    """Ten examples show a right solution and a mutant; a subtle mistake takes as many as students get."""
+    """Ten examples show a right solution and a mutant; a subtle mistake takes as many as students get. The other right
+    submissions are in test_right."""
     for thorough, quick in zip(claims(assignment, grade), claims(assignment, grade, quick=True), strict=True):
-        yield thorough if thorough.subject.startswith("wrong_") else quick
+        if not thorough.subject.startswith("right_"):
+            yield thorough if thorough.subject in names(assignment) else quick
 
 
 FIRST = ("vector_add", "fused_chain", "softmax", "lesson")
@@ -49,7 +52,7 @@ def test_a_claim_of_verify_holds(_: str, claim: Claim) -> None:
 def test_the_claims_are_about_the_solution_the_starter_the_mutants_and_six_mistakes(assignment: Assignment) -> None:
     subjects = {claim.subject for id, claim in CLAIMS if id == assignment.id}
     assert {"solution.py", "starter.py", *MUTANTS} <= subjects
-    assert len(list(_wrong(assignment))) >= 6
+    assert len(names(assignment)) >= 6 and set(names(assignment)) <= subjects
 
 
 @every_assignment
@@ -79,17 +82,14 @@ def test_starter_and_solution_define_the_entry_with_the_same_parameters(assignme
 
 
 @every_assignment
-def test_a_wrong_submission_names_a_test_that_there_is(assignment: Assignment) -> None:
+def test_a_mistake_names_a_test_that_there_is(assignment: Assignment) -> None:
     tests = {node.name for node in _functions(assignment.tests) if node.name.startswith("test_")}
-    for path in _wrong(assignment):
-        declared = expectation(path)
-        assert not isinstance(declared, str), f"{path.name}: {declared}"
-        assert declared[0] in tests, path.name
+    assert {mistake.name: mistake.check for mistake in all_of(assignment) if mistake.check not in tests} == {}
 
 
-def _wrong(assignment: Assignment) -> list[Path]:
-    assert assignment.solutions is not None
-    return sorted(assignment.solutions.glob("wrong_*.py"))
+@every_assignment
+def test_a_mistake_says_in_one_line_what_the_student_did(assignment: Assignment) -> None:
+    assert [mistake.name for mistake in all_of(assignment) if not 10 < len(mistake.title) <= 120] == []
 
 
 def _functions(path: Path) -> list[ast.FunctionDef]:

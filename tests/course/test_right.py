@@ -1,4 +1,4 @@
-"""No right submission loses a point, whatever style it is written in: right/<assignment>/ has them."""
+"""No right submission loses a point, whatever style it is written in: those here, and those that mistakes are made of."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import pytest
 
 from gradekit import grade
 from gradekit.assignment import discover
+from gradekit.course.mistakes import bases
 from gradekit.findings import Kind, Outcome, Status
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
-SUBMISSIONS = sorted(path for path in (Path(__file__).parent / "right").glob("*/*") if path.suffix in (".py", ".ipynb"))
+STYLES = sorted(path for path in (Path(__file__).parent / "right").glob("*/*") if path.suffix in (".py", ".ipynb"))
+SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in bases(assignment)]
 
 FIRST = ("vector_add", "fused_chain", "softmax", "matmul")
 

@@ -17,7 +17,6 @@ from gradekit.course.verify import (
     earns_everything,
     earns_no_correctness,
     earns_nothing,
-    expectation,
     fails_for,
     left_open,
     row,
@@ -121,20 +120,6 @@ def test_a_wrong_submission_must_fail_as_it_declares(found: Report, problem: str
     assert fails_for(found, "test_a", Cause.NAN) == problem
 
 
-@pytest.mark.parametrize(
-    ("line", "declared"),
-    [
-        ("# expect: test_a nan", ("test_a", Cause.NAN)),
-        ("# expect: test_a wrong-values  ", ("test_a", Cause.WRONG_VALUES)),
-        ("# expect: test_a bad-luck", "there is no cause 'bad-luck'"),
-        ("import torch", "its first line must be `# expect: <test> <cause>`, and is `import torch`"),
-    ],
-)
-def test_the_first_line_declares_test_and_cause(tmp_path: Path, line: str, declared: Any) -> None:
-    (tmp_path / "wrong_x.py").write_text(f"{line}\nimport triton\n")
-    assert expectation(tmp_path / "wrong_x.py") == declared
-
-
 # --- a whole assignment -----------------------------------------------------------------------------------------------
 
 
@@ -143,7 +128,9 @@ def softmax(tmp_path: Path) -> Assignment:
     folder, solutions = tmp_path / "assignments" / "softmax", tmp_path / "solutions" / "softmax"
     folder.mkdir(parents=True), solutions.mkdir(parents=True)
     (folder / "assignment.toml").write_text('title = "T"\nentry = "softmax"\nsummary = "S"\n')
-    (solutions / "solution.py").write_text("")
+    (solutions / "solution.py").write_text("x = 1\n")
+    (solutions / "right_other.py").write_text("y = 2\n")
+    (solutions / "mistakes.toml").write_text('[edit]\ntitle = "T"\nexpect = "test_a nan"\nedit = "-x = 1"\n')
     (solutions / "wrong_nan.py").write_text("# expect: test_a nan\n")
     (solutions / "wrong_header.py").write_text("no header\n")
     return load(folder)
@@ -154,22 +141,33 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
 
     def grade(assignment: Assignment, path: Path, **options: Any) -> Report:
         calls.append((path.name, options["keyword"], options["mutant"], options["hidden"]))
-        return report(PASSED if path.name == "solution.py" and not options["mutant"] else FAILED)
+        return report(PASSED if path.name in ("solution.py", "right_other.py") and not options["mutant"] else FAILED)
 
     results = list(verified(claims(softmax, grade)))
     assert [(r.claim.subject, r.held) for r in results] == [
         ("solution.py", True),
+        ("right_other.py", True),
         ("starter.py", True),
-        ("wrong_header.py", False),
-        ("wrong_nan.py", True),
+        ("edit", True),
+        ("header", False),
+        ("nan", True),
         *((mutant, True) for mutant in MUTANTS),
     ]
     assert calls == [
         ("solution.py", None, None, True),
+        ("right_other.py", None, None, True),
         ("starter.py", None, None, True),
-        ("wrong_nan.py", "test_a", None, True),
+        ("edit.py", "test_a", None, True),
+        ("nan.py", "test_a", None, True),
         *(("solution.py", None, mutant, True) for mutant in MUTANTS),
     ]
+
+
+def test_mistakes_that_cannot_be_read_are_a_claim_that_does_not_hold(softmax: Assignment) -> None:
+    assert softmax.solutions is not None
+    (softmax.solutions / "mistakes.toml").write_text("[edit\n")
+    results = {r.claim.subject: r.problem for r in verified(claims(softmax, lambda *_, **__: report(PASSED)))}
+    assert "is not valid TOML" in results["mistakes.toml"]
 
 
 def test_an_assignment_without_a_solution_cannot_be_verified(softmax: Assignment) -> None:

@@ -33,7 +33,7 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
-ATOMIC = ("split_k.py", "atomics.py", "locks.py")
+ATOMIC = ("split_k.py", "right_atomics.py", "locks.py")
 
 
 def half(*shape: int) -> Input:
@@ -50,7 +50,11 @@ CALLS: dict[str, tuple[str, list[list[Input]]]] = {
 SUBMISSIONS = [
     path
     for name in CALLS
-    for path in [ROOT / "solutions" / name / "solution.py", *sorted((ROOT / "tests/course/right" / name).glob("*.py"))]
+    for path in [
+        ROOT / "solutions" / name / "solution.py",
+        *sorted((ROOT / "solutions" / name).glob("right_*.py")),
+        *sorted((ROOT / "tests/course/right" / name).glob("*.py")),
+    ]
     if path.name not in ATOMIC
 ]
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from gradekit.assignment import get
 from gradekit.cli import main
+from gradekit.course.mistakes import mistake
 from gradekit.inputs.spec import Input
 from gradekit.inspector.submitted import NothingToInspect, parse_input, representative
 from gradekit.plugin.timed import timed_calls
@@ -69,8 +70,9 @@ def test_a_wrong_command_says_what_there_is(arguments: list[str], said: str) -> 
     assert result.exit_code == 2 and said in result.output
 
 
-def test_a_submission_that_cannot_be_traced_is_told_with_its_line() -> None:
-    result = inspect("solutions/softmax/wrong_reads_values.py")
+def test_a_submission_that_cannot_be_traced_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "softmax.py").write_text(mistake(get("softmax"), "reads_values").text)
+    result = inspect(str(tmp_path / "softmax.py"))
     assert result.exit_code == 1 and "needs the values of a tensor" in result.output and "(line " in result.output
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 import zipfile
 from pathlib import Path
@@ -17,7 +18,7 @@ ALL = ("gradescope", "prairielearn", "autolab", "classroom", "oci")
 @pytest.mark.parametrize("lms", ALL)
 def test_no_solution_leaves_the_house(lms: str) -> None:
     names = contents(lms, get("softmax"))
-    assert not [name for name in names if "solution.py" in name or "/wrong_" in name]
+    assert not [name for name in names if re.search(r"solution\.py|/wrong_|/right_|mistakes\.toml", name)]
     assert {"requirements.txt", "grader/gradekit/cli.py", "grader/assignments/softmax/test_softmax.py"} <= names.keys()
     assert not [name for name in names if "__pycache__" in name or "_assignments" in name]
 

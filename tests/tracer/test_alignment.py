@@ -13,6 +13,7 @@ import pytest
 
 from gradekit import grade, sandbox
 from gradekit.assignment import discover
+from gradekit.course.mistakes import bases
 from gradekit.program import ALIGNMENT, Argument, Launch, Program, Scalar, View, encode
 from gradekit.submission import read
 
@@ -89,7 +90,8 @@ def test_right_submissions_have_the_same_text_both_ways(id: str, monkeypatch: py
     monkeypatch.setattr(sandbox.Tracer, "_ask", remembered)
     grade(ASSIGNMENTS[id], ROOT / "solutions" / id / "solution.py", quick=True, device="cpu")
     assert asked
-    for path in (ROOT / "solutions" / id / "solution.py", *sorted((RIGHT / id).glob("*.py"))):
+    styles = (*bases(ASSIGNMENTS[id]), *sorted((RIGHT / id).glob("*.py")))
+    for path in (ROOT / "solutions" / id / "solution.py", *styles):
         found = compared("calls", given={"text": read(path).text, "requests": asked})
         assert found["compared"] > 0 and (path.name, found["different"]) == (path.name, [])
 

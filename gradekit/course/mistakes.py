@@ -1,0 +1,232 @@
+"""Reads the wrong submissions that an assignment keeps: each makes one mistake, and says which check must find it.
+
+solutions/<id>/mistakes.toml has most of them, as edits of a right submission beside it:
+
+    base = "right_one_row.py"                           the file that is edited; by default the solution
+
+    [pads_with_zero]                                    the mistake's name
+    title = "Masked elements are loaded as 0."          what the student did
+    expect = "test_contiguous_float32 wrong-values"     the check that must fail, and the cause that it must name
+    base = "right_online.py"                            where it is another file than the others'
+    edit = '''
+    -    x = tl.load(x_ptr + columns, mask=mask, other=-float("inf"))
+    +    x = tl.load(x_ptr + columns, mask=mask, other=0.0)
+    '''
+
+An edit is written like a unified diff: `-` before a line that goes, `+` before one that comes, a space before one that
+stays. Empty lines part its places, and each place must be found exactly once: in the whole file, or below `@@ NAME` in
+the function called NAME. A mistake of another shape is a file wrong_<name>.py (or .toml) of its own, whose first line
+is `# expect: <check> <cause>` and whose second line is the title.
+
+Text to text: nothing is imported or run here.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradekit.assignment import Assignment
+from gradekit.causes import Cause
+
+FILE = "mistakes.toml"
+
+_KEYS = {"title", "expect", "base", "edit"}
+
+
+class MistakeError(ValueError):
+    """A mistake is described wrongly, or its edit does not fit: one sentence with the file and the mistake's name."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong submission: its `text`, and the `check` that must fail for `cause`."""
+
+    name: str
+    title: str
+    check: str
+    cause: Cause
+    text: str
+
+
+def names(assignment: Assignment) -> list[str]:
+    """The names of an assignment's mistakes, sorted.
+
+    Raises:
+        MistakeError: mistakes.toml is not TOML, or a name stands there and for a file too.
+    """
+    edits, files = _edits(assignment), _files(assignment)
+    if twice := sorted(edits.keys() & files.keys()):
+        raise MistakeError(f"{_path(assignment)}: {twice[0]} is a mistake there, and {files[twice[0]].name} is a file")
+    return sorted(edits.keys() | files.keys())
+
+
+def mistake(assignment: Assignment, name: str) -> Mistake:
+    """The mistake called `name`.
+
+    Raises:
+        MistakeError: there is none, it is described wrongly, or its edit does not fit its base.
+    """
+    if name in (files := _files(assignment)):
+        return _of_file(files[name], name)
+    edits = _edits(assignment)
+    if name not in edits:
+        known = ", ".join(names(assignment)) or "none"
+        raise MistakeError(f"{assignment.id} has no mistake {name}; it has {known}")
+    try:
+        return _of_edit(assignment, name, edits[name])
+    except MistakeError as error:
+        raise MistakeError(f"{_path(assignment)}: {name}: {error}") from None
+
+
+def bases(assignment: Assignment) -> list[Path]:
+    """The right submissions beside the solution that are there to be edited: right_*.py (or .toml)."""
+    return sorted(assignment.solutions.glob(f"right_*{assignment.suffix}")) if assignment.solutions else []
+
+
+# --- as edits ---------------------------------------------------------------------------------------------------------
+
+
+def _path(assignment: Assignment) -> Path:
+    assert assignment.solutions is not None
+    return assignment.solutions / FILE
+
+
+def _edits(assignment: Assignment) -> dict[str, dict[str, Any]]:
+    """The tables of mistakes.toml by name, each with its `base`."""
+    if assignment.solutions is None or not _path(assignment).is_file():
+        return {}
+    try:
+        data = tomllib.loads(_path(assignment).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MistakeError(f"{_path(assignment)} is not valid TOML: {error}") from None
+    base = data.pop("base", f"solution{assignment.suffix}")
+    if wrong := [name for name, table in data.items() if not isinstance(table, dict)]:
+        raise MistakeError(f"{_path(assignment)}: {wrong[0]} is {data[wrong[0]]!r}, but must be a table, [{wrong[0]}]")
+    return {name: {"base": base} | table for name, table in data.items()}
+
+
+def _of_edit(assignment: Assignment, name: str, table: Mapping[str, Any]) -> Mistake:
+    if table.keys() != _KEYS or not all(isinstance(value, str) for value in table.values()):
+        raise MistakeError(f"it must have the strings title, expect and edit, and may have base; it has {_list(table)}")
+    check, cause = _expected(table["expect"])
+    base = _path(assignment).with_name(table["base"])
+    if not base.is_file():
+        raise MistakeError(f"there is no file {base.name} to edit")
+    text = edited(base.read_text(encoding="utf-8"), table["edit"], base.name)
+    return Mistake(name, table["title"], check, cause, _titled(text, table["title"], assignment))
+
+
+def _list(table: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(table))
+
+
+def _titled(text: str, title: str, assignment: Assignment) -> str:
+    """The text with the title for what it said of itself at the top: a docstring, or a comment."""
+    if assignment.is_quiz:
+        return f"# {title}\n" + re.sub(r"\A#[^\n]*\n", "", text)
+    return f'"""{title}"""\n' + re.sub(r'\A"""(.*?)"""\n', "", text, flags=re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The lines `old` give way to `new`, somewhere in `function`, or anywhere where that is empty."""
+
+    function: str
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def edited(text: str, edit: str, name: str) -> str:
+    """`text` after `edit`; `name` is what messages call the text.
+
+    Raises:
+        MistakeError: the edit has no place, a line without a sign, or a place that is not found exactly once.
+    """
+    lines = text.splitlines()
+    found = sorted(_found(place, lines, name) for place in _places(edit))
+    for (_, end, _), (start, *_) in itertools.pairwise(found):
+        if start < end:
+            raise MistakeError(f"two of its places share line {start + 1} of {name}")
+    for start, end, new in reversed(found):
+        lines[start:end] = new
+    return "\n".join(lines) + "\n"
+
+
+def _places(edit: str) -> list[_Place]:
+    places = [_place(part.splitlines()) for part in re.split(r"\n{2,}", edit) if part.strip()]
+    if not any(place.old != place.new for place in places):
+        raise MistakeError("its edit changes nothing")
+    return places
+
+
+def _place(lines: Sequence[str]) -> _Place:
+    function = lines[0].removeprefix("@@ ") if lines and lines[0].startswith("@@ ") else ""
+    marked = [(line[:1], line[1:]) for line in lines[1 if function else 0 :]]
+    if wrong := [sign + rest for sign, rest in marked if sign not in ("-", "+", " ")]:
+        raise MistakeError(f"a line of an edit begins with -, + or a space, and this one does not: {wrong[0]}")
+    old = tuple(rest for sign, rest in marked if sign != "+")
+    if not old:
+        raise MistakeError("it adds lines beside nothing: put a line that stays before or after them")
+    return _Place(function, old, tuple(rest for sign, rest in marked if sign != "-"))
+
+
+def _found(place: _Place, lines: Sequence[str], name: str) -> tuple[int, int, tuple[str, ...]]:
+    """Where the old lines begin and end, counted from 0, and what stands there instead."""
+    first, last = _function(place.function, lines, name) if place.function else (0, len(lines))
+    size = len(place.old)
+    starts = [n for n in range(first, last - size + 1) if tuple(lines[n : n + size]) == place.old]
+    if len(starts) != 1:
+        where = f"{place.function} of {name}" if place.function else name
+        raise MistakeError(f"these lines stand {len(starts)} times in {where}, not once:\n" + "\n".join(place.old))
+    return starts[0], starts[0] + size, place.new
+
+
+def _function(function: str, lines: Sequence[str], name: str) -> tuple[int, int]:
+    nodes = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
+    named = [node for node in nodes if node.name == function]
+    if len(named) != 1:
+        raise MistakeError(f"{name} has {len(named)} functions called {function}, not one")
+    return named[0].lineno - 1, named[0].end_lineno or len(lines)
+
+
+# --- as files of their own --------------------------------------------------------------------------------------------
+
+
+def _files(assignment: Assignment) -> dict[str, Path]:
+    found = assignment.solutions.glob(f"wrong_*{assignment.suffix}") if assignment.solutions else ()
+    return {path.stem.removeprefix("wrong_"): path for path in found}
+
+
+def _of_file(path: Path, name: str) -> Mistake:
+    first, _, text = path.read_text(encoding="utf-8").partition("\n")
+    try:
+        check, cause = _expected(first.partition("# expect: ")[2] if first.startswith("# expect: ") else "")
+    except MistakeError as error:
+        raise MistakeError(f"{path.name}: its first line must be `# expect: <check> <cause>`: {error}") from None
+    return Mistake(name, text.partition("\n")[0].strip('"# '), check, cause, text)
+
+
+def _expected(text: str) -> tuple[str, Cause]:
+    match = re.fullmatch(r"(\w+) ([\w-]+)\s*", text)
+    if match is None:
+        raise MistakeError(f"a check and a cause are expected, as in `test_empty exception`, and not {text!r}")
+    try:
+        return match[1], Cause(match[2])
+    except ValueError:
+        raise MistakeError(f"there is no cause {match[2]!r}") from None
+
+
+def all_of(assignment: Assignment) -> Iterator[Mistake]:
+    """Every mistake of an assignment.
+
+    Raises:
+        MistakeError: one of them is described wrongly, or its edit does not fit its base.
+    """
+    return (mistake(assignment, name) for name in names(assignment))

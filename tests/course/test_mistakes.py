@@ -1,0 +1,151 @@
+"""A mistake is an edit of a right submission that fits in exactly one way, or a file of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradekit.assignment import Assignment, get, load
+from gradekit.causes import Cause
+from gradekit.cli import main
+from gradekit.course.mistakes import MistakeError, edited, mistake, names
+
+TEXT = '''\
+"""Two kernels."""
+
+
+def forward(x):
+    mask = x < 4
+    return x + 1
+
+
+def backward(x):
+    mask = x < 4
+    return x - 1
+'''
+
+
+def test_lines_with_a_minus_give_way_to_those_with_a_plus() -> None:
+    assert edited(TEXT, "-    return x + 1\n+    y = x\n+    return y\n", "a.py") == TEXT.replace(
+        "    return x + 1\n", "    y = x\n    return y\n"
+    )
+
+
+def test_lines_that_stay_say_where_others_come() -> None:
+    assert "def forward(x):\n    x = 2\n" in edited(TEXT, " def forward(x):\n+    x = 2", "a.py")
+
+
+def test_each_place_is_edited_whatever_the_order() -> None:
+    text = edited(TEXT, "-    return x - 1\n\n-    return x + 1\n+    return x\n", "a.py")
+    assert text.count("return") == 1 and text.endswith("    mask = x < 4\n")
+
+
+def test_a_place_is_looked_for_in_the_function_that_is_named() -> None:
+    text = edited(TEXT, "@@ backward\n-    mask = x < 4\n+    mask = x <= 4\n", "a.py")
+    assert text == "<=".join(TEXT.rsplit("<", 1))
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ("-    mask = x < 4", "these lines stand 2 times in a.py, not once:\n    mask = x < 4"),
+        ("-    mask = x <", "these lines stand 0 times in a.py, not once:\n    mask = x <"),
+        ("@@ forward\n-    return x - 1", "these lines stand 0 times in forward of a.py, not once:\n    return x - 1"),
+        ("@@ sideways\n-    return x - 1", "a.py has 0 functions called sideways, not one"),
+        ("+    return x", "it adds lines beside nothing: put a line that stays before or after them"),
+        ("     return x - 1", "its edit changes nothing"),
+        ("", "its edit changes nothing"),
+        ("-a\nb", "a line of an edit begins with -, + or a space, and this one does not: b"),
+        ("-def forward(x):\n     mask = x < 4\n\n     mask = x < 4\n-    return x + 1", "two of its places share line 5 of a.py"),
+    ],
+)  # fmt: skip
+def test_an_edit_that_does_not_fit_in_exactly_one_way_is_refused(edit: str, said: str) -> None:
+    with pytest.raises(MistakeError) as caught:
+        edited(TEXT, edit, "a.py")
+    assert str(caught.value) == said
+
+
+# --- those of an assignment -------------------------------------------------------------------------------------------
+
+EDIT = """
+[adds_two]
+title = "Adds two."
+expect = "test_a wrong-values"
+edit = '''
+-    return x + 1
++    return x + 2
+'''
+"""
+
+
+@pytest.fixture
+def assignment(tmp_path: Path) -> Assignment:
+    folder, solutions = tmp_path / "assignments" / "a", tmp_path / "solutions" / "a"
+    folder.mkdir(parents=True)
+    solutions.mkdir(parents=True)
+    (folder / "assignment.toml").write_text('title = "T"\nentry = "forward"\nsummary = "S"\n')
+    (solutions / "solution.py").write_text(TEXT)
+    (solutions / "mistakes.toml").write_text(EDIT)
+    (solutions / "wrong_shape.py").write_text('# expect: test_b wrong-shape\n"""Another shape."""\nx = 1\n')
+    return load(folder)
+
+
+def test_the_title_is_the_docstring_of_the_whole_file(assignment: Assignment) -> None:
+    found = mistake(assignment, "adds_two")
+    assert (found.title, found.check, found.cause) == ("Adds two.", "test_a", Cause.WRONG_VALUES)
+    assert found.text == TEXT.replace("Two kernels.", "Adds two.").replace("x + 1", "x + 2")
+
+
+def test_a_file_of_its_own_is_a_mistake_too(assignment: Assignment) -> None:
+    assert names(assignment) == ["adds_two", "shape"]
+    found = mistake(assignment, "shape")
+    assert (found.title, found.check, found.cause) == ("Another shape.", "test_b", Cause.WRONG_SHAPE)
+    assert found.text == '"""Another shape."""\nx = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        (EDIT.replace("test_a wrong-values", "test_a bad-luck"), "adds_two: there is no cause 'bad-luck'"),
+        (EDIT.replace("test_a ", ""), "as in `test_empty exception`, and not 'wrong-values'"),
+        (EDIT.replace("title", "says"), "it must have the strings title, expect and edit, and may have base; it has base, "),
+        ('base = "right_b.py"\n' + EDIT, "there is no file right_b.py to edit"),
+        ('bas = "right_b.py"\n' + EDIT, "bas is 'right_b.py', but must be a table, [bas]"),
+        (EDIT.replace("x + 1", "x + 9"), "adds_two: these lines stand 0 times in solution.py, not once:\n    return x + 9"),
+    ],
+)  # fmt: skip
+def test_a_mistake_that_is_described_wrongly_is_told_with_its_name(
+    assignment: Assignment, toml: str, said: str
+) -> None:
+    assert assignment.solutions is not None
+    (assignment.solutions / "mistakes.toml").write_text(toml)
+    with pytest.raises(MistakeError) as caught:
+        mistake(assignment, "adds_two")
+    assert said in str(caught.value) and "mistakes.toml" in str(caught.value)
+
+
+def test_two_mistakes_of_one_name_are_refused(assignment: Assignment) -> None:
+    assert assignment.solutions is not None
+    (assignment.solutions / "wrong_adds_two.py").write_text("# expect: test_b nan\n")
+    with pytest.raises(MistakeError, match="adds_two is a mistake there, and wrong_adds_two.py is a file"):
+        names(assignment)
+
+
+def test_verify_shows_a_mistake_as_a_whole_submission() -> None:
+    shown = CliRunner().invoke(main, ["verify", "softmax", "--show", "pads_with_zero"])
+    assert shown.exit_code == 0 and shown.stdout == mistake(get("softmax"), "pads_with_zero").text
+    assert shown.stdout.startswith('"""Masked elements are loaded as 0') and "other=0.0" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["softmax", "--show", "nothing"], "softmax has no mistake nothing; it has empty_like_strides, "),
+        (["--show", "no_mask"], "--show needs the assignment: gradekit verify ID --show NAME"),
+    ],
+)
+def test_a_mistake_that_there_is_not_is_wrong_usage(arguments: list[str], said: str) -> None:
+    shown = CliRunner().invoke(main, ["verify", *arguments])
+    assert shown.exit_code == 2 and said in shown.output
