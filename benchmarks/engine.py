@@ -77,7 +77,7 @@ def interpret() -> None:
 
 def measured() -> dict[str, dict[str, list[float]]]:
     """For each kernel the times of engine, interpreter and torch; the engine's result must be torch's."""
-    from gradekit.engine.run import run
+    from gradekit.engine.executor import run
     from gradekit.program import View
     from gradekit.sandbox import Tracer
     from gradekit.submission import read

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from gradekit import engine
 from gradekit.confine import Means
-from gradekit.engine import run as engine
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.timing import Turn

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.engine.run import Unsupported
+from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection, parse
 from gradekit.inputs.spec import normal

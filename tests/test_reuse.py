@@ -83,4 +83,6 @@ def test_a_warm_grader_keeps_them_from_one_submission_to_the_next() -> None:
 def test_every_cache_that_outlives_a_submission_is_declared_in_one_way() -> None:
     """A module-level LruCache would not obey the switch."""
     package = Path(reuse.__file__).parent
-    assert not [file for file in package.rglob("*.py") if re.search(r"^\w+.*= LruCache\(", file.read_text(), re.MULTILINE)]
+    assert not [
+        file for file in package.rglob("*.py") if re.search(r"^\w+.*= LruCache\(", file.read_text(), re.MULTILINE)
+    ]

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from gradekit.engine.run import parsed
+from gradekit.engine.executor import parsed
 from gradekit.engine.ttir import Module, Op, Region, TTIRError
 from gradekit.program import Choice, Launch, Program, Step
 from gradekit.reuse import SharedCache, shared

@@ -1,13 +1,43 @@
 """The CPU engine: runs programs, watches every memory access, and counts.
 
-run        the way in: a Program and its inputs give a Run
-ttir       TTIR text to operations
-frame      the values of a region, for the programs that run it; the budget
-control    blocks as steps; loops, conditions, branches and calls, for programs that part ways
-values     the forms of a value: number, Affine, Later, tensor, mask, pointer
-integers   exact integer arithmetic on them; casts: conversions of floats
-ops_*      one function for each TTIR operation; registry: their table; libdevice: functions by name
-memory     storages in one address space; host: fills and copies
-fast       loads and stores at full speed; checked: lane by lane, with findings; atomics
-explain    what was seen, in the student's words
+    text      ttir, ttir_*: TTIR text to a Module of operations
+    values    values: number, Affine, Later, tensor, mask, pointer; integers, comparisons, casts: arithmetic on them
+    code      registry: the table of operations; ops_*, atomics, libdevice*: what each one computes
+    control   frame: the values of a region; blocks: operations in order; control: loops, conditions, branches, calls
+    memory    memory: storages in one address space; access: what is asked of the memory of a launch; fast and checked
+              are such memories (fast says why there are two); masks and addressing serve the first, lanes and history
+              the second
+    runs      executor: a Program and its inputs give a RunResult; schedule: which programs run together; arguments;
+              host: fills, copies and allowed torch operations; budget; explain: incidents in the student's words
+    traffic   what a program moves and computes, counted on a sample
+
+What other rooms use of it is offered here by name; nothing is imported before it is asked for.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_OFFERED = {
+    "gradekit.engine.executor": ("RunResult", "option_count", "run"),
+    "gradekit.engine.budget": ("Budget", "OverBudget"),
+    "gradekit.engine.frame": ("Unsupported",),
+    "gradekit.engine.host": ("ForbiddenOp",),
+    "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),
+    "gradekit.engine.ttir": ("Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"),
+}
+
+_HOME = {name: module for module, names in _OFFERED.items() for name in names}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"the engine offers no {name!r}; it offers {', '.join(__all__)}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,7 +1,8 @@
-"""Loads and stores lane by lane, with a record of who wrote and who read: slower than `fast`, and it explains.
+"""The checked memory of a launch: loads and stores lane by lane, with a record of who wrote and who read.
 
-Every lane's address, program and value are compared with what other programs of the launch did. What is wrong becomes
-an `Incident`, and the access goes on with what is harmless: a bad load gives poison, a bad store is dropped.
+Slower than `fast`, which says why there are two. Every lane's address, program and value are compared with what other
+programs of the launch did. What is wrong becomes an `Incident`, and the access goes on with what is harmless: a bad
+load gives poison, a bad store is dropped.
 
 Two programs are ordered only by atomics. A program that has executed an atomic operation or a volatile load in this
 launch may have taken a lock or awaited a signal, so its later accesses are not called races: silence where the evidence
@@ -10,7 +11,6 @@ is not clear.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,208 +19,21 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gradekit.engine.access import AccessSite
 from gradekit.engine.atomics import Update, keep, overwrite, update
-from gradekit.engine.fast import Traffic
-from gradekit.engine.memory import Storage, everywhere
-from gradekit.engine.values import (
-    Affine,
-    Below,
-    Conjunction,
-    Integer,
-    Pointer,
-    Value,
-    dense,
-    extremes,
-    materialize,
-    settled,
-)
+from gradekit.engine.history import NOBODY, AccessHistory
+from gradekit.engine.lanes import AccessPattern, Lanes, flat_index, flat_mask
+from gradekit.engine.memory import Storage, everywhere, own
+from gradekit.engine.values import Pointer, Value, dense, extremes
 from gradekit.findings import Cause
+from gradekit.observations import SHOWN, Incident, Traffic
 from gradekit.program import ADDRESS_GAP
 
 Shape = Sequence[int]
-NOBODY = -1
-NOBODY_YET = torch.iinfo(torch.int64).max
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Elements are moved and compared as integers of their size, so that NaN equals itself."""
 POISON = -1
 """The word of which every byte is 0xFF."""
-WAITING = 1 << 16
-"""How many lanes may always wait in a storage's marks; in those of a large storage, four for each unit."""
-SHOWN = 8
-"""How many lanes of one incident are kept."""
-
-
-@dataclass
-class Site:
-    """Where an access happens: the student's `line`, the `launch` number and `kernel`, and the programs of axis 0.
-
-    `volatile` says that the kernel asks for what other programs write meanwhile.
-    """
-
-    line: int | None
-    launch: int
-    kernel: str
-    programs: Tensor
-    volatile: bool = False
-
-
-@dataclass
-class Incident:
-    """One thing seen at one line: element positions (in units of `itemsize`) with their programs, and how many."""
-
-    cause: Cause
-    site: Site
-    storage: Storage | None
-    itemsize: int
-    elements: list[int]
-    programs: list[int]
-    count: int
-    message: str = ""
-
-
-@dataclass
-class Lanes:
-    """The active lanes of one access to one storage (None: to no storage), 1-D: the positions of their elements, and
-    where they are in the tiles (None: they are the first).
-
-    The tensors may be shared with other accesses: never write to them.
-    """
-
-    site: Site
-    storage: Storage | None
-    itemsize: int
-    width: int
-    """Lanes of the tile of one program."""
-    index: Tensor
-    where: Tensor | None = None
-
-    def keep(self, which: Tensor) -> Lanes:
-        """Those where `which` (bool) holds."""
-        count = int(which.count_nonzero())
-        if count == which.numel() or everywhere(which[:count]):
-            return self._of_these(self.index[:count], None if self.where is None else self.where[:count])
-        kept = which.nonzero().view(-1)
-        return self._of_these(self.index.index_select(0, kept), self._places(kept))
-
-    def _of_these(self, index: Tensor, where: Tensor | None) -> Lanes:
-        return Lanes(self.site, self.storage, self.itemsize, self.width, index, where)
-
-    def _places(self, positions: Tensor) -> Tensor:
-        """Where those at `positions` among these are in the tiles."""
-        return positions if self.where is None else self.where.index_select(0, positions)
-
-    def taken(self, flat: Tensor) -> Tensor:
-        """What `flat` has for every lane of the tiles, for these."""
-        return flat[: self.index.numel()] if self.where is None else flat.index_select(0, self.where)
-
-    def put(self, flat: Tensor, value: Tensor) -> None:
-        """Writes to `flat`, which has an element for every lane of the tiles, at these."""
-        if self.where is None:
-            flat[: self.index.numel()] = value
-        else:
-            flat.index_copy_(0, self.where, value)
-
-    @property
-    def units(self) -> Tensor:
-        """The units of the storage that they touch, which are never larger than an element."""
-        assert self.storage is not None
-        return self.storage.units(self.index, self.itemsize)
-
-    def by_unit(self, value: Tensor) -> Tensor:
-        """What holds for each lane, for each of its units."""
-        assert self.storage is not None
-        ratio = self.itemsize // self.storage.unit
-        return value if ratio <= 1 else value.repeat_interleave(ratio)
-
-    @property
-    def touched(self) -> tuple[Tensor, Tensor]:
-        """The units, and the program of each."""
-        return self.units, self.by_unit(self.programs)
-
-    def of_units(self, which: Tensor) -> Tensor:
-        """Which lanes have one of the units where `which` holds."""
-        return which if which.numel() == self.index.numel() else which.view(self.index.numel(), -1).any(1)
-
-    @functools.cached_property
-    def programs(self) -> Tensor:
-        """The program of each lane."""
-        return self.taken(self.site.programs.view(-1, 1).expand(-1, self.width).reshape(-1))
-
-    def programs_at(self, positions: Tensor) -> list[int]:
-        """The programs of a few lanes."""
-        return self.site.programs[self._places(positions).div(self.width, rounding_mode="floor")].tolist()
-
-
-@dataclass
-class Where:
-    """What decides which lanes of an access are active, and on which elements."""
-
-    offset: Integer
-    mask: Value | None
-    shape: tuple[int, ...]
-
-    def same(self, other: Where) -> bool:
-        """Whether they are known to be the same."""
-        return self.mask is other.mask and self.shape == other.shape and _same_offset(self.offset, other.offset)
-
-
-def _same_offset(a: Integer, b: Integer) -> bool:
-    if isinstance(a, Affine) and isinstance(b, Affine) and isinstance(a.base, int) and isinstance(b.base, int):
-        return (a.base, a.steps) == (b.base, b.steps)
-    return a is b
-
-
-@dataclass
-class Marks:
-    """For each unit of a storage in this launch: the program that wrote it last, and the first and last that read it.
-
-    Few launches read what they write: accesses wait here until somebody asks who was there.
-    """
-
-    storage: Storage
-    unit: int
-    maps: dict[str, Tensor] = field(default_factory=dict)
-    reads: list[Lanes] = field(default_factory=list)
-    writes: list[Lanes] = field(default_factory=list)
-    waiting: int = 0
-
-    def read(self, lanes: Lanes) -> None:
-        self.reads.append(lanes)
-        self.waiting += lanes.index.numel()
-        if self.waiting > max(WAITING, 4 * self._count()):
-            self.readers()
-
-    def writer(self) -> Tensor | None:
-        """NOBODY where nobody has written; None where nobody has written anywhere."""
-        for lanes in self.writes:
-            units, programs = lanes.touched
-            self._map("writer", NOBODY).index_copy_(0, units, programs)
-        self.writes.clear()
-        return self.maps.get("writer")
-
-    def readers(self) -> tuple[Tensor, Tensor] | None:
-        """The first and the last; None where nobody has read anywhere."""
-        for lanes in self.reads:
-            units, programs = lanes.touched
-            self._map("first", NOBODY_YET).scatter_reduce_(0, units, programs, "amin")
-            self._map("last", NOBODY).scatter_reduce_(0, units, programs, "amax")
-        self.reads.clear()
-        self.waiting = 0
-        return (self.maps["first"], self.maps["last"]) if "first" in self.maps else None
-
-    def _count(self) -> int:
-        return self.storage.data.numel() // self.storage.unit
-
-    def _map(self, name: str, nobody: int) -> Tensor:
-        if name not in self.maps:
-            self.maps[name] = torch.full([self._count()], nobody, dtype=torch.int64)
-        return self.maps[name]
-
-    def refine(self) -> None:
-        """Follows the storage to a smaller unit."""
-        ratio, self.unit = self.unit // self.storage.unit, self.storage.unit
-        if ratio > 1:
-            self.maps = {name: map.repeat_interleave(ratio) for name, map in self.maps.items()}
 
 
 @dataclass
@@ -231,8 +44,8 @@ class CheckedMemory:
     log: list[Incident]
     storages: dict[int, Storage]
     total: int
-    marks: dict[Storage, Marks] = field(default_factory=dict)
-    last: tuple[Where, Lanes] | None = None
+    histories: dict[Storage, AccessHistory] = field(default_factory=dict)
+    last: tuple[AccessPattern, Lanes] | None = None
     explains: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -242,13 +55,19 @@ class CheckedMemory:
     # --- loads ---------------------------------------------------------------------------------------------------
 
     def load(
-        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Shape, site: Site
+        self,
+        pointer: Pointer,
+        mask: Value | None,
+        other: Value | None,
+        dtype: torch.dtype,
+        shape: Shape,
+        access: AccessSite,
     ) -> Tensor:
         """The elements at `pointer` over `shape` (count, *tile); lanes outside `mask` give `other`, bad ones poison."""
-        if site.volatile:
-            self._synchronize(site)
+        if access.volatile:
+            self._synchronize(access)
         result = None
-        for lanes in self._by_storage(pointer, mask, shape, dtype.itemsize, site):
+        for lanes in self._by_storage(pointer, mask, shape, dtype.itemsize, access):
             self.traffic.loaded += lanes.index.numel() * dtype.itemsize
             good = self._inside(Cause.OUT_OF_BOUNDS_LOAD, lanes)
             found = self._load(good)
@@ -271,23 +90,23 @@ class CheckedMemory:
     def _examine_load(self, storage: Storage, lanes: Lanes) -> None:
         # An input's unwritten elements are those that lie between or beside the elements of the tensor passed.
         self._seek_unwritten(Cause.OUT_OF_BOUNDS_LOAD if storage.is_input else Cause.UNINITIALIZED_READ, lanes)
-        marks = self._marks(storage, lanes.itemsize)
-        if lanes.site.volatile or self.total == 1:
+        history = self._history(storage, lanes.itemsize)
+        if lanes.access.volatile or self.total == 1:
             return  # who writes afterwards what is volatile answers it and does not race; one program meets nobody
-        writer = marks.writer()
+        writer = history.writer()
         if writer is not None:
             units, programs = lanes.touched
             last = writer.index_select(0, units)
             self._report_unordered(Cause.RACE, lanes, programs, (last != NOBODY) & (last != programs))
-        marks.read(lanes)
+        history.read(lanes)
 
     # --- stores --------------------------------------------------------------------------------------------------
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Shape, site: Site) -> None:
+    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Shape, access: AccessSite) -> None:
         """Writes `value` (lazily broadcast) at `pointer` over `shape` (count, *tile) where `mask` is true."""
         itemsize = value.dtype.itemsize
         words = value.expand(list(shape)).reshape(-1).view(WORDS[itemsize])
-        for lanes in self._by_storage(pointer, mask, shape, itemsize, site):
+        for lanes in self._by_storage(pointer, mask, shape, itemsize, access):
             self.traffic.stored += lanes.index.numel() * itemsize
             good = self._inside(Cause.OUT_OF_BOUNDS_STORE, lanes)
             if lanes.storage is not None:
@@ -295,8 +114,8 @@ class CheckedMemory:
 
     def _store(self, storage: Storage, lanes: Lanes, words: Tensor) -> None:
         own(storage)
-        target, marks = storage.typed(words.dtype), self._marks(storage, lanes.itemsize)
-        writer = marks.writer()
+        target, history = storage.typed(words.dtype), self._history(storage, lanes.itemsize)
+        writer = history.writer()
         before = target.index_select(0, lanes.index) if storage.is_input or writer is not None else None
         target.index_copy_(0, lanes.index, words)
         if storage.written is not None:
@@ -309,9 +128,9 @@ class CheckedMemory:
             self._report(Cause.WRITE_CONFLICT, lanes, collisions)
         if writer is not None and before is not None:
             self._report_conflict(lanes, writer, before != words)
-        self._report_overwritten(lanes, marks)
+        self._report_overwritten(lanes, history)
         if self.total > 1:  # one program meets nobody
-            marks.writes.append(lanes)
+            history.writes.append(lanes)
 
     def _report_conflict(self, lanes: Lanes, writer: Tensor, changed: Tensor) -> None:
         units, programs = lanes.touched
@@ -319,9 +138,9 @@ class CheckedMemory:
         conflict = (last != NOBODY) & (last != programs) & lanes.by_unit(changed)
         self._report_unordered(Cause.WRITE_CONFLICT, lanes, programs, conflict)
 
-    def _report_overwritten(self, lanes: Lanes, marks: Marks) -> None:
+    def _report_overwritten(self, lanes: Lanes, history: AccessHistory) -> None:
         """Those that others have read: with the other order, they would have read something else."""
-        readers = marks.readers()
+        readers = history.readers()
         if readers is not None:
             units, programs = lanes.touched
             first, last = (map.index_select(0, units) for map in readers)
@@ -336,13 +155,13 @@ class CheckedMemory:
         operands: tuple[Tensor, ...],
         mask: Value | None,
         shape: Shape,
-        site: Site,
+        access: AccessSite,
     ) -> Tensor:
         """Applies `change` to the elements at `pointer` in program order; the old values, over `shape`."""
         dtype = operands[0].dtype
         flats = [operand.expand(list(shape)).reshape(-1) for operand in operands]
         result = torch.zeros(flats[0].numel(), dtype=dtype)
-        for lanes in self._by_storage(pointer, mask, shape, dtype.itemsize, site):
+        for lanes in self._by_storage(pointer, mask, shape, dtype.itemsize, access):
             self.traffic.loaded += lanes.index.numel() * dtype.itemsize
             self.traffic.stored += lanes.index.numel() * dtype.itemsize
             good, storage = self._inside(Cause.OUT_OF_BOUNDS_STORE, lanes), lanes.storage
@@ -355,7 +174,7 @@ class CheckedMemory:
             old = update(storage.typed(dtype), good.index, active, change, values, active.shape)
             good.put(result, old)
             storage.mark_written(good.index, dtype.itemsize)
-        self._synchronize(site)
+        self._synchronize(access)
         return result.view(list(shape))
 
     def _examine_atomic(self, storage: Storage, lanes: Lanes, change: Update) -> None:
@@ -365,22 +184,24 @@ class CheckedMemory:
         elif change is not overwrite:
             self._seek_unwritten(Cause.UNINITIALIZED_READ, lanes)
 
-    def _synchronize(self, site: Site) -> None:
-        self.synchronized[site.programs] = True
+    def _synchronize(self, access: AccessSite) -> None:
+        self.synchronized[access.programs] = True
         self.synchronizes = True
 
     # --- lanes ---------------------------------------------------------------------------------------------------
 
-    def _by_storage(self, pointer: Pointer, mask: Value | None, shape: Shape, itemsize: int, site: Site) -> list[Lanes]:
-        found = self._lanes(Where(pointer.offset, mask, tuple(shape)), site)
-        lanes = Lanes(site, pointer.storage, itemsize, found.width, found.index, found.where)
+    def _by_storage(
+        self, pointer: Pointer, mask: Value | None, shape: Shape, itemsize: int, access: AccessSite
+    ) -> list[Lanes]:
+        found = self._lanes(AccessPattern(pointer.offset, mask, tuple(shape)), access)
+        lanes = Lanes(access, pointer.storage, itemsize, found.width, found.index, found.where)
         return [lanes] if pointer.storage is not None else list(self._by_address(lanes))
 
-    def _lanes(self, where: Where, site: Site) -> Lanes:
+    def _lanes(self, where: AccessPattern, access: AccessSite) -> Lanes:
         """The active lanes; those of the last access, where this one is at the same place of another tensor."""
         if self.last is None or not self.last[0].same(where):
-            lanes = Lanes(site, None, 1, math.prod(where.shape[1:]), _flat_index(where.offset, where.shape))
-            active = _flat_mask(where.mask, where.shape)
+            lanes = Lanes(access, None, 1, math.prod(where.shape[1:]), flat_index(where.offset, where.shape))
+            active = flat_mask(where.mask, where.shape)
             self.last = where, lanes if active is None else lanes.keep(active)
         return self.last[1]
 
@@ -400,13 +221,13 @@ class CheckedMemory:
         self._report(cause, lanes, bad)
         return lanes.keep(~bad)
 
-    def _marks(self, storage: Storage, itemsize: int) -> Marks:
-        """This launch's marks of the storage, in units of at most `itemsize` bytes."""
+    def _history(self, storage: Storage, itemsize: int) -> AccessHistory:
+        """This launch's history of the storage, in units of at most `itemsize` bytes."""
         storage.written_map(itemsize)
-        if storage not in self.marks:
-            self.marks[storage] = Marks(storage, storage.unit)
-        self.marks[storage].refine()
-        return self.marks[storage]
+        if storage not in self.histories:
+            self.histories[storage] = AccessHistory(storage, storage.unit)
+        self.histories[storage].refine()
+        return self.histories[storage]
 
     def _seek_unwritten(self, cause: Cause, lanes: Lanes) -> None:
         assert lanes.storage is not None
@@ -427,35 +248,14 @@ class CheckedMemory:
         if bad.numel():
             shown = bad[:SHOWN]
             elements, programs = lanes.index[shown].tolist(), lanes.programs_at(shown)
-            self.log.append(Incident(cause, lanes.site, lanes.storage, lanes.itemsize, elements, programs, bad.numel()))
+            id, capacity = (lanes.storage.id, lanes.storage.count(lanes.itemsize)) if lanes.storage else (None, 0)
+            site, count = lanes.access.site, bad.numel()
+            self.log.append(Incident(cause, site, id, lanes.itemsize, elements, programs, count, capacity=capacity))
 
     def finish(self) -> None:
         """Ends the launch: the next one is ordered after it."""
-        for storage in self.marks:
+        for storage in self.histories:
             storage.settle()
-
-
-def own(storage: Storage) -> None:
-    """Gives an input bytes of its own before the first write: the caller's tensor stays as it is."""
-    if storage.is_input and not storage.owned:
-        storage.data = storage.data.clone()
-        storage._views.clear()
-        storage.owned = True
-
-
-def _flat_index(offset: Integer, shape: Shape) -> Tensor:
-    now: int | Affine | Tensor = settled(offset)
-    if isinstance(now, int):
-        now = torch.full([1] * len(shape), now, dtype=torch.int64)
-    return (materialize(now, shape) if isinstance(now, Affine) else now).expand(list(shape)).reshape(-1)
-
-
-def _flat_mask(mask: Value | None, shape: Shape) -> Tensor | None:
-    if mask is None or mask is True:
-        return None
-    if isinstance(mask, (int, Tensor, Below, Conjunction)):
-        return dense(mask, torch.bool, shape).expand(list(shape)).reshape(-1)
-    raise TypeError(f"not a mask: {mask!r}")
 
 
 def _others(other: Value | None, dtype: torch.dtype, shape: Shape) -> Tensor:

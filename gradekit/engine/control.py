@@ -7,129 +7,22 @@ still in it. So a program never executes what it would not execute on the card.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.frame import PROGRAM, Frame, OverBudget, Scope, Unsupported, dtype_of
-from gradekit.engine.registry import OPS, Step, evaluates
+from gradekit.engine.blocks import BRANCHES, run_block
+from gradekit.engine.frame import PROGRAM, Frame, Scope, Unsupported, dtype_of
+from gradekit.engine.registry import evaluates
 from gradekit.engine.values import BITS, FLOAT, Affine, arange, dense, narrow, stitch
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Block, Function, Op, Region, Type
 
 Values = list[Any]
-ENDS = frozenset(
-    {"scf.yield", "scf.condition", "tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
-)
-BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
-
-
-@dataclass(slots=True)
-class Prepared:
-    """A block as steps: operations that are to be evaluated, how, and the names of what comes out. `known` are the values
-    that follow from constants alone; `end` is the operation that ends the block, if one does."""
-
-    steps: list[tuple[Op, Step, str | tuple[str, ...]]]
-    known: dict[str, Any]
-    end: Op | None
-
-
-def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
-    """Evaluates the operations in order; returns the one that ends the block, with its operands' values."""
-    prepared: Prepared = block.prepared or prepare(block, {})
-    values = frame.values
-    values.update(zip(block.arguments, arguments, strict=True))
-    values.update(prepared.known)
-    _spend(frame, block)
-    _run_steps(frame, prepared.steps)
-    if prepared.end is None:
-        return block.ops[-1], []
-    return prepared.end, [values[name] for name in prepared.end.operands]
-
-
-def _run_steps(frame: Frame, steps: list[tuple[Op, Step, str | tuple[str, ...]]]) -> None:
-    values = frame.values
-    try:
-        for op, step, names in steps:  # noqa: B007  # where it goes wrong, `op` is the one
-            result = step(frame)
-            if type(names) is str:
-                values[names] = result
-            elif names:
-                values.update(zip(names, result, strict=True))
-    except Unsupported as error:
-        error.line = error.line or frame.machine.line(op)
-        raise
-
-
-def _spend(frame: Frame, block: Block) -> None:
-    try:
-        frame.machine.meter.spend(len(block.ops))
-    except OverBudget as error:
-        error.line = next((line for op in block.ops if (line := frame.machine.line(op))), None)
-        raise
-
-
-# --- blocks as steps -------------------------------------------------------------------------------------------------
-
-_FOLDED = frozenset(
-    {"arith.constant", "tt.make_range", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.trans",
-     "arith.extsi", "arith.extui", "arith.trunci", "arith.addi", "arith.subi", "arith.muli", "arith.cmpi"}
-)  # fmt: skip
-"""Operations that compute nothing but integers from their operands: of constants, they are constants."""
-
-
-_WRONG = (Unsupported, LookupError, TypeError, ValueError)
-"""How an operation can be unknown or malformed. It goes wrong again where it is met, and only there."""
-
-
-def prepare(block: Block, outside: Mapping[str, Any]) -> Prepared:
-    """Makes steps of a block and of all inside it; `outside` are known values that it may use."""
-    known: dict[str, Any] = {}
-    visible = dict(outside)
-    steps: list[tuple[Op, Step, str | tuple[str, ...]]] = []
-    block.prepared = prepared = Prepared(steps, known, None)
-    for op in block.ops:
-        if op.name in ENDS or op.name in BRANCHES:
-            prepared.end = op
-            break
-        step = _step(op)
-        if _fold(op, step, visible):
-            known[op.results[0]] = visible[op.results[0]]
-        else:
-            steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results))
-        for inner in [block for region in op.regions for block in region.blocks]:
-            prepare(inner, visible)
-    return prepared
-
-
-def _step(op: Op) -> Step:
-    maker = OPS.get(op.name, _unknown)
-    try:
-        return maker(op)
-    except _WRONG:
-        return lambda frame: maker(op)(frame)
-
-
-def _unknown(op: Op) -> Step:
-    raise Unsupported(op.name)
-
-
-def _fold(op: Op, step: Step, visible: dict[str, Any]) -> bool:
-    """Evaluates an operation on constants here, once for all; whether it could."""
-    if op.name not in _FOLDED or not all(name in visible for name in op.operands):
-        return False
-    alone = Frame(None, 1)  # type: ignore[arg-type]  # none of them asks the machine
-    alone.values.update((name, visible[name]) for name in op.operands)
-    try:
-        visible[op.results[0]] = step(alone)
-    except _WRONG:
-        return False
-    return True
 
 
 def run_region(frame: Frame, region: Region, arguments: Sequence[Any] = ()) -> Values:
@@ -312,7 +205,7 @@ def run_blocks(frame: Frame, region: Region, arguments: Sequence[Any]) -> Values
         if not pieces:
             continue
         scope, given = _enter(frame, block, pieces, earlier)
-        inner = Frame(frame.machine, scope.index.numel(), scope)
+        inner = Frame(frame.context, scope.index.numel(), scope)
         end, values = run_block(inner, block, given)
         earlier.append(scope)
         if end.name in BRANCHES:
@@ -338,7 +231,7 @@ def _branch_out(
     frame: Frame, index: Tensor, end: Op, values: Values, waiting: dict[str, list[tuple[Tensor, Values]]]
 ) -> None:
     if end.name == "cf.switch":
-        raise Unsupported("cf.switch", frame.machine.line(end))
+        raise Unsupported("cf.switch", frame.context.line(end))
     condition = truths(frame, values[0]) if end.name == "cf.cond_br" else True
     for position, (label, names) in enumerate(end.successors):
         taken = condition if position == 0 else _not(condition)
@@ -361,7 +254,7 @@ def _not(condition: bool | Tensor) -> bool | Tensor:
 
 def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
     """Runs a function for the frame's programs: a frame of its own, in which nothing else is known."""
-    own = Frame(frame.machine, frame.count)
+    own = Frame(frame.context, frame.count)
     own.values[PROGRAM] = frame.get(PROGRAM)
     own.values.update(zip(function.arguments, arguments, strict=True))
     return run_region(own, function.body, arguments if function.body.blocks[0].arguments else ())
@@ -369,9 +262,9 @@ def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
 
 @evaluates("tt.call")
 def evaluate_call(frame: Frame, op: Op) -> tuple[Any, ...]:
-    function = frame.machine.module.functions.get(str(op.attributes["callee"]).lstrip("@"))
+    function = frame.context.module.functions.get(str(op.attributes["callee"]).lstrip("@"))
     if function is None:
-        raise Unsupported(f"a call of {op.attributes['callee']}", frame.machine.line(op))
+        raise Unsupported(f"a call of {op.attributes['callee']}", frame.context.line(op))
     return tuple(call(frame, function, [frame.values[name] for name in op.operands]))
 
 

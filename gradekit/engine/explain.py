@@ -7,11 +7,12 @@ one finding.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from gradekit.engine.checked import SHOWN, Incident
 from gradekit.engine.host import written
-from gradekit.engine.memory import Memory, Storage, everywhere
+from gradekit.engine.memory import Memory, everywhere
 from gradekit.findings import Cause, Finding
+from gradekit.observations import ON_THE_HOST, SHOWN, Incident, Site
 from gradekit.program import ITEMSIZE, Program, View
 
 
@@ -30,11 +31,12 @@ class Namer:
             self.names[view.storage] = names[position] if position < len(names) else f"input {position}"
 
     def storage(self, id: int) -> str:
+        """What the student calls the tensor in storage `id`; "buffer 3" for one that is neither input nor result."""
         return self.names.get(id, f"buffer {id}")
 
-    def element(self, storage: Storage, position: int, itemsize: int) -> tuple[int, ...]:
+    def element(self, storage: int, position: int, itemsize: int) -> tuple[int, ...]:
         """The index in the student's tensor of an element of the storage; its position where it is outside."""
-        view = self.views.get(storage.id)
+        view = self.views.get(storage)
         if view is None or ITEMSIZE[view.dtype] != itemsize:
             return (position,)
         return index_in(view, position) or (position - view.offset,)
@@ -54,8 +56,7 @@ def explain(incidents: Sequence[Incident], namer: Namer, grids: Sequence[tuple[i
     """One finding for each kind, line, kernel and tensor, in the order in which they were first seen."""
     groups: dict[tuple[object, ...], list[Incident]] = {}
     for incident in incidents:
-        storage = incident.storage.id if incident.storage else None
-        key = (incident.cause, incident.site.line, incident.site.kernel, storage, incident.message)
+        key = (incident.cause, incident.site.line, incident.site.kernel, incident.storage, incident.message)
         groups.setdefault(key, []).append(incident)
     return [_finding(group, namer, grids) for group in groups.values()]
 
@@ -63,33 +64,31 @@ def explain(incidents: Sequence[Incident], namer: Namer, grids: Sequence[tuple[i
 def _finding(group: list[Incident], namer: Namer, grids: Sequence[tuple[int, int, int]]) -> Finding:
     first = group[0]
     shown = [
-        (_element(i, namer, element), _place(program, grids, i.site.launch))
-        for i in group
-        for element, program in zip(i.elements or [0] * len(i.programs), i.programs, strict=True)
+        (_element(incident, namer, element), _program(program, grids, incident.site))
+        for incident in group
+        for element, program in zip(incident.elements or [0] * len(incident.programs), incident.programs, strict=True)
     ][:SHOWN]
-    count = sum(i.count for i in group)
-    tensor = namer.storage(first.storage.id) if first.storage else ""
-    elements = tuple(element for element, _ in shown) if first.storage else ()
+    known = first.storage is not None
     finding = Finding(
-        first.cause, "", first.site.line, first.site.kernel, max(first.site.launch, 0), tensor, elements,
-        tuple(place for _, place in shown), count, _facts(first),
+        first.cause, "", first.site.line, first.site.kernel, max(first.site.launch, 0),
+        tensor=namer.storage(first.storage) if first.storage is not None else "",
+        elements=tuple(element for element, _ in shown) if known else (),
+        programs=tuple(program for _, program in shown),
+        count=sum(incident.count for incident in group),
+        facts={"elements_in_storage": first.capacity} if known else {},
     )  # fmt: skip
-    return Finding(**{**finding.__dict__, "message": sentence(finding, first.message)})
-
-
-def _facts(incident: Incident) -> dict[str, int]:
-    return {"elements_in_storage": incident.storage.count(incident.itemsize)} if incident.storage else {}
+    return replace(finding, message=sentence(finding, first.message))
 
 
 def _element(incident: Incident, namer: Namer, position: int) -> tuple[int, ...]:
-    return namer.element(incident.storage, position, incident.itemsize) if incident.storage else ()
+    return () if incident.storage is None else namer.element(incident.storage, position, incident.itemsize)
 
 
-def _place(program: int, grids: Sequence[tuple[int, int, int]], launch: int) -> tuple[int, int, int]:
-    if launch < 0:
+def _program(number: int, grids: Sequence[tuple[int, int, int]], site: Site) -> tuple[int, int, int]:
+    if site.launch == ON_THE_HOST:
         return (0, 0, 0)
-    width, height, _ = grids[launch]
-    return (program % width, program // width % height, program // (width * height))
+    width, height, _ = grids[site.launch]
+    return (number % width, number // width % height, number // (width * height))
 
 
 _SENTENCES = {

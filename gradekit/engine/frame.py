@@ -7,20 +7,18 @@ only what is used is copied.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from gradekit.engine.atomics import Update
-from gradekit.engine.checked import Incident, Site
-from gradekit.engine.fast import Traffic
+from gradekit.engine.access import AccessSite, LaunchMemory
+from gradekit.engine.budget import Meter
 from gradekit.engine.integers import tensor
-from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, Pointer, Value, dense, materialize, narrow
+from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, dense, materialize, narrow
 from gradekit.findings import Cause
+from gradekit.observations import SHOWN, Incident, Site
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Module, Op, Type
@@ -37,73 +35,8 @@ class Unsupported(Exception):
         self.op, self.line = op, line
 
 
-class OverBudget(Exception):
-    """The run used up its `resource` (steps, bytes or seconds); `limit` says how much that was."""
-
-    def __init__(self, resource: str, limit: float, line: int | None = None) -> None:
-        super().__init__(f"more than {limit:g} {resource}")
-        self.resource, self.limit, self.line = resource, limit, line
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What one run may use: evaluated operations, bytes of allocated memory and of one tile, seconds of computing (which
-    are the same on a busy machine as on an idle one)."""
-
-    steps: int = 1_000_000
-    bytes: int = 1 << 30
-    seconds: float = 6.0
-
-
-class Meter:
-    """Counts a run against its budget, and what the kernels did: floating-point operations of dots and elementwise ops."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget, self.steps, self.flops = budget, 0, 0
-        self.deadline = time.thread_time() + budget.seconds
-
-    def spend(self, steps: int) -> None:
-        """Raises OverBudget when the steps or the seconds are used up."""
-        self.steps += steps
-        if self.steps > self.budget.steps:
-            raise OverBudget("steps", self.budget.steps)
-        if time.thread_time() > self.deadline:
-            raise OverBudget("seconds", self.budget.seconds)
-
-
-class LaunchMemory(Protocol):
-    """What `fast` and `checked` both are."""
-
-    traffic: Traffic
-    explains: ClassVar[bool]
-
-    def load(
-        self,
-        pointer: Pointer,
-        mask: Value | None,
-        other: Value | None,
-        dtype: torch.dtype,
-        shape: Sequence[int],
-        site: Any,
-    ) -> Tensor: ...
-
-    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], site: Any) -> None: ...
-
-    def atomic(
-        self,
-        pointer: Pointer,
-        change: Update,
-        operands: tuple[Tensor, ...],
-        mask: Value | None,
-        shape: Sequence[int],
-        site: Any,
-    ) -> Tensor: ...
-
-    def finish(self) -> None: ...
-
-
 @dataclass
-class Machine:
+class LaunchContext:
     """What all frames of one launch share."""
 
     module: Module
@@ -119,6 +52,10 @@ class Machine:
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""
         return next((line for file, line, _ in op.location if file == self.path), None)
+
+    def site(self, op: Op) -> Site:
+        """Where the operation stands."""
+        return Site(self.line(op), self.launch, self.kernel)
 
 
 class Scope(dict[str, Any]):
@@ -143,10 +80,10 @@ class Scope(dict[str, Any]):
 class Frame:
     """The values of one region: see the module."""
 
-    __slots__ = ("count", "machine", "values")
+    __slots__ = ("context", "count", "values")
 
-    def __init__(self, machine: Machine, count: int, values: Scope | None = None) -> None:
-        self.machine, self.count = machine, count
+    def __init__(self, context: LaunchContext, count: int, values: Scope | None = None) -> None:
+        self.context, self.count = context, count
         self.values: Scope = Scope() if values is None else values
 
     def get(self, name: str) -> Any:
@@ -157,7 +94,7 @@ class Frame:
         """A frame for a region inside this one, for those programs at `select`; for all of them, this one itself."""
         if select is None:
             return self
-        return Frame(self.machine, select.numel(), Scope(self.values, select))
+        return Frame(self.context, select.numel(), Scope(self.values, select))
 
     # --- operands in the form that an operation wants ----------------------------------------------------------------
 
@@ -185,20 +122,18 @@ class Frame:
             return materialize(ids, (self.count,)).expand(self.count)
         return tensor(ids, 64, (self.count,)).expand(self.count)
 
-    def site(self, op: Op) -> Site:
-        machine = self.machine
+    def access(self, op: Op) -> AccessSite | None:
+        """Where `op` accesses memory, for a memory that explains what it sees."""
+        if not self.context.memory.explains:
+            return None
         volatile = bool(op.attributes.get("isVolatile", False))
-        return Site(machine.line(op), machine.launch, machine.kernel, self.programs(), volatile)
-
-    def place(self, op: Op) -> Site | None:
-        """Where `op` stands, for a memory that explains what it sees."""
-        return self.site(op) if self.machine.memory.explains else None
+        return AccessSite(self.context.site(op), self.programs(), volatile)
 
     def report(self, cause: Cause, op: Op, which: Tensor, message: str) -> None:
         """An incident that concerns no memory, for the programs where `which` (bool [count]) holds."""
-        site = self.site(op)
-        programs = site.programs[which]
-        self.machine.incidents.append(Incident(cause, site, None, 1, [], programs[:8].tolist(), len(programs), message))
+        programs = self.programs()[which]
+        shown, site = programs[:SHOWN].tolist(), self.context.site(op)
+        self.context.incidents.append(Incident(cause, site, None, 1, [], shown, len(programs), message))
 
 
 def dtype_of(type: Type) -> torch.dtype:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.checked import SHOWN, Incident, Site, own
-from gradekit.engine.memory import Memory, Storage, everywhere
+from gradekit.engine.memory import Memory, Storage, everywhere, own
 from gradekit.findings import Cause
+from gradekit.observations import SHOWN, Incident, Site
 from gradekit.program import ITEMSIZE, Aten, Scalar, View
 
 DTYPES = {name: getattr(torch, name) for name in ITEMSIZE}
@@ -76,9 +76,9 @@ def write_values(memory: Memory, target: View, origin: View, line: int | None) -
 
 def _on_host(cause: Cause, storage: Storage, view: View, positions: Tensor, line: int | None) -> Incident:
     """An incident that concerns elements of a view, at `positions` of its storage, and no program."""
-    site = Site(line, -1, "", torch.zeros(1, dtype=torch.int64))
-    shown = positions[:SHOWN].tolist()
-    return Incident(cause, site, storage, ITEMSIZE[view.dtype], shown, [0] * len(shown), len(positions))
+    shown, itemsize = positions[:SHOWN].tolist(), ITEMSIZE[view.dtype]
+    programs, capacity = [0] * len(shown), storage.count(itemsize)
+    return Incident(cause, Site(line), storage.id, itemsize, shown, programs, len(positions), capacity=capacity)
 
 
 # --- operations that an assignment may allow -------------------------------------------------------------------------

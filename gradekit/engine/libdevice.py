@@ -93,6 +93,6 @@ def evaluate_extern(frame: Frame, op: Op) -> Tensor:
     symbol = str(op.attributes.get("symbol", ""))
     function = find(symbol)
     if function is None:
-        raise Unsupported(f"the library function {symbol}", frame.machine.line(op))
+        raise Unsupported(f"the library function {symbol}", frame.context.line(op))
     values = [frame.tensor(op, position) for position in range(len(op.operands))]
     return function(*values).to(dtype_of(op.result_types[0]))

@@ -114,6 +114,14 @@ class Memory:
         return self.storages[id]
 
 
+def own(storage: Storage) -> None:
+    """Gives an input bytes of its own before the first write: the caller's tensor stays as it is."""
+    if storage.is_input and not storage.owned:
+        storage.data = storage.data.clone()
+        storage._views.clear()
+        storage.owned = True
+
+
 def everywhere(mask: Tensor) -> bool:
     """Whether a bool tensor is true throughout: the smallest byte, which torch finds 20 times faster than all()."""
     return mask.numel() == 0 or bool(mask.view(torch.uint8).amin())

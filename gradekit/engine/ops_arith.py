@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gradekit.engine import integers
+from gradekit.engine import comparisons, integers
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
-from gradekit.engine.registry import OPS, Maker, Step, evaluates, prepares
+from gradekit.engine.registry import OPS, Compiler, Evaluator, compiles, evaluates
 from gradekit.engine.values import BITS, Affine, Below, Conjunction, Pointer, Value, absolute, constant, dense
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def evaluate_poison(frame: Frame, op: Op) -> Value:
 # --- integers --------------------------------------------------------------------------------------------------------
 
 
-def _integer(function: Callable[..., Any]) -> Maker:
+def _integer(function: Callable[..., Any]) -> Compiler:
     """Steps of an operation on two integers of one type: `function` is one of `integers`."""
 
-    def prepare(op: Op) -> Step:
+    def compile(op: Op) -> Evaluator:
         left, right = op.operands
         bits, tile = BITS[op.operand_types[0].element], op.operand_types[0].shape
 
@@ -53,7 +53,7 @@ def _integer(function: Callable[..., Any]) -> Maker:
 
         return step
 
-    return prepare
+    return compile
 
 
 for _name in (
@@ -64,16 +64,16 @@ for _name in (
 OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
 
 
-@prepares("arith.cmpi")
-def prepare_cmpi(op: Op) -> Step:
-    return _integer(functools.partial(integers.cmpi, op.attributes["predicate"]))(op)
+@compiles("arith.cmpi")
+def compile_cmpi(op: Op) -> Evaluator:
+    return _integer(functools.partial(comparisons.cmpi, op.attributes["predicate"]))(op)
 
 
 _ON_MASKS = {"arith.ori": torch.logical_or, "arith.xori": torch.logical_xor}
 
 
-@prepares("arith.andi", "arith.ori", "arith.xori")
-def prepare_bitwise(op: Op) -> Step:
+@compiles("arith.andi", "arith.ori", "arith.xori")
+def compile_bitwise(op: Op) -> Evaluator:
     if op.result_types[0].element != "i1":
         return _integer(getattr(integers, op.name.removeprefix("arith.")))(op)
     return _integer(_conjunction if op.name == "arith.andi" else functools.partial(_masks, _ON_MASKS[op.name]))(op)
@@ -107,8 +107,8 @@ def _factors(value: Value) -> tuple[Tensor | Below, ...]:
     return (value,)
 
 
-@prepares("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
-def prepare_resize(op: Op) -> Step:
+@compiles("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
+def compile_resize(op: Op) -> Evaluator:
     (name,), tile = op.operands, op.result_types[0].shape
     source, target = BITS[op.operand_types[0].element], BITS[op.result_types[0].element]
     if target == source:
@@ -122,8 +122,8 @@ def prepare_resize(op: Op) -> Step:
 # --- select ----------------------------------------------------------------------------------------------------------
 
 
-@prepares("arith.select")
-def prepare_select(op: Op) -> Step:
+@compiles("arith.select")
+def compile_select(op: Op) -> Evaluator:
     (chooser, first, second), type = op.operands, op.result_types[0]
     chooser_tile, tile = op.operand_types[0].shape, type.shape
     by_program = (1,) * (len(tile) - len(chooser_tile))  # one condition for each program selects whole tiles
@@ -172,10 +172,10 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
 }  # fmt: skip
 
 
-def _elementwise(function: Callable[..., Tensor]) -> Maker:
+def _elementwise(function: Callable[..., Tensor]) -> Compiler:
     """Steps of an operation on floats, one for each element of the result."""
 
-    def prepare(op: Op) -> Step:
+    def compile(op: Op) -> Evaluator:
         operands = [
             (name, dtype_of(type), type.shape) for name, type in zip(op.operands, op.operand_types, strict=True)
         ]
@@ -183,12 +183,12 @@ def _elementwise(function: Callable[..., Tensor]) -> Maker:
         def step(frame: Frame) -> Tensor:
             values, count = frame.values, frame.count
             result = function(*[dense(values[name], dtype, (count, *tile)) for name, dtype, tile in operands])
-            frame.machine.meter.flops += result.numel()
+            frame.context.meter.flops += result.numel()
             return result
 
         return step
 
-    return prepare
+    return compile
 
 
 for _name, _function in (_BINARY | _UNARY).items():
@@ -215,7 +215,7 @@ def evaluate_bit_count(frame: Frame, op: Op) -> Tensor:
 def evaluate_fma(frame: Frame, op: Op) -> Tensor:
     """One rounding: the product of two float32 is exact in float64, and so nearly is the sum."""
     a, b, c = (frame.tensor(op, position) for position in range(3))
-    frame.machine.meter.flops += 2 * max(a.numel(), b.numel(), c.numel())
+    frame.context.meter.flops += 2 * max(a.numel(), b.numel(), c.numel())
     return (a.double() * b.double() + c.double()).to(a.dtype)
 
 
@@ -319,7 +319,7 @@ def evaluate_extended(frame: Frame, op: Op) -> tuple[Any, Any]:
     bits, shape = BITS[type.element], frame.shape(type)
     if op.name == "arith.addui_extended":
         total = integers.addi(a, b, bits, shape)
-        return total, integers.cmpi("ult", total, a, bits, shape)
+        return total, comparisons.cmpi("ult", total, a, bits, shape)
     low = integers.muli(a, b, bits, shape)
     high = integers.multiply_high_unsigned(a, b, bits, shape)
     if op.name == "arith.mulsi_extended":  # signed high = unsigned high - (a < 0 ? b : 0) - (b < 0 ? a : 0)

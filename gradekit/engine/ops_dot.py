@@ -21,7 +21,7 @@ def evaluate_dot(frame: Frame, op: Op) -> Tensor:
     """a [M, K] @ b [K, N] + c [M, N], or with a batch axis before; products exact, sums in the accumulator's type."""
     a, b, c = (frame.full(op, position) for position in range(3))
     count = max(value.shape[0] for value in (a, b, c))
-    frame.machine.meter.flops += 2 * count * math.prod(op.result_types[0].shape) * a.shape[-1]
+    frame.context.meter.flops += 2 * count * math.prod(op.result_types[0].shape) * a.shape[-1]
     precision = str(op.attributes.get("inputPrecision", "ieee")).lower()
     a, b, c = (value.expand(count, *value.shape[1:]) for value in (a, b, c))
     return product(a, b, c, precision)
@@ -74,7 +74,7 @@ def evaluate_dot_scaled(frame: Frame, op: Op) -> Tensor:
         a = a * _spread(scales.pop(0), a.shape[-1])
     if has_b:
         b = b * _spread(scales.pop(0), b.shape[-2]).transpose(-1, -2)
-    frame.machine.meter.flops += 2 * count * math.prod(op.result_types[0].shape) * a.shape[-1]
+    frame.context.meter.flops += 2 * count * math.prod(op.result_types[0].shape) * a.shape[-1]
     return _multiply_add(a, b, c.float()).to(dtype_of(op.result_types[0]))
 
 

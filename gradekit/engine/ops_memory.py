@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gradekit.engine import integers
+from gradekit.engine import comparisons, integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
 from gradekit.engine.frame import Frame, Unsupported, dtype_of
 from gradekit.engine.ops_tile import move, pointee_size
-from gradekit.engine.registry import Step, evaluates, prepares
+from gradekit.engine.registry import Evaluator, compiles, evaluates
 from gradekit.engine.values import (
     Affine,
     Below,
-    Block,
+    BlockPointer,
     Conjunction,
     Integer,
     Pointer,
@@ -42,21 +42,21 @@ def memory_dtype(type: Type) -> torch.dtype:
     return torch.int8 if type.element == "i1" else dtype_of(type)
 
 
-@prepares("tt.load")
-def prepare_load(op: Op) -> Step:
+@compiles("tt.load")
+def compile_load(op: Op) -> Evaluator:
     type, (source, masked, replaced) = op.result_types[0], (*op.operands, None, None)[:3]
     dtype, tile = memory_dtype(type), type.shape
 
     def step(frame: Frame) -> Value:
         values = frame.values
-        pointer: Pointer | Block = values[source]  # type: ignore[index]
-        if isinstance(pointer, Block):
+        pointer: Pointer | BlockPointer = values[source]  # type: ignore[index]
+        if isinstance(pointer, BlockPointer):
             return load_block(frame, op, pointer, op.attributes.get("boundaryCheck", ()), op.attributes.get("padding"))
         mask = None if masked is None else values[masked]
         other = None if replaced is None else values[replaced]
         if isinstance(other, Pointer):
             other = absolute(other).offset
-        loaded = frame.machine.memory.load(pointer, mask, other, dtype, (frame.count, *tile), frame.place(op))
+        loaded = frame.context.memory.load(pointer, mask, other, dtype, (frame.count, *tile), frame.access(op))
         return in_registers(loaded, type)
 
     return step
@@ -74,7 +74,7 @@ def in_registers(loaded: Tensor, type: Type) -> Value:
 def from_memory(frame: Frame, op: Op, pointer: Pointer, mask: Value | None, other: Value | None, type: Type) -> Value:
     """Elements of `type` at `pointer`."""
     dtype, shape = memory_dtype(type), frame.shape(type)
-    return in_registers(frame.machine.memory.load(pointer, mask, other, dtype, shape, frame.place(op)), type)
+    return in_registers(frame.context.memory.load(pointer, mask, other, dtype, shape, frame.access(op)), type)
 
 
 def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:
@@ -86,18 +86,18 @@ def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:
     return stored.to(torch.int8) if type.element == "i1" else stored
 
 
-@prepares("tt.store")
-def prepare_store(op: Op) -> Step:
+@compiles("tt.store")
+def compile_store(op: Op) -> Evaluator:
     type, (target, stored, masked) = op.operand_types[1], (*op.operands, None)[:3]
 
     def step(frame: Frame) -> None:
         values = frame.values
         pointer, value = values[target], to_memory(frame, values[stored], type)  # type: ignore[index]
-        if isinstance(pointer, Block):
+        if isinstance(pointer, BlockPointer):
             store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
             return
         mask = None if masked is None else values[masked]
-        frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.place(op))
+        frame.context.memory.store(pointer, value, mask, frame.shape(type), frame.access(op))
 
     return step
 
@@ -118,7 +118,7 @@ def _change(frame: Frame, op: Op, type: Type) -> Update:
     own = "f" + kind
     change = UPDATES.get(own if own in UPDATES and dtype_of(type).is_floating_point else kind)
     if change is None:
-        raise Unsupported(f"{op.name} {kind}", frame.machine.line(op))
+        raise Unsupported(f"{op.name} {kind}", frame.context.line(op))
     return change
 
 
@@ -153,43 +153,43 @@ def evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
     type = op.operand_types[1]
     found = _atomic_load(frame, op, None, type) == to_memory(frame, frame.operand(op, 1), type)
     if len(op.operands) < 3 and not bool(found.all()):
-        raise Unsupported("tt.atomic_poll that has to wait", frame.machine.line(op))
+        raise Unsupported("tt.atomic_poll that has to wait", frame.context.line(op))
     return found
 
 
 def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Tensor:
-    shape, site = frame.shape(type), frame.place(op)
-    return frame.machine.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, site)
+    shape, site = frame.shape(type), frame.access(op)
+    return frame.context.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, site)
 
 
 # --- blocks: tensor descriptors and block pointers -------------------------------------------------------------------
 
 
 @evaluates("tt.make_tensor_ptr")
-def evaluate_make_tensor_ptr(frame: Frame, op: Op) -> Block:
+def evaluate_make_tensor_ptr(frame: Frame, op: Op) -> BlockPointer:
     base, *numbers = (frame.get(name) for name in op.operands)
     tile = op.result_types[0].pointee
     assert tile is not None
     rank = len(tile.shape)
     shape, strides, offsets = numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :]
-    return Block(base, tuple(shape), tuple(strides), tuple(offsets), tile.shape)
+    return BlockPointer(base, tuple(shape), tuple(strides), tuple(offsets), tile.shape)
 
 
 @evaluates("tt.make_tensor_descriptor")
-def evaluate_make_tensor_descriptor(frame: Frame, op: Op) -> Block:
+def evaluate_make_tensor_descriptor(frame: Frame, op: Op) -> BlockPointer:
     base, *numbers = (frame.get(name) for name in op.operands)
     tile = op.result_types[0].pointee
     assert tile is not None
     rank = len(tile.shape)
     padding = "nan" if op.attributes.get("padding") == PAD_NAN else "zero"
-    return Block(base, tuple(numbers[:rank]), tuple(numbers[rank:]), (0,) * rank, tile.shape, padding)
+    return BlockPointer(base, tuple(numbers[:rank]), tuple(numbers[rank:]), (0,) * rank, tile.shape, padding)
 
 
 @evaluates("tt.advance")
-def evaluate_advance(frame: Frame, op: Op) -> Block:
+def evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
     block, *steps = (frame.get(name) for name in op.operands)
     offsets = tuple(integers.addi(a, b, 32, (frame.count,)) for a, b in zip(block.offsets, steps, strict=True))
-    return Block(block.base, block.shape, block.strides, offsets, block.block, block.padding)
+    return BlockPointer(block.base, block.shape, block.strides, offsets, block.block, block.padding)
 
 
 def _raised(value: Integer, rank: int) -> Integer:
@@ -203,7 +203,7 @@ def _raised(value: Integer, rank: int) -> Integer:
     return value
 
 
-def locate(frame: Frame, block: Block, offsets: tuple[Any, ...], axes: Any) -> tuple[Pointer, Value]:
+def locate(frame: Frame, block: BlockPointer, offsets: tuple[Any, ...], axes: Any) -> tuple[Pointer, Value]:
     """The element pointers of the tile at `offsets`, and the mask of those inside the tensor along `axes`."""
     rank = len(block.block)
     shape = (frame.count, *block.block)
@@ -214,8 +214,8 @@ def locate(frame: Frame, block: Block, offsets: tuple[Any, ...], axes: Any) -> t
         step = integers.muli(index, _raised(block.strides[axis], rank), 64, shape)
         pointer = move(pointer, step, shape)
         if axis in axes:
-            mask.append(integers.cmpi("sge", index, 0, 64, shape))
-            mask.append(integers.cmpi("slt", index, _raised(block.shape[axis], rank), 64, shape))
+            mask.append(comparisons.cmpi("sge", index, 0, 64, shape))
+            mask.append(comparisons.cmpi("slt", index, _raised(block.shape[axis], rank), 64, shape))
     return pointer, _all_of(mask)
 
 
@@ -230,7 +230,7 @@ def _all_of(masks: list[bool | Below | Tensor]) -> Value:
     return Conjunction(factors) if factors else True
 
 
-def load_block(frame: Frame, op: Op, block: Block, axes: Any, padding: Any) -> Value:
+def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: Any) -> Value:
     """The tile at the block's own offsets; elements outside along the checked `axes` are padding."""
     pointer, mask = locate(frame, block, block.offsets, axes)
     return from_memory(frame, op, pointer, mask, _padding(padding, op.result_types[0]), op.result_types[0])
@@ -241,13 +241,13 @@ def _padding(padding: Any, type: Type) -> Value:
     return torch.full([1] * (1 + len(type.shape)), float("nan") if wants_nan else 0).to(memory_dtype(type))
 
 
-def store_block(frame: Frame, op: Op, block: Block, value: Tensor, axes: Any) -> None:
+def store_block(frame: Frame, op: Op, block: BlockPointer, value: Tensor, axes: Any) -> None:
     """Writes a tile at the block's own offsets; elements outside along the checked `axes` are dropped."""
     pointer, mask = locate(frame, block, block.offsets, axes)
-    frame.machine.memory.store(pointer, value, mask, (frame.count, *block.block), frame.place(op))
+    frame.context.memory.store(pointer, value, mask, (frame.count, *block.block), frame.access(op))
 
 
-def _at(frame: Frame, block: Block, indices: list[Any]) -> tuple[Pointer, Value]:
+def _at(frame: Frame, block: BlockPointer, indices: list[Any]) -> tuple[Pointer, Value]:
     return locate(frame, block, tuple(indices), range(len(block.block)))
 
 
@@ -260,7 +260,7 @@ def evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
     other = _padding(block.padding, type).view([1] * (1 + len(block.block)))  # type: ignore[union-attr]
     dtype = memory_dtype(type)
     shape = (frame.count, *block.block)
-    loaded = frame.machine.memory.load(pointer, mask, other, dtype, shape, frame.place(op))
+    loaded = frame.context.memory.load(pointer, mask, other, dtype, shape, frame.access(op))
     if type.shape == block.block:
         return loaded
     return loaded.expand([loaded.shape[0], *block.block]).reshape(loaded.shape[0], *type.shape)
@@ -272,7 +272,7 @@ def evaluate_descriptor_store(frame: Frame, op: Op) -> None:
     tile = dense(value, dtype_of(op.operand_types[1]), frame.shape(op.operand_types[1]))
     tile = tile.expand([tile.shape[0], *op.operand_types[1].shape]).reshape(tile.shape[0], *block.block)
     pointer, mask = _at(frame, block, indices)
-    frame.machine.memory.store(pointer, tile, mask, (frame.count, *block.block), frame.place(op))
+    frame.context.memory.store(pointer, tile, mask, (frame.count, *block.block), frame.access(op))
 
 
 @evaluates("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
@@ -282,10 +282,10 @@ def evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     change = _change(frame, op, type)
     pointer, mask = _at(frame, block, indices)
     tile = dense(value, dtype_of(type), frame.shape(type))
-    frame.machine.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.place(op))
+    frame.context.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.access(op))
 
 
-def _rows(frame: Frame, block: Block, rows: Tensor, column: Integer, width: int) -> tuple[Pointer, Value]:
+def _rows(frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, width: int) -> tuple[Pointer, Value]:
     """The pointers of whole rows named one by one: tile [rows, width] from `column` on."""
     shape = (frame.count, rows.shape[-1], width)
     row = rows.to(torch.int64)[:, :, None]
@@ -293,8 +293,11 @@ def _rows(frame: Frame, block: Block, rows: Tensor, column: Integer, width: int)
     pointer = _splat(block.base, 2)
     for index, axis in ((row, 0), (columns, 1)):
         pointer = move(pointer, integers.muli(index, _raised(block.strides[axis], 2), 64, shape), shape)
-    inside = [integers.cmpi("sge", row, 0, 64, shape), integers.cmpi("slt", row, _raised(block.shape[0], 2), 64, shape)]
-    inside.append(integers.cmpi("slt", columns, _raised(block.shape[1], 2), 64, shape))
+    inside = [
+        comparisons.cmpi("sge", row, 0, 64, shape),
+        comparisons.cmpi("slt", row, _raised(block.shape[0], 2), 64, shape),
+    ]
+    inside.append(comparisons.cmpi("slt", columns, _raised(block.shape[1], 2), 64, shape))
     return pointer, _all_of(inside)
 
 
@@ -310,7 +313,7 @@ def evaluate_descriptor_scatter(frame: Frame, op: Op) -> None:
     block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.operand_types[-1]
     pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
     value = to_memory(frame, frame.operand(op, 3), type)
-    frame.machine.memory.store(pointer, value, mask, frame.shape(type), frame.place(op))
+    frame.context.memory.store(pointer, value, mask, frame.shape(type), frame.access(op))
 
 
 # --- what a kernel says ----------------------------------------------------------------------------------------------
@@ -321,7 +324,7 @@ PRINTED = 64
 
 @evaluates("tt.print")
 def evaluate_print(frame: Frame, op: Op) -> None:
-    lines = frame.machine.prints
+    lines = frame.context.prints
     prefix = str(op.attributes.get("prefix", "")).strip()
     for position in range(len(op.operands)):
         value = frame.operand(op, position)
@@ -364,5 +367,5 @@ def evaluate_nothing(frame: Frame, op: Op) -> None:
 def evaluate_inline_asm(frame: Frame, op: Op) -> int:
     """Machine code is not known, but for Triton 3.6's way to wait for an earlier launch, whose result is a dummy."""
     if not str(op.attributes.get("asm_string", "")).strip().startswith("griddepcontrol."):
-        raise Unsupported(op.name, frame.machine.line(op))
+        raise Unsupported(op.name, frame.context.line(op))
     return 0

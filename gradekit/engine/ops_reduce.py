@@ -77,7 +77,7 @@ def _operands(frame: Frame, op: Op) -> Tensors:
 @evaluates("tt.reduce")
 def evaluate_reduce(frame: Frame, op: Op) -> Tensors:
     axis, values = op.attributes["axis"] + 1, _operands(frame, op)
-    frame.machine.meter.flops += values[0].numel()
+    frame.context.meter.flops += values[0].numel()
     fast = _fast_reduction(only_operation(op.regions[0]), values[0], axis) if len(values) == 1 else None
     if fast is not None:
         return (fast,)

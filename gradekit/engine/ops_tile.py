@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradekit.engine import integers
 from gradekit.engine.frame import PROGRAM, Frame, dtype_of, itemsize_of
-from gradekit.engine.registry import Step, evaluates, prepares
+from gradekit.engine.registry import Evaluator, compiles, evaluates
 from gradekit.engine.values import Affine, Below, Conjunction, Integer, Later, Pointer, Value, absolute, dense, settled
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Steps = tuple[int, ...]
 @evaluates("tt.get_program_id")
 def evaluate_program_id(frame: Frame, op: Op) -> Integer:
     """x runs fastest: linear id = x + width * (y + height * z)."""
-    width, height, depth = frame.machine.grid
+    width, height, depth = frame.context.grid
     below, size = ((1, width), (width, height), (width * height, depth))[op.attributes["axis"]]
     linear: Integer = frame.get(PROGRAM)
     shape = (frame.count,)
@@ -32,11 +32,11 @@ def evaluate_program_id(frame: Frame, op: Op) -> Integer:
 
 @evaluates("tt.get_num_programs")
 def evaluate_num_programs(frame: Frame, op: Op) -> int:
-    return frame.machine.grid[op.attributes["axis"]]
+    return frame.context.grid[op.attributes["axis"]]
 
 
-@prepares("tt.make_range")
-def prepare_make_range(op: Op) -> Step:
+@compiles("tt.make_range")
+def compile_make_range(op: Op) -> Evaluator:
     start, end = op.attributes["start"], op.attributes["end"]
     numbers = Affine(start, (0, 1), start, end - 1)
     return lambda frame: numbers
@@ -64,32 +64,32 @@ def _each_part(value: Value, move: Callable[[Tensor], Tensor], insert: Callable[
     return value
 
 
-def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Step:
+def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Evaluator:
     (name,) = op.operands
     return lambda frame: _each_part(frame.values[name], move, insert)
 
 
-@prepares("tt.splat")
-def prepare_splat(op: Op) -> Step:
+@compiles("tt.splat")
+def compile_splat(op: Op) -> Evaluator:
     rank = len(op.result_types[0].shape)
     ones, zeros = (1,) * rank, (0,) * rank
     return _reshaping(op, lambda t: t.view(-1, *ones), lambda steps: steps + zeros)
 
 
-@prepares("tt.expand_dims")
-def prepare_expand_dims(op: Op) -> Step:
+@compiles("tt.expand_dims")
+def compile_expand_dims(op: Op) -> Evaluator:
     axis = op.attributes["axis"] + 1
     return _reshaping(op, lambda t: t.unsqueeze(axis), lambda steps: (*steps[:axis], 0, *steps[axis:]))
 
 
-@prepares("tt.trans")
-def prepare_trans(op: Op) -> Step:
+@compiles("tt.trans")
+def compile_trans(op: Op) -> Evaluator:
     order = [0, *(axis + 1 for axis in op.attributes["order"])]
     return _reshaping(op, lambda t: t.permute(order), lambda steps: tuple(steps[axis] for axis in order))
 
 
-@prepares("tt.broadcast", "ttg.convert_layout")
-def prepare_broadcast(op: Op) -> Step:
+@compiles("tt.broadcast", "ttg.convert_layout")
+def compile_broadcast(op: Op) -> Evaluator:
     """A value is broadcast when an operation needs it so."""
     (name,) = op.operands
     return lambda frame: frame.values[name]
@@ -177,8 +177,8 @@ def evaluate_histogram(frame: Frame, op: Op) -> Tensor:
 # --- pointers --------------------------------------------------------------------------------------------------------
 
 
-@prepares("tt.addptr")
-def prepare_addptr(op: Op) -> Step:
+@compiles("tt.addptr")
+def compile_addptr(op: Op) -> Evaluator:
     (pointer, offset), tile = op.operands, op.result_types[0].shape
     return lambda frame: move(frame.values[pointer], frame.values[offset], (frame.count, *tile))
 

@@ -1,8 +1,8 @@
-"""The table of operations: TTIR name to what makes a `Step` of an operation, which evaluates it wherever it is met again.
+"""The table of operations: for each TTIR name, a compiler that turns an operation into an evaluator.
 
-An operation is read once and evaluated many times. Where making the step does all that depends on the text alone (its
-operands' names, its types and attributes), `prepares` enters the maker; where that is not worth the words, `evaluates`
-enters a function that looks at the operation each time.
+An operation is compiled once and evaluated many times. `compiles` enters a compiler that does all that depends on the
+text alone (operand names, types, attributes); where that is not worth the code, `evaluates` enters a function that looks
+at the operation each time.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ if TYPE_CHECKING:
     from gradekit.engine.frame import Frame
     from gradekit.engine.ttir import Op
 
-Step = Callable[["Frame"], Any]
+Evaluator = Callable[["Frame"], Any]
 """Evaluates one operation in a frame: its value, a tuple of values for several results, or None for none."""
-Maker = Callable[["Op"], Step]
-Evaluator = Callable[["Frame", "Op"], Any]
+Compiler = Callable[["Op"], Evaluator]
+OpFunction = Callable[["Frame", "Op"], Any]
 """Evaluates any operation of its name; where there is one result it may be a tuple of one."""
 
-OPS: dict[str, Maker] = {}
+OPS: dict[str, Compiler] = {}
 
 
-def prepares(*names: str) -> Callable[[Maker], Maker]:
-    """Enters the maker of steps for the operations of these names."""
+def compiles(*names: str) -> Callable[[Compiler], Compiler]:
+    """Enters the compiler of the operations of these names."""
 
-    def enter(maker: Maker) -> Maker:
-        OPS.update(dict.fromkeys(names, maker))
-        return maker
+    def enter(compiler: Compiler) -> Compiler:
+        OPS.update(dict.fromkeys(names, compiler))
+        return compiler
 
     return enter
 
 
-def evaluates(*names: str) -> Callable[[Evaluator], Evaluator]:
+def evaluates(*names: str) -> Callable[[OpFunction], OpFunction]:
     """Enters a function that evaluates the operations of these names."""
 
-    def enter(function: Evaluator) -> Evaluator:
-        OPS.update(dict.fromkeys(names, _looking_each_time(function)))
+    def enter(function: OpFunction) -> OpFunction:
+        OPS.update(dict.fromkeys(names, _compiler_of(function)))
         return function
 
     return enter
 
 
-def _looking_each_time(function: Evaluator) -> Maker:
-    def prepare(op: Op) -> Step:
+def _compiler_of(function: OpFunction) -> Compiler:
+    def compile(op: Op) -> Evaluator:
         if len(op.results) != 1:
             return lambda frame: function(frame, op)
 
-        def step(frame: Frame) -> Any:
+        def evaluate(frame: Frame) -> Any:
             value = function(frame, op)
             return value[0] if isinstance(value, tuple) else value
 
-        return step
+        return evaluate
 
-    return prepare
+    return compile

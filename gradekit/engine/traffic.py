@@ -16,13 +16,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from gradekit.engine.arguments import bind
 from gradekit.engine.atomics import Update
+from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.control import call
-from gradekit.engine.fast import Traffic
-from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter
+from gradekit.engine.frame import PROGRAM, Frame, LaunchContext
 from gradekit.engine.memory import Storage, view_bytes
-from gradekit.engine.run import bind, parsed, programs_at_once
+from gradekit.engine.schedule import parsed, programs_at_once
 from gradekit.engine.values import Affine, Pointer, Value, dense, materialize, settled
+from gradekit.observations import Traffic
 from gradekit.program import (
     ADDRESS_GAP,
     ITEMSIZE,
@@ -154,12 +156,12 @@ class _Counter:
         chosen = strata(total, self.sample, self.chance)
         traffic, before = Traffic(), self.meter.flops
         memory = CountingMemory(traffic, self.written, self.counted.unwritten)
-        machine = Machine(
+        context = LaunchContext(
             module, step.grid, memory, self.meter, self.counted.launches, kernel.name, self.program.path
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
         for ids in torch.tensor(chosen, dtype=torch.int64).split(programs_at_once(kernel.unaligned)):
-            frame = Frame(machine, ids.numel())
+            frame = Frame(context, ids.numel())
             frame.values[PROGRAM] = ids
             call(frame, module.entry, arguments)
         self._add(traffic, self.meter.flops - before, total / max(len(chosen), 1))
@@ -196,7 +198,7 @@ class CountingMemory:
 
     def load(
         self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Sequence[int],
-        site: Any,
+        access: Any,
     ) -> Tensor:  # fmt: skip
         """What is there, where the storage has data; else zeros, in the axes along which the address varies."""
         active = _active(mask, shape)
@@ -206,20 +208,20 @@ class CountingMemory:
         if storage is None:
             return _zeros(offset, dtype, shape)
         if active and storage.id not in self.written | self.stored:
-            self.unwritten.append(site.line)
+            self.unwritten.append(access.site.line)
         if not storage.data.numel():
             return _zeros(offset, dtype, shape)
         flat, index = storage.typed(dtype), _index(offset, shape)
         return flat[index.clamp(0, flat.numel() - 1)]
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], site: Any) -> None:
+    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], access: Any) -> None:
         """Counted."""
         self.traffic.stored += _active(mask, shape) * value.dtype.itemsize
         self._stores(pointer)
 
     def atomic(
         self, pointer: Pointer, change: Update, operands: tuple[Tensor, ...], mask: Value | None, shape: Sequence[int],
-        site: Any,
+        access: Any,
     ) -> Tensor:  # fmt: skip
         """Counted, as a load and a store; the old values are zeros."""
         moved = _active(mask, shape) * operands[0].dtype.itemsize

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gradekit.engine.ttir_places import Place, Places
+from gradekit.engine.ttir_locations import Location, Locations
 from gradekit.engine.ttir_values import Type, read_dense, read_number, read_string, read_type
 
 
@@ -94,8 +94,8 @@ class Reader:
         self.tokens, self.lines = _cut(text)
         self.at = 0
         self.depth = 0
-        self.places = Places(text)
-        self.place_of: dict[str, Place] = {}
+        self.locations = Locations(text)
+        self.location_by_alias: dict[str, Location] = {}
 
     def explain(self, error: Unexpected) -> TTIRError:
         found = self.tokens[error.at]
@@ -131,6 +131,13 @@ class Reader:
             raise Unexpected(self.at, "a value (%...)")
         self.at += 1
         return token[1:]
+
+    def symbol(self) -> str:
+        token = self.tokens[self.at]
+        if token[0] != "@" or len(token) < 2:
+            raise Unexpected(self.at, "a function's name (@...)")
+        self.at += 1
+        return self.unquoted(token[1:], self.at - 1) if token[1] == '"' else token[1:]
 
     def values(self, close: str) -> list[str]:
         """`%a, %b` up to and with the token `close`."""
@@ -178,19 +185,19 @@ class Reader:
 
     # locations
 
-    def location(self) -> Place:
+    def location(self) -> Location:
         token = self.tokens[self.at]
         if not token.startswith("loc"):
             return ()
-        known = self.place_of.get(token)
+        known = self.location_by_alias.get(token)
         if known is not None:
             self.at += 1
             return known
         text = self.location_text()
-        place = self.places.of(text or "unknown")
+        location = self.locations.of(text or "unknown")
         if token != "loc":
-            self.place_of[token] = place
-        return place
+            self.location_by_alias[token] = location
+        return location
 
     def location_text(self) -> str | None:
         """The inside of the `loc(...)` that comes next, or None where none does."""

@@ -91,7 +91,7 @@ class Pointer:
 
 
 @dataclass(slots=True)
-class Block:
+class BlockPointer:
     """A tensor descriptor or block pointer: a strided tensor at `base`, accessed in tiles of `block` at `offsets`."""
 
     base: Pointer
@@ -103,7 +103,7 @@ class Block:
 
 
 Integer = int | Affine | Later | Tensor
-Value = int | Affine | Later | Below | Conjunction | Pointer | Block | Tensor
+Value = int | Affine | Later | Below | Conjunction | Pointer | BlockPointer | Tensor
 
 
 # --- integers in range -----------------------------------------------------------------------------------------------
@@ -295,11 +295,11 @@ def narrow(value: Any, index: Tensor) -> Any:
         return Conjunction(tuple(narrow(factor, index) for factor in value.factors))
     if isinstance(value, Pointer):
         return Pointer(value.storage, narrow(value.offset, index), value.itemsize)
-    if isinstance(value, Block):
+    if isinstance(value, BlockPointer):
         shape, strides, offsets = (
             tuple(narrow(v, index) for v in part) for part in (value.shape, value.strides, value.offsets)
         )
-        return Block(narrow(value.base, index), shape, strides, offsets, value.block, value.padding)
+        return BlockPointer(narrow(value.base, index), shape, strides, offsets, value.block, value.padding)
     return value
 
 
@@ -318,7 +318,7 @@ def stitch(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | No
         return first if len(pieces) > 1 or pieces[0][0].numel() == count else _scatter(pieces, count, dtype, tile)
     if isinstance(first, Pointer):
         return _stitch_pointers(pieces, count, tile)
-    if isinstance(first, Block):
+    if isinstance(first, BlockPointer):
         return _stitch_blocks(pieces, count)
     if dtype is None or not dtype.is_floating_point:
         whole = _stitch_affine(pieces, count, len(tile) + 1)
@@ -366,7 +366,7 @@ def _stitch_pointers(pieces: list[tuple[Tensor, Any]], count: int, tile: Sequenc
     return Pointer(first.storage, offset, first.itemsize)
 
 
-def _stitch_blocks(pieces: list[tuple[Tensor, Any]], count: int) -> Block:
+def _stitch_blocks(pieces: list[tuple[Tensor, Any]], count: int) -> BlockPointer:
     first = pieces[0][1]
 
     def part(name: str) -> tuple[Any, ...]:
@@ -377,7 +377,7 @@ def _stitch_blocks(pieces: list[tuple[Tensor, Any]], count: int) -> Block:
         )
 
     base = stitch([(index, value.base) for index, value in pieces], count, None, ())
-    return Block(base, part("shape"), part("strides"), part("offsets"), first.block, first.padding)
+    return BlockPointer(base, part("shape"), part("strides"), part("offsets"), first.block, first.padding)
 
 
 def absolute(pointer: Pointer) -> Pointer:

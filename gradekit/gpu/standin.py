@@ -12,17 +12,19 @@ from collections.abc import Callable, Collection, Sequence
 import torch
 from torch import Tensor
 
-from gradekit.engine.checked import CheckedMemory, Incident
+from gradekit.engine.arguments import bind
+from gradekit.engine.budget import Budget, Meter
+from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.control import call, program_ids
-from gradekit.engine.fast import Traffic
-from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter
+from gradekit.engine.frame import PROGRAM, Frame, LaunchContext
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.run import bind, chunks, parsed, programs_at_once
+from gradekit.engine.schedule import chunks, parsed, programs_at_once
 from gradekit.findings import Cause
 from gradekit.gpu.card import Card
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.place import Place
 from gradekit.gpu.timing import Call, Turn
+from gradekit.observations import Incident, Traffic
 from gradekit.program import ADDRESS_GAP, Argument, Kernel
 
 NAME = "CPU stand-in"
@@ -63,14 +65,14 @@ def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argumen
     for number, data in place.storages.items():
         memory.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
     checked = CheckedMemory(Traffic(), seen, memory.at_gaps(), grid[0] * grid[1] * grid[2])
-    machine = Machine(module, grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
+    context = LaunchContext(module, grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
     arguments = bind(module.entry, args, memory)
     for first, count in chunks(grid, programs_at_once(kernel.unaligned)):
-        frame = Frame(machine, count)
+        frame = Frame(context, count)
         frame.values[PROGRAM] = program_ids(first, count)
         call(frame, module.entry, arguments)
     checked.finish()
-    print(*machine.prints, sep="\n", end="\n" if machine.prints else "", flush=True)
+    print(*context.prints, sep="\n", end="\n" if context.prints else "", flush=True)
     if any(incident.cause in _OUTSIDE for incident in seen):
         raise CardFault("illegal-access", "an illegal memory access was encountered", kernel.name)
 

@@ -1,6 +1,6 @@
 """The text of a compilation stage as rows, each with the line of the submission that it comes from. Pure functions.
 
-What only carries places (location aliases, debug metadata, .loc) is left out of the rows.
+What only carries locations (location aliases, debug metadata, .loc) is left out of the rows.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gradekit.engine.ttir_places import Place, Places
+from gradekit.engine.ttir_locations import Location, Locations
 
 Row = tuple[int | None, str]
 """A line of the submission, 1-based, or None; and a row of the stage's text."""
@@ -29,16 +29,16 @@ def rows(stage: str, text: str, path: str) -> list[Row]:
 
 
 def _mlir(text: str, path: str) -> Iterator[Row]:
-    places = Places(text)
+    locations = Locations(text)
     for row in text.splitlines():
         if row.startswith("#loc"):
             continue
         found = _MLIR_LOC.findall(row)
-        yield (_line(places.of(found[-1]), path) if found else None), _MLIR_LOC.sub("", row).rstrip()
+        yield (_line(locations.of(found[-1]), path) if found else None), _MLIR_LOC.sub("", row).rstrip()
 
 
-def _line(place: Place, path: str) -> int | None:
-    return next((line for file, line, _ in place if file == path), None)
+def _line(location: Location, path: str) -> int | None:
+    return next((line for file, line, _ in location if file == path), None)
 
 
 def _llvm(text: str, path: str) -> Iterator[Row]:

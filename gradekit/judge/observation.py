@@ -6,20 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from gradekit.findings import Finding
+from gradekit.observations import Counters
 from gradekit.program import Program
-
-
-class Counters(Protocol):
-    """What a run cost: bytes that kernels loaded and stored, bytes that the host allocated, kernel launches."""
-
-    @property
-    def bytes_loaded(self) -> int: ...
-    @property
-    def bytes_stored(self) -> int: ...
-    @property
-    def bytes_allocated(self) -> int: ...
-    @property
-    def launches(self) -> int: ...
 
 
 class Observed(Protocol):

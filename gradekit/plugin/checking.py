@@ -108,7 +108,7 @@ def _examples(
     item: pytest.Item, grading: Grading, subject: Subject, evidence: Evidence
 ) -> Callable[[Callable[..., Any]], Examples]:
     """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
-    from gradekit.engine.run import Unsupported
+    from gradekit.engine.executor import Unsupported
     from gradekit.judge.evidence import Example as Past
     from gradekit.subject.device import NeedsCard
 

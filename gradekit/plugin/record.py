@@ -138,7 +138,7 @@ def _facts(grading: Grading) -> dict[str, Any]:
 
 def verdict_of(error: BaseException) -> Verdict:
     """What `error`, raised by a check, says: by its type alone."""
-    from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
+    from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
     from gradekit.judge.failure import Failure
     from gradekit.sandbox import TraceError
     from gradekit.subject.device import NeedsCard

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradekit.engine.run import Counters, OverBudget
+from gradekit.engine.executor import Counters, OverBudget
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Allocate, Aten, Choice, Launch, Program, Step, View

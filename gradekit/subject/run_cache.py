@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradekit.engine.run import Counters, Run
+from gradekit.engine.executor import RunResult
 from gradekit.findings import Finding
 from gradekit.judge.contents import Content, Results, content, versions
+from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.reuse import LruCache, Shared, SharedCache, shared
 from gradekit.subject import digest
@@ -36,7 +37,7 @@ MOST_PROGRAMS = 1 << 12
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run showed, as `engine.run.Run` has it; its results are made when somebody looks at them."""
+    """What a run showed, as `engine.executor.RunResult` has it; its results are made when somebody looks at them."""
 
     results: Results
     findings: tuple[Finding, ...]
@@ -75,7 +76,7 @@ def digests_of(program: Program) -> ProgramDigests:
 
 @dataclass(frozen=True)
 class RunKey:
-    """All that a run depends on: the program that the call `spec` was traced to, and the arguments of `engine.run.run`."""
+    """All that a run depends on: the program that the call `spec` was traced to, and the arguments of `engine.executor.run`."""
 
     program: ProgramDigests
     option: int
@@ -101,7 +102,7 @@ class RunCache:
         self._entries: LruCache[Hashable, _Entry] = LruCache(MOST_RUNS)
         self._tensors: LruCache[bytes, _Tensor] = LruCache(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
 
-    def get_or_run(self, key: RunKey, run: Callable[[], Run]) -> RunRecord:
+    def get_or_run(self, key: RunKey, run: Callable[[], RunResult]) -> RunRecord:
         """The record of `key`: an earlier run's, or else that of `run()`. The caller owns its results."""
         entry = self._entries.get(key.by_effect)
         if entry is not None and not entry.is_clean:
@@ -110,7 +111,7 @@ class RunCache:
             return entry.record(lambda: self._results(entry, run))
         return self._add(key, run())
 
-    def _add(self, key: RunKey, run: Run) -> RunRecord:
+    def _add(self, key: RunKey, run: RunResult) -> RunRecord:
         entry = _Entry.of(run)
         self._entries.put(key.by_effect, entry)
         if not entry.is_clean:
@@ -118,12 +119,12 @@ class RunCache:
         self._add_tensors(entry, run)
         return entry.record(lambda: run.results)
 
-    def _add_tensors(self, entry: _Entry, run: Run) -> None:
+    def _add_tensors(self, entry: _Entry, run: RunResult) -> None:
         for stored, value in zip(entry.results, run.results, strict=True):
             if isinstance(stored, Content) and isinstance(value, torch.Tensor):
                 self._tensors.put(stored.digest, _Tensor(value, versions([value])))
 
-    def _results(self, entry: _Entry, run: Callable[[], Run]) -> Sequence[Any]:
+    def _results(self, entry: _Entry, run: Callable[[], RunResult]) -> Sequence[Any]:
         """Copies of the cached tensors; where one was evicted or changed since, the results of another run."""
         cached = [self._tensors.get(stored.digest) for stored in entry.results if isinstance(stored, Content)]
         if all(one is not None and not one.is_changed for one in cached):
@@ -134,7 +135,7 @@ class RunCache:
         return again.results
 
 
-def uncached(run: Run) -> RunRecord:
+def uncached(run: RunResult) -> RunRecord:
     """The record of a run that is kept for nobody else."""
     return _Entry.of(run).record(lambda: run.results)
 
@@ -149,7 +150,7 @@ class _Entry:
     prints: tuple[str, ...]
 
     @staticmethod
-    def of(run: Run) -> _Entry:
+    def of(run: RunResult) -> _Entry:
         results = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
         return _Entry(tuple(results), tuple(run.findings), run.counters, tuple(run.prints))
 

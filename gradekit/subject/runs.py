@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit import sandbox
-from gradekit.engine import run as engine
+from gradekit import engine, sandbox
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import nbytes
@@ -249,7 +248,7 @@ class Runs:
     def _once(self, case: Case, option: int, label: str) -> Observation:
         names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget()
 
-        def run_it() -> engine.Run:
+        def run_it() -> engine.RunResult:
             with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
                 return engine.run(case.program, case.tensors, option=option, allow=allow, budget=budget, names=names)
 

@@ -13,7 +13,7 @@ import hashlib
 import weakref
 from collections.abc import Iterator, Sequence
 
-from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
+from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Argument, Descriptor, Launch, Program, View

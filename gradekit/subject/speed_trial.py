@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit.engine import traffic
-from gradekit.engine.run import Budget, OverBudget
+from gradekit.engine.executor import Budget, OverBudget
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gradekit.engine.run import Unsupported
+from gradekit.engine.executor import Unsupported
 from gradekit.framework import Inspection
 from gradekit.program import Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer

@@ -9,7 +9,7 @@ import torch
 from corpus.case import Case
 from corpus.compile import compiled
 
-from gradekit.engine.run import Budget, Run, run
+from gradekit.engine.executor import Budget, RunResult, run
 from gradekit.program import ITEMSIZE, Allocate, Fill, Kernel, Launch, Program, Scalar, Source, View
 
 
@@ -52,6 +52,6 @@ def launched(
     *args: Any,
     budget: Budget | None = None,
     **more: Any,
-) -> Run:
+) -> RunResult:
     """What comes of `program` on these inputs."""
     return run(program(kernel, grid, inputs, *args, **more), inputs, budget=budget)

@@ -6,7 +6,7 @@ import triton
 from corpus import CASES
 from corpus.compile import program
 
-from gradekit.engine.run import run
+from gradekit.engine.executor import run
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),

@@ -13,7 +13,7 @@ import torch
 from corpus import CASES
 from corpus.compile import program, ttir
 
-from gradekit.engine.run import run
+from gradekit.engine.executor import run
 from gradekit.engine.ttir import Region, parse
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Triton announces what its next version will drop

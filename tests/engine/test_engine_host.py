@@ -3,7 +3,7 @@
 import torch
 from launching import view
 
-from gradekit.engine.run import run
+from gradekit.engine.executor import run
 from gradekit.findings import Cause
 from gradekit.program import Allocate, Aten, Copy, Program, Scalar, Source, View
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradekit.engine import run as engine
-from gradekit.engine.run import Budget, OverBudget
+from gradekit import engine
+from gradekit.engine.executor import Budget, OverBudget
 from gradekit.engine.traffic import count, least_bytes, strata
 from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program, View

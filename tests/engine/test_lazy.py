@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradekit.engine import integers
-from gradekit.engine.fast import Box, Region
+from gradekit.engine import comparisons, integers
+from gradekit.engine.masks import Box, MaskPartition
 from gradekit.engine.ttir import parse
 from gradekit.engine.values import Affine, Below, Conjunction, Later, dense, settled, span, within
 
@@ -47,7 +47,7 @@ steps = st.tuples(st.integers(0, 9), st.integers(-3, 9), st.integers(-3, 3))
 )
 def test_a_comparison_put_off_is_the_comparison(base: int, by: tuple[int, ...], limit: int, predicate: str) -> None:
     value = affine(base, by)
-    found = integers.cmpi(predicate, value, limit, 32, SHAPE)
+    found = comparisons.cmpi(predicate, value, limit, 32, SHAPE)
     plain = {"slt": torch.lt, "sle": torch.le, "sgt": torch.gt, "sge": torch.ge}[predicate](elements(value), limit)
     assert torch.equal(elements(found).bool(), plain)
 
@@ -55,8 +55,8 @@ def test_a_comparison_put_off_is_the_comparison(base: int, by: tuple[int, ...], 
 @given(gaps=st.lists(st.tuples(st.integers(-60, 20), steps), min_size=1, max_size=2))
 def test_the_boxes_of_a_mask_have_its_lanes_once(gaps: list[tuple[int, tuple[int, ...]]]) -> None:
     mask = Conjunction(tuple(Below(affine(base, by)) for base, by in gaps))
-    region = Region(mask, SHAPE)
-    boxes = [] if region.empty else region.parts if region.parts is not None else [region.box]
+    partition = MaskPartition(mask, SHAPE)
+    boxes = [] if partition.empty else partition.parts if partition.parts is not None else [partition.box]
     covered = torch.stack([torch.zeros(SHAPE, dtype=torch.int64), *(lanes(box).long() for box in boxes)]).sum(0)
     assert torch.equal(covered, elements(mask))
 

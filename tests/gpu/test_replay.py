@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradekit.engine.run import option_count, run
+from gradekit.engine.executor import option_count, run
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.replay import Replay, peak_bytes, settled, touched_bytes
 from gradekit.gpu.standin import StandinMachine

@@ -15,7 +15,7 @@ import torch
 import triton
 
 from gradekit.assignment import discover
-from gradekit.engine.run import option_count
+from gradekit.engine.executor import option_count
 from gradekit.gpu.replay import Replay
 from gradekit.inputs.spec import Input
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.engine.run import run
+from gradekit.engine.executor import run
 from gradekit.findings import Cause
 from gradekit.gpu import files, worker
 from gradekit.gpu.server import arguments_from, arguments_to

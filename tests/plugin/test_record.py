@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradekit.engine.run import ForbiddenOp, OverBudget, Unsupported
+from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.findings import Cause, Outcome
 from gradekit.judge.failure import Failure
 from gradekit.plugin.grading import Rejection

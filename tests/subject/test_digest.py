@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.engine.run import run
+from gradekit.engine.executor import run
 from gradekit.engine.ttir import parse
 from gradekit.inputs.spec import normal
 from gradekit.program import Choice, Fill, Kernel, Launch, Program, Scalar, Source, View

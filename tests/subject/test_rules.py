@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.engine.run import OverBudget
+from gradekit.engine.executor import OverBudget
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Allocate, Aten, Choice, Kernel, Launch, Program, Scalar, Source, Step, View

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.engine.run import Counters, Run
+from gradekit.engine.executor import Counters, RunResult
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import normal
 from gradekit.program import Kernel, Launch, Program, Scalar, Source, View
@@ -28,13 +28,13 @@ def key(seed: int = 0, program: Program = PROGRAM, **other: Any) -> RunKey:
     return replace(RunKey(ProgramDigests(program), 0, call, ("x",), frozenset({"aten::sum"})), **other)
 
 
-def running(size: int = 4, **shown: Any) -> tuple[Callable[[], Run], list[int]]:
+def running(size: int = 4, **shown: Any) -> tuple[Callable[[], RunResult], list[int]]:
     """Gives a new run with each call, and counts them."""
     ran: list[int] = []
 
-    def run() -> Run:
+    def run() -> RunResult:
         ran.append(1)
-        return replace(Run([torch.zeros(size), None, 7], [], Counters(launches=1)), **shown)
+        return replace(RunResult([torch.zeros(size), None, 7], [], Counters(launches=1)), **shown)
 
     return run, ran
 

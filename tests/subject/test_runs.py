@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.engine.run import Unsupported
+from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause, Finding
 from gradekit.gpu.faults import CardFault
 from gradekit.inputs.spec import Input, normal
@@ -195,10 +195,10 @@ def test_with_a_mutation_nothing_runs_on_the_card(tracer: Tracer) -> None:
 def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine knows nothing; the worker of these tests, which uses it too, still does."""
     import gradekit.subject.runs
-    from gradekit.engine import run as real
+    from gradekit import engine as real
 
     class Ignorant:
-        Unsupported, Budget, Counters = real.Unsupported, real.Budget, real.Counters
+        Unsupported, Budget = real.Unsupported, real.Budget
 
         @staticmethod
         def run(*_: object, **__: object) -> None:

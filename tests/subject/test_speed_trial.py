@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gradekit.assignment import Assignment
-from gradekit.engine.run import Unsupported
+from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import Baseline, BaselineError

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
+from gradekit import engine
 from gradekit.assignment import Assignment
-from gradekit.engine import run as engine
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close

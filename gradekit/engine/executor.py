@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,16 +18,19 @@ from torch import Tensor
 
 # The rooms of operations enter themselves into the table when they are imported.
 from gradekit.engine import libdevice, ops_arith, ops_dot, ops_memory, ops_reduce, ops_tile  # noqa: F401
-from gradekit.engine.checked import CheckedMemory, Incident
+from gradekit.engine.addressing import Suspicion
+from gradekit.engine.arguments import bind
+from gradekit.engine.budget import Budget, Meter, OverBudget
+from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.control import call, program_ids
 from gradekit.engine.explain import Namer, explain, unwritten
-from gradekit.engine.fast import FastMemory, Suspicion, Traffic
-from gradekit.engine.frame import PROGRAM, Budget, Frame, Machine, Meter, OverBudget, Unsupported, dtype_of, itemsize_of
+from gradekit.engine.fast import FastMemory
+from gradekit.engine.frame import PROGRAM, Frame, LaunchContext, Unsupported
 from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
-from gradekit.engine.ttir import Function, Module, Op, Region, Type, parse
-from gradekit.engine.values import Block, Pointer, constant, wrap
+from gradekit.engine.schedule import chunks, parsed, programs_at_once
 from gradekit.findings import Finding
+from gradekit.observations import Counters, Incident, Traffic
 from gradekit.program import (
     ITEMSIZE,
     Allocate,
@@ -44,29 +47,14 @@ from gradekit.program import (
     View,
 )
 
-__all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "Run", "Unsupported", "option_count", "run"]
+__all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "RunResult", "Unsupported", "option_count", "run"]
 
 PROGRAMS = 1 << 27
 """The most programs of one launch: a byte is kept for each, and no right grid here has a thousandth of them."""
 
-LANES = 1 << 19
-"""Elements of the largest tile that are evaluated together: enough to hide torch's cost per call, few enough for L2."""
-
 
 @dataclass
-class Counters:
-    """What a run did: bytes that active lanes loaded and stored, floating-point operations, launches, bytes allocated."""
-
-    bytes_loaded: int = 0
-    bytes_stored: int = 0
-    flops: int = 0
-    launches: int = 0
-    bytes_allocated: int = 0
-    allocations: int = 0
-
-
-@dataclass
-class Run:
+class RunResult:
     """What came of it: `results` in the order of Program.results, and what was seen on the way."""
 
     results: list[Tensor | int | float | bool | str | None]
@@ -83,7 +71,7 @@ def run(
     allow: Collection[str] = (),
     budget: Budget | None = None,
     names: Sequence[str] = (),
-) -> Run:
+) -> RunResult:
     """Runs `program` on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
 
     Args:
@@ -98,9 +86,9 @@ def run(
     """
     meter = Meter(budget or Budget())
     try:
-        return _Runner(program, inputs, option, allow, meter, names, careful=False).run()
+        return _Execution(program, inputs, option, allow, meter, names, careful=False).run()
     except Suspicion:
-        return _Runner(program, inputs, option, allow, meter, names, careful=True).run()
+        return _Execution(program, inputs, option, allow, meter, names, careful=True).run()
 
 
 def option_count(program: Program) -> int:
@@ -108,7 +96,7 @@ def option_count(program: Program) -> int:
     return max((len(step.options) for step in program.steps if isinstance(step, Choice)), default=1)
 
 
-class _Runner:
+class _Execution:
     def __init__(
         self,
         program: Program,
@@ -128,7 +116,7 @@ class _Runner:
         meter.flops = 0
         self._place(inputs)
 
-    def run(self) -> Run:
+    def run(self) -> RunResult:
         for step in self.program.steps:
             self._step(step)
         results = [self._result(result) for result in self.program.results]
@@ -137,7 +125,7 @@ class _Runner:
         counters = self.counters
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
-        return Run(results, findings, counters, self.prints)
+        return RunResult(results, findings, counters, self.prints)
 
     def _place(self, inputs: Sequence[Tensor]) -> None:
         for id, tensors in _by_storage(self.program.inputs, inputs).items():
@@ -208,13 +196,13 @@ class _Runner:
             if self.careful
             else FastMemory(self.traffic)
         )
-        machine = Machine(
+        context = LaunchContext(
             module, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
             self.prints, self.incidents,
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self.memory)
         for first, count in chunks(step.grid, programs_at_once(kernel.unaligned)):
-            frame = Frame(machine, count)
+            frame = Frame(context, count)
             frame.values[PROGRAM] = program_ids(first, count)
             call(frame, module.entry, arguments)
         memory.finish()
@@ -234,86 +222,3 @@ def _by_storage(views: Sequence[View], inputs: Sequence[Tensor]) -> dict[int, li
     for view, tensor in zip(views, inputs, strict=True):
         groups.setdefault(view.storage, []).append((view, tensor))
     return groups
-
-
-@functools.lru_cache(maxsize=512)
-def parsed(ttir: str) -> Module:
-    """The module of a TTIR text; raises TTIRError."""
-    return parse(ttir)
-
-
-def chunks(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
-    """Runs of consecutive linear program ids: (first, count), inside one row of the grid where the row is long."""
-    width, total = grid[0], math.prod(grid)
-    if width >= size:
-        for row in range(0, total, width):
-            yield from ((row + x, min(size, width - x)) for x in range(0, width, size))
-        return
-    size = max(size // max(width, 1), 1) * width
-    yield from ((first, min(size, total - first)) for first in range(0, total, size))
-
-
-@functools.lru_cache(maxsize=512)
-def programs_at_once(ttir: str) -> int:
-    """How many programs of a kernel are evaluated together; one at a time where programs may wait for each other."""
-    module = parsed(ttir)
-    operations = [op for function in module.functions.values() for op in _operations(function.body)]
-    if any(op.name == "tt.atomic_cas" or (op.name == "scf.while" and _has_atomics(op)) for op in operations):
-        return 1
-    tile = max((math.prod(type.shape) for op in operations for type in op.result_types), default=1)
-    return max(LANES // tile, 1)
-
-
-def _has_atomics(op: Op) -> bool:
-    return any(inner.name.startswith("tt.atomic") for region in op.regions for inner in _operations(region))
-
-
-def _operations(region: Region) -> Iterator[Op]:
-    for block in region.blocks:
-        for op in block.ops:
-            yield op
-            for inner in op.regions:
-                yield from _operations(inner)
-
-
-# --- arguments -------------------------------------------------------------------------------------------------------
-
-
-def bind(function: Function, arguments: Sequence[View | Scalar | Descriptor], memory: Memory) -> list[Any]:
-    """The values of a kernel's TTIR arguments; a host-side descriptor fills those that Triton expands it to."""
-    types = list(function.argument_types)
-    values: list[Any] = []
-    for argument in arguments:
-        if isinstance(argument, Descriptor):
-            values += _descriptor(argument, memory)
-            if len(types) - len(values) < 0 or types[len(values) - 1].element == "tensordesc":
-                del values[-2 * len(argument.block) :]
-        else:
-            values.append(_argument(argument, types[len(values)], memory))
-    if len(values) != len(types):
-        raise ValueError(f"{function.name} takes {len(types)} arguments, the launch has {len(values)}")
-    return values
-
-
-def _argument(argument: View | Scalar, type: Type, memory: Memory) -> Any:
-    if isinstance(argument, View):
-        return _pointer(argument, itemsize_of(type.pointee) if type.pointee else 1, memory)
-    value = argument.value
-    if type.element == "i1":
-        return bool(value)
-    if type.element.startswith(("f", "bf")):
-        return constant(float(value), dtype_of(type), 1)  # type: ignore[arg-type]
-    return wrap(int(value), int(type.element[1:]))  # type: ignore[arg-type]
-
-
-def _pointer(view: View, itemsize: int, memory: Memory) -> Pointer:
-    offset = view.offset * ITEMSIZE[view.dtype]
-    return Pointer(memory.storages[view.storage], offset // itemsize, itemsize)
-
-
-def _descriptor(argument: Descriptor, memory: Memory) -> list[Any]:
-    view = argument.view
-    base = _pointer(view, ITEMSIZE[view.dtype], memory)
-    zeros = (0,) * len(view.shape)
-    block = Block(base, view.shape, view.stride, zeros, argument.block, argument.padding)
-    return [block, *view.shape, *view.stride]

@@ -10,7 +10,7 @@ import functools
 import itertools
 import re
 
-Place = tuple[tuple[str, int, int], ...]
+Location = tuple[tuple[str, int, int], ...]
 """(file, line, column) for the operation and for each call around it, innermost first; () where unknown."""
 
 _DEFINITION = re.compile(r"^#(\w+) = loc\((.*)\)[ \t]*$", re.MULTILINE)
@@ -21,23 +21,23 @@ _MOST_FRAMES = 64
 _DEEPEST = 100
 
 
-class Places:
-    """The locations of one module: `of(text)` is the place that the inside of a `loc(...)` means."""
+class Locations:
+    """The locations of one module: `of(text)` is the location that the inside of a `loc(...)` means."""
 
     def __init__(self, text: str) -> None:
         self._definitions = dict(_DEFINITION.findall(text))
-        self._known: dict[str, Place] = {}
+        self._known: dict[str, Location] = {}
 
-    def alias(self, name: str, depth: int = 0) -> Place:
-        """The place of `#name`; () for one that is not defined, or defined in terms of itself."""
+    def alias(self, name: str, depth: int = 0) -> Location:
+        """The location of `#name`; () for one that is not defined, or defined in terms of itself."""
         known = self._known.get(name)
         if known is None:
             self._known[name] = ()  # what a definition in terms of itself sees
             known = self._known[name] = self.of(self._definitions.get(name, "unknown"), depth)
         return known
 
-    def of(self, text: str, depth: int = 0) -> Place:
-        """The place that `text`, the inside of a `loc(...)`, means; what is not understood adds no frame."""
+    def of(self, text: str, depth: int = 0) -> Location:
+        """The location that `text`, the inside of a `loc(...)`, means; what is not understood adds no frame."""
         file = _in_file(text)
         if file:
             return file
@@ -45,7 +45,7 @@ class Places:
             return ()
         return self._compound(text, depth + 1)
 
-    def _compound(self, text: str, depth: int) -> Place:
+    def _compound(self, text: str, depth: int) -> Location:
         alias = _ALIAS.fullmatch(text)
         if alias is not None:
             return self.alias(alias[1], depth)
@@ -53,14 +53,14 @@ class Places:
             callee, caller = _halves(text[len("callsite(") : -1])
             return (self.of(callee, depth) + self.of(caller, depth))[:_MOST_FRAMES]
         if text.startswith("fused"):
-            return next((place for part in _parts(text) if (place := self.of(part, depth))), ())
+            return next((location for part in _parts(text) if (location := self.of(part, depth))), ())
         name = _NAME.match(text)
         return self.of(text[name.end() + 1 : -1], depth) if name and text[name.end() :].startswith("(") else ()
 
 
 @functools.lru_cache(maxsize=4096)
-def _in_file(text: str) -> Place:
-    """The place of `"file":line:column`; () for anything else."""
+def _in_file(text: str) -> Location:
+    """The location of `"file":line:column`; () for anything else."""
     file = _FILE.fullmatch(text)
     return () if file is None else ((file[1], int(file[2]), int(file[3])),)
 

@@ -1,0 +1,125 @@
+"""The active lanes of one access, one by one: which element each touches, and which program it belongs to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.access import AccessSite
+from gradekit.engine.memory import Storage, everywhere
+from gradekit.engine.values import Affine, Below, Conjunction, Integer, Value, dense, materialize, settled
+
+Shape = Sequence[int]
+
+
+@dataclass
+class Lanes:
+    """The active lanes of one access to one storage (None: to no storage), 1-D: the positions of their elements, and
+    where they are in the tiles (None: they are the first).
+
+    The tensors may be shared with other accesses: never write to them.
+    """
+
+    access: AccessSite
+    storage: Storage | None
+    itemsize: int
+    width: int
+    """Lanes of the tile of one program."""
+    index: Tensor
+    where: Tensor | None = None
+
+    def keep(self, which: Tensor) -> Lanes:
+        """Those where `which` (bool) holds."""
+        count = int(which.count_nonzero())
+        if count == which.numel() or everywhere(which[:count]):
+            return self._of_these(self.index[:count], None if self.where is None else self.where[:count])
+        kept = which.nonzero().view(-1)
+        return self._of_these(self.index.index_select(0, kept), self._places(kept))
+
+    def _of_these(self, index: Tensor, where: Tensor | None) -> Lanes:
+        return Lanes(self.access, self.storage, self.itemsize, self.width, index, where)
+
+    def _places(self, positions: Tensor) -> Tensor:
+        """Where those at `positions` among these are in the tiles."""
+        return positions if self.where is None else self.where.index_select(0, positions)
+
+    def taken(self, flat: Tensor) -> Tensor:
+        """What `flat` has for every lane of the tiles, for these."""
+        return flat[: self.index.numel()] if self.where is None else flat.index_select(0, self.where)
+
+    def put(self, flat: Tensor, value: Tensor) -> None:
+        """Writes to `flat`, which has an element for every lane of the tiles, at these."""
+        if self.where is None:
+            flat[: self.index.numel()] = value
+        else:
+            flat.index_copy_(0, self.where, value)
+
+    @property
+    def units(self) -> Tensor:
+        """The units of the storage that they touch, which are never larger than an element."""
+        assert self.storage is not None
+        return self.storage.units(self.index, self.itemsize)
+
+    def by_unit(self, value: Tensor) -> Tensor:
+        """What holds for each lane, for each of its units."""
+        assert self.storage is not None
+        ratio = self.itemsize // self.storage.unit
+        return value if ratio <= 1 else value.repeat_interleave(ratio)
+
+    @property
+    def touched(self) -> tuple[Tensor, Tensor]:
+        """The units, and the program of each."""
+        return self.units, self.by_unit(self.programs)
+
+    def of_units(self, which: Tensor) -> Tensor:
+        """Which lanes have one of the units where `which` holds."""
+        return which if which.numel() == self.index.numel() else which.view(self.index.numel(), -1).any(1)
+
+    @functools.cached_property
+    def programs(self) -> Tensor:
+        """The program of each lane."""
+        return self.taken(self.access.programs.view(-1, 1).expand(-1, self.width).reshape(-1))
+
+    def programs_at(self, positions: Tensor) -> list[int]:
+        """The programs of a few lanes."""
+        return self.access.programs[self._places(positions).div(self.width, rounding_mode="floor")].tolist()
+
+
+@dataclass
+class AccessPattern:
+    """What decides which lanes of an access are active, and on which elements."""
+
+    offset: Integer
+    mask: Value | None
+    shape: tuple[int, ...]
+
+    def same(self, other: AccessPattern) -> bool:
+        """Whether they are known to be the same."""
+        return self.mask is other.mask and self.shape == other.shape and _same_offset(self.offset, other.offset)
+
+
+def _same_offset(a: Integer, b: Integer) -> bool:
+    if isinstance(a, Affine) and isinstance(b, Affine) and isinstance(a.base, int) and isinstance(b.base, int):
+        return (a.base, a.steps) == (b.base, b.steps)
+    return a is b
+
+
+def flat_index(offset: Integer, shape: Shape) -> Tensor:
+    """`offset` for every lane of `shape`, int64, 1-D."""
+    now: int | Affine | Tensor = settled(offset)
+    if isinstance(now, int):
+        now = torch.full([1] * len(shape), now, dtype=torch.int64)
+    return (materialize(now, shape) if isinstance(now, Affine) else now).expand(list(shape)).reshape(-1)
+
+
+def flat_mask(mask: Value | None, shape: Shape) -> Tensor | None:
+    """`mask` for every lane of `shape`, bool, 1-D; None where all are active."""
+    if mask is None or mask is True:
+        return None
+    if isinstance(mask, (int, Tensor, Below, Conjunction)):
+        return dense(mask, torch.bool, shape).expand(list(shape)).reshape(-1)
+    raise TypeError(f"not a mask: {mask!r}")
