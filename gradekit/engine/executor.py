@@ -16,19 +16,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# The rooms of operations enter themselves into the table when they are imported.
-from gradekit.engine import libdevice, ops_arith, ops_dot, ops_memory, ops_reduce, ops_tile  # noqa: F401
 from gradekit.engine.addressing import Suspicion
 from gradekit.engine.arguments import bind
 from gradekit.engine.budget import Budget, Meter, OverBudget
 from gradekit.engine.checked import CheckedMemory
-from gradekit.engine.control import call, program_ids
 from gradekit.engine.explain import Namer, explain, unwritten
 from gradekit.engine.fast import FastMemory
-from gradekit.engine.frame import PROGRAM, Frame, LaunchContext, Unsupported
+from gradekit.engine.frame import LaunchContext, Unsupported
 from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
+from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
-from gradekit.engine.schedule import chunks, parsed, programs_at_once
+from gradekit.engine.schedule import parsed
 from gradekit.findings import Finding
 from gradekit.observations import Counters, Incident, Traffic
 from gradekit.program import (
@@ -201,11 +199,7 @@ class _Execution:
             self.prints, self.incidents,
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self.memory)
-        for first, count in chunks(step.grid, programs_at_once(kernel.unaligned)):
-            frame = Frame(context, count)
-            frame.values[PROGRAM] = program_ids(first, count)
-            call(frame, module.entry, arguments)
-        memory.finish()
+        run_programs(context, kernel.unaligned, arguments)
 
 
 def _together(seen: Sequence[Tensor | None]) -> Tensor | None:

@@ -19,10 +19,10 @@ from torch import Tensor
 from gradekit.engine.arguments import bind
 from gradekit.engine.atomics import Update
 from gradekit.engine.budget import Budget, Meter
-from gradekit.engine.control import call
-from gradekit.engine.frame import PROGRAM, Frame, LaunchContext
+from gradekit.engine.frame import LaunchContext
+from gradekit.engine.launch import run_some_programs
 from gradekit.engine.memory import Storage, view_bytes
-from gradekit.engine.schedule import parsed, programs_at_once
+from gradekit.engine.schedule import parsed
 from gradekit.engine.values import Affine, Pointer, Value, dense, materialize, settled
 from gradekit.observations import Traffic
 from gradekit.program import (
@@ -160,10 +160,7 @@ class _Counter:
             module, step.grid, memory, self.meter, self.counted.launches, kernel.name, self.program.path
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
-        for ids in torch.tensor(chosen, dtype=torch.int64).split(programs_at_once(kernel.unaligned)):
-            frame = Frame(context, ids.numel())
-            frame.values[PROGRAM] = ids
-            call(frame, module.entry, arguments)
+        run_some_programs(context, kernel.unaligned, arguments, torch.tensor(chosen, dtype=torch.int64))
         self._add(traffic, self.meter.flops - before, total / max(len(chosen), 1))
         self.written |= memory.stored
 

@@ -15,10 +15,10 @@ from torch import Tensor
 from gradekit.engine.arguments import bind
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.checked import CheckedMemory
-from gradekit.engine.control import call, program_ids
-from gradekit.engine.frame import PROGRAM, Frame, LaunchContext
+from gradekit.engine.frame import LaunchContext
+from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.schedule import chunks, parsed, programs_at_once
+from gradekit.engine.schedule import parsed
 from gradekit.findings import Cause
 from gradekit.gpu.card import Card
 from gradekit.gpu.faults import CardFault
@@ -67,11 +67,7 @@ def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argumen
     checked = CheckedMemory(Traffic(), seen, memory.at_gaps(), grid[0] * grid[1] * grid[2])
     context = LaunchContext(module, grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
     arguments = bind(module.entry, args, memory)
-    for first, count in chunks(grid, programs_at_once(kernel.unaligned)):
-        frame = Frame(context, count)
-        frame.values[PROGRAM] = program_ids(first, count)
-        call(frame, module.entry, arguments)
-    checked.finish()
+    run_programs(context, kernel.unaligned, arguments)
     print(*context.prints, sep="\n", end="\n" if context.prints else "", flush=True)
     if any(incident.cause in _OUTSIDE for incident in seen):
         raise CardFault("illegal-access", "an illegal memory access was encountered", kernel.name)
