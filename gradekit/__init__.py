@@ -13,7 +13,8 @@ from typing import Any
 _OFFERED = {
     "gradekit.assignment": ("beside", "public_tests"),
     "gradekit.plugin.marks": ("points", "award"),
-    "gradekit.plugin.door": ("grade", "NoSuchCheck"),
+    "gradekit.plugin.runner": ("grade", "NoSuchCheck"),
+    "gradekit.request": ("GradingOptions", "GradingRequest"),
     "gradekit.judge.compare": ("assert_close",),
     "gradekit.judge.failure": ("Failure",),
     "gradekit.judge.framework": ("assert_compiles", "assert_opcheck", "assert_operator"),

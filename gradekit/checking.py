@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, AssignmentError, of_path
+from gradekit.assignment import AssignmentError, of_path
 from gradekit.findings import Outcome, Report, Status
 from gradekit.marks import MarkError, applied, checked, read
+from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Unavailable, prepare, require
 from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.versions import environment
@@ -28,16 +29,16 @@ class UsageError(Exception):
 
 
 def check(
-    path: Path, given_id: str | None = None, *, require_isolation: int | None = None, marks: Path | None = None,
-    **options: Any,
+    path: Path, given_id: str | None = None, options: GradingOptions | None = None, *,
+    marks: Path | None = None, **watching: Any,
 ) -> Report:  # fmt: skip
-    """The report on the submission at `path`; `options` are those of `gradekit.plugin.grade`.
+    """The report on the submission at `path`; `watching` are the callbacks of `gradekit.plugin.grade`.
 
-    With `require_isolation`, nothing is run where submissions are isolated at a lower level than that. What a person
-    gave in the file `marks` stands in place of what was found.
+    Where submissions are isolated below the level that `options` ask for, nothing is run. What a person gave in the file
+    `marks` stands in place of what was found.
 
     Raises:
-        UsageError: no such file, assignment or card, or no check that matches; marks that cannot be used.
+        UsageError: no such file, assignment or GPU, or no check that matches; marks that cannot be used.
     """
     try:
         assignment = of_path(path, given_id)
@@ -45,10 +46,11 @@ def check(
         raise UsageError(str(error)) from None
     except SubmissionError as error:
         return rejected(path, error)
-    if require_isolation is not None and not assignment.is_quiz:
-        _require(require_isolation)
-    report = _graded(assignment, path, options)
-    return _marked(report, marks, partly=bool(options.get("keyword"))) if marks else report
+    options = options or GradingOptions()
+    if options.isolation is not None and not assignment.is_quiz:
+        _require(options.isolation)
+    report = _graded(GradingRequest(assignment, path, options), watching)
+    return _marked(report, marks, partly=bool(options.keyword)) if marks else report
 
 
 def _marked(report: Report, file: Path, *, partly: bool) -> Report:
@@ -71,19 +73,19 @@ def _require(level: int) -> None:
         raise UsageError(str(error)) from None
 
 
-def _graded(assignment: Assignment, path: Path, options: dict[str, Any]) -> Report:
+def _graded(request: GradingRequest, watching: dict[str, Any]) -> Report:
     try:
-        if not assignment.is_quiz:
+        if not request.assignment.is_quiz:
             prepare()  # first: the submission's process imports torch and Triton while this one imports the rest
         from gradekit.plugin import NoSuchCheck, NoSuchDevice, grade
     except Exception as error:  # noqa: BLE001  # a broken installation: say so, do not show it
-        return fault(assignment.id, path, error)
+        return fault(request.assignment.id, request.path, error)
     try:
-        return grade(assignment, path, **options)
+        return grade(request, **watching)
     except (NoSuchSubmission, NoSuchCheck, NoSuchDevice) as error:
         raise UsageError(str(error)) from None
     except Exception as error:  # noqa: BLE001  # whatever it is, it is the grader's own
-        return fault(assignment.id, path, error)
+        return fault(request.assignment.id, request.path, error)
 
 
 def rejected(path: Path, error: SubmissionError) -> Report:

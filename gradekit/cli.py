@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import click
 
-from gradekit.batch.commands import COMMANDS as BATCH
-from gradekit.lms.commands import COMMANDS as LMS
+from gradekit.batch.class_commands import COMMANDS as BATCH
+from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.versions import version
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -121,11 +121,12 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write the report record; - for stdout.")
 @click.option("--junit", "junit_file", metavar="FILE", callback=_target, help="Write the report as JUnit XML.")
-@click.option("-k", "keyword", metavar="EXPR", help="Run only the checks whose names match, as in pytest.")
+@click.option("-k", "--keyword", metavar="EXPR", help="Run only the checks whose names match, as in pytest.")
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
 @click.option(
     "--require-isolation",
+    "isolation",
     metavar="[LEVEL]",
     type=click.IntRange(0, 3),
     is_flag=False,
@@ -136,14 +137,19 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--marks", metavar="FILE", type=click.Path(exists=True, path_type=Path), help="Marks that a person gave: they win."
 )
-def check(path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, **options: Any) -> None:
+def check(
+    path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, quick: bool, marks: Path | None,
+    **options: Any,
+) -> None:  # fmt: skip
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking
     from gradekit.progress import shown
     from gradekit.report import junit, record
+    from gradekit.request import GradingOptions
 
+    asked = GradingOptions(profile="quick" if quick else "default", **options)
     with shown(sys.stderr, f"Reading {path}") as progress:
-        report = checking.check(path, id, on_progress=progress, **options)
+        report = checking.check(path, id, asked, marks=marks, on_progress=progress)
     data = record.to_dict(report)
     _write(json_file, lambda: record.dumps(data))
     _write(junit_file, lambda: junit.render(data))

@@ -18,7 +18,7 @@ import subprocess
 import symtable
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,20 +51,22 @@ def check(assignment: str | None = None, path: str | Path | None = None, **optio
     """The report on `assignment` (an id; by default, as the code tells) for this notebook, or for the file at `path`.
 
     Args:
-        keyword: run only the checks whose names match, as in pytest.
-        seed: draw other examples than the release's.
-        quick: few examples.
+        options: those of `gradekit check` by their long names: keyword="dtype", seed=7, quick=True.
 
     Answers with what can be shown, whatever happens; Ctrl-C, or Jupyter's stop button, ends the check.
     """
     words = [str(path)] if path is not None else []
-    return command([*words, *(["-a", assignment] if assignment else []), *_words(**options)])
+    return command([*words, *(["-a", assignment] if assignment else []), *_words(options)])
 
 
-def _words(*, keyword: str | None = None, seed: int | None = None, quick: bool = False) -> list[str]:
-    words = ["-k", keyword] if keyword else []
-    words += ["--seed", str(seed)] if seed is not None else []
-    return words + ["--quick"] * quick
+def _words(options: Mapping[str, Any]) -> Iterator[str]:
+    """The options as `gradekit check` takes them: seed=7 is --seed=7, quick=True is --quick."""
+    for name, value in options.items():
+        word = "--" + name.replace("_", "-")
+        if value is True:
+            yield word
+        elif value is not None and value is not False:
+            yield f"{word}={value}"
 
 
 def command(words: Sequence[str]) -> Shown:

@@ -10,6 +10,7 @@ import pytest
 from gradekit import checking
 from gradekit.checking import UsageError, check, exit_code, kept
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
+from gradekit.request import GradingOptions, GradingRequest
 
 
 @pytest.fixture
@@ -26,8 +27,8 @@ def grade_as(monkeypatch: pytest.MonkeyPatch, outcome: Report | Exception) -> li
     """Put a grader in the plugin's place that ends with `outcome`; the list fills with what it was asked for."""
     calls: list[tuple[Any, ...]] = []
 
-    def grade(assignment: Any, path: Path, **options: Any) -> Report:
-        calls.append((assignment.id, path, options))
+    def grade(request: GradingRequest, **watching: Any) -> Report:
+        calls.append((request.assignment.id, request.path, request.options))
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -46,8 +47,8 @@ def report(*outcomes: Outcome, status: Status = Status.GRADED) -> Report:
 
 def test_the_assignment_is_found_and_the_options_are_handed_on(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = grade_as(monkeypatch, report())
-    assert check(course / "good.py", None, quick=True, seed=7) == report()
-    assert calls == [("softmax", course / "good.py", {"quick": True, "seed": 7})]
+    assert check(course / "good.py", None, GradingOptions(profile="quick", seed=7)) == report()
+    assert calls == [("softmax", course / "good.py", GradingOptions(profile="quick", seed=7))]
 
 
 @pytest.mark.parametrize(

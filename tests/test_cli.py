@@ -18,6 +18,7 @@ from gradekit.cli import main
 from gradekit.course import verify
 from gradekit.findings import Check, Kind, Outcome, Report, Status
 from gradekit.report.record import validate
+from gradekit.request import GradingOptions
 
 REPORT = Report(
     assignment="softmax",
@@ -61,8 +62,8 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What `gradekit check` asks for, while the report is always the same."""
     calls: list[tuple[Any, ...]] = []
 
-    def check(path: Path, given_id: str | None, **options: Any) -> Report:
-        calls.append((path, given_id, {name: options[name] for name in sorted(options) if name != "on_progress"}))
+    def check(path: Path, given_id: str | None, options: GradingOptions, **watching: Any) -> Report:
+        calls.append((path, given_id, options))
         return REPORT
 
     monkeypatch.setattr("gradekit.checking.check", check)
@@ -123,15 +124,14 @@ def test_check_shows_the_report_and_hands_its_options_on(checked: list[Any]) -> 
     result = run("check", "a.py", "-a", "softmax", "-k", "test_a", "--seed", "3", "--quick")
     assert (result.exit_code, result.output) == (0, TEXT)
     ((path, id, options),) = checked
-    wanted = {"device": "auto", "keyword": "test_a", "quick": True, "seed": 3}
-    assert (path, id, options | wanted) == (Path("a.py"), "softmax", options)
+    wanted = GradingOptions(keyword="test_a", profile="quick", seed=3)
+    assert (path, id, options) == (Path("a.py"), "softmax", wanted)
 
 
 def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> None:
     run("check")
     ((path, id, options),) = checked
-    wanted = {"device": "auto", "keyword": None, "quick": False, "seed": None}
-    assert (path, id, options | wanted) == (Path("."), None, options)
+    assert (path, id, options) == (Path("."), None, GradingOptions())
 
 
 def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: Path) -> None:

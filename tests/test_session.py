@@ -101,7 +101,7 @@ def test_a_notebook_is_graded_by_the_command_line_for_real(ran: Callable[..., Si
 def test_the_report_speaks_of_the_notebook(ran: Callable[..., SimpleNamespace], asked: list[list[str]]) -> None:
     ran("x = 1")
     shown = check("softmax", keyword="a or b", seed=3, quick=True)
-    assert asked[0][1:] == ["-a", "softmax", "-k", "a or b", "--seed", "3", "--quick"]
+    assert asked[0][1:] == ["-a", "softmax", "--keyword=a or b", "--seed=3", "--quick"]
     assert shown.record is not None
     assert shown.record["checks"][1]["counterexample"]["replay"] == "%gradekit softmax -k test_memory --seed 7"
     assert shown.record["notes"] == [NOTE, "b"]

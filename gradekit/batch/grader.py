@@ -18,13 +18,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradekit import wire
+from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import keep_between_submissions
+from gradekit.submission import Submission
 
 if TYPE_CHECKING:
     from gradekit.assignment import Assignment
@@ -52,39 +54,35 @@ class GraderFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Job:
-    """A submission as data: the file's `name` and `content` (base64), and how to grade it.
+class GradingJob:
+    """A submission as data: the file's `name` and `content` (base64), and the `options` that it is graded with, as
+    `GradingOptions.to_json` gives them.
 
-    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job. Below the level
-    `isolation`, a submission is not run (see doctor).
+    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job.
     """
 
     assignment: str
+    release: str
+    options: Mapping[str, Any]
     name: str
     content: str
-    release: str
-    seed: int
-    profile: str = "default"
-    hidden: bool = True
-    isolation: int | None = None
 
     @property
     def bytes(self) -> bytes:
+        """The file."""
         return base64.b64decode(self.content)
 
 
 @dataclass(frozen=True)
 class SpeedJob:
-    """What waits for a card, as data: the `programs` (see gradekit.recorded) of calls that are to be timed, and nothing
+    """What waits for a GPU, as data: the `programs` (see gradekit.recorded) of calls that are to be timed, and nothing
     of the submission itself; `name` is what reports call it."""
 
     assignment: str
+    release: str
+    options: Mapping[str, Any]
     name: str
     programs: str
-    release: str
-    seed: int
-    profile: str = "default"
-    hidden: bool = True
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class Grader:
         self._socket: socket.socket | None = None
         self._done = 0
 
-    def grade(self, job: Job | SpeedJob, seconds: float) -> Graded:
+    def grade(self, job: GradingJob | SpeedJob, seconds: float) -> Graded:
         """The report record of `job`, with what is to be kept.
 
         Raises:
@@ -195,15 +193,15 @@ def _end_with(connection: socket.socket, scratch: str) -> None:
 
 def _answer(asked: Any) -> dict[str, Any]:
     try:
-        graded = _timed(SpeedJob(**asked["job"])) if asked["is"] == "SpeedJob" else _graded(Job(**asked["job"]))
+        graded = _timed(SpeedJob(**asked["job"])) if asked["is"] == "SpeedJob" else _graded(GradingJob(**asked["job"]))
         return asdict(graded)
     except Exception as error:  # noqa: BLE001  # the other side decides what to do about it
         return {"failed": f"{type(error).__name__}: {error}"}
 
 
-def _assignment(job: Job | SpeedJob) -> Assignment:
+def _assignment(job: GradingJob | SpeedJob) -> Assignment:
     from gradekit.assignment import get
-    from gradekit.batch.keys import release
+    from gradekit.batch.digests import release
 
     assignment = get(job.assignment)
     if release(assignment) != job.release:
@@ -212,17 +210,15 @@ def _assignment(job: Job | SpeedJob) -> Assignment:
     return assignment
 
 
-def _graded(job: Job) -> Graded:
+def _graded(job: GradingJob) -> Graded:
     from gradekit.checking import check
     from gradekit.report import record
 
     _assignment(job)
     kept: dict[str, str] = {}
+    options = GradingOptions(**job.options)
     with _file(job) as path:
-        report = check(
-            path, job.assignment, require_isolation=job.isolation, seed=job.seed, profile=job.profile, hidden=job.hidden,
-            swift=True, on_subject=lambda subject: kept.update(_kept(subject)),
-        )  # fmt: skip
+        report = check(path, job.assignment, options, on_subject=lambda subject: kept.update(_kept(subject)))
     return Graded(record.to_dict(report), **kept)
 
 
@@ -241,24 +237,23 @@ def _kept(subject: Subject) -> dict[str, str]:
 
 
 def _timed(job: SpeedJob) -> Graded:
-    """The speed checks alone, from programs; nobody else uses the card meanwhile."""
+    """The speed checks alone, from programs; nobody else uses the GPU meanwhile."""
+    from gradekit import recorded
     from gradekit.batch.cards import alone_on
     from gradekit.plugin import grade
     from gradekit.report import record
 
     assignment, card = _assignment(job), os.environ.get(CARD, "")
-    with tempfile.TemporaryDirectory(prefix="gradekit-job-") as folder, alone_on(card):
-        programs = Path(folder, "programs")
-        programs.write_text(job.programs, encoding="ascii")
-        report = grade(
-            assignment, job.name, seed=job.seed, profile=job.profile, hidden=job.hidden, kind="speed",
-            programs=programs, device=STANDIN if card == STANDIN else "cuda" if card else "auto",
-        )  # fmt: skip
+    device = STANDIN if card == STANDIN else "cuda" if card else "auto"
+    options = replace(GradingOptions(**job.options), kind="speed", device=device, shrink=True)
+    with alone_on(card):
+        programs = recorded.loads(job.programs)
+        report = grade(GradingRequest(assignment, Submission(job.name, "", ""), options, programs))
     return Graded(record.to_dict(report))
 
 
 @contextlib.contextmanager
-def _file(job: Job) -> Iterator[Path]:
+def _file(job: GradingJob) -> Iterator[Path]:
     """The submission as a file of its own name in a folder of its own, which is the current one: reports name it so."""
     with tempfile.TemporaryDirectory(prefix="gradekit-job-") as folder, contextlib.chdir(folder):
         path = Path(Path(job.name).name or "submission.py")

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gradekit.batch.grader import CARD, LARGEST_ANSWER, Graded, Grader, GraderFailed, Job, SpeedJob
+from gradekit.batch.grader import CARD, LARGEST_ANSWER, Graded, Grader, GraderFailed, GradingJob, SpeedJob
 from gradekit.report import record
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ SECONDS = 600.0
 PATIENCE = 600.0
 """Seconds that a cluster's scheduler may be away."""
 
-LANES = {Job: "grader", SpeedJob: "card"}
+LANES = {GradingJob: "grader", SpeedJob: "card"}
 """The Dask resource that a job takes one of, where workers have such."""
 
-AnyJob = Job | SpeedJob
+AnyJob = GradingJob | SpeedJob
 
 CERTIFICATES = "GRADEKIT_CERTIFICATES"
 """The variable that names a folder with ca.pem, cert.pem and key.pem, for addresses that begin with tls://."""
@@ -112,7 +112,7 @@ class LocalPool:
     """Threads of this process, each with a grader's process of its own: `workers` of them, and one for each of `cards`."""
 
     def __init__(self, workers: int, cards: Sequence[str] = ()) -> None:
-        self._lanes: dict[type, ThreadPoolExecutor] = {Job: _threads(workers, [""] * workers)}
+        self._lanes: dict[type, ThreadPoolExecutor] = {GradingJob: _threads(workers, [""] * workers)}
         if cards:
             self._lanes[SpeedJob] = _threads(len(cards), cards)
 

@@ -24,6 +24,7 @@ from sqlalchemy.pool import NullPool
 from gradekit.batch.intake import HandIn
 from gradekit.checking import UsageError
 from gradekit.marks import Mark
+from gradekit.request import GradingOptions
 
 MEETINGS = 10
 """How often it is tried to make tables that another command makes too."""
@@ -86,28 +87,17 @@ _MARKS = sa.Table(
 )  # fmt: skip
 
 
-_MANNERS = sa.Table(
-    "manner", _METADATA,
+_OPTIONS = sa.Table(
+    "grading_options", _METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("assignment", sa.String(100), nullable=False, index=True),
-    sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("profile", sa.String(20), nullable=False),
-    sa.Column("hidden", sa.Boolean, nullable=False),
+    sa.Column("options", sa.JSON, nullable=False),  # as GradingOptions.to_json gives them
     sa.Column("made", sa.String(40), nullable=False),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a class is graded: the seed and the profile of the examples, and whether hidden tests are used."""
-
-    seed: int
-    profile: str = "default"
-    hidden: bool = True
-
-
-@dataclass(frozen=True)
-class Key:
+class ResultKey:
     """What a result depends on: the submission, the assignment's release, the seed, and the class of machine."""
 
     assignment: str
@@ -118,17 +108,17 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Result:
+class StoredResult:
     """A report record, with when and by what it was made."""
 
-    key: Key
+    key: ResultKey
     record: Mapping[str, Any]
     graded: datetime
     grader: str
 
 
 @dataclass(frozen=True)
-class PersonsMark:
+class StoredMark:
     """A person's `mark` on one check of one student, and when it was `made`."""
 
     assignment: str
@@ -193,22 +183,24 @@ class Store:
 
     # --- how they are graded ------------------------------------------------------------------------------------------
 
-    def add_manner(self, assignment: str, manner: Manner) -> None:
+    def add_options(self, assignment: str, options: GradingOptions) -> None:
         """Remember how the class is graded from now on."""
+        row = {"assignment": assignment, "options": options.to_json(), "made": _now()}
         with self._transaction() as connection:
-            connection.execute(sa.insert(_MANNERS), [vars(manner) | {"assignment": assignment, "made": _now()}])
+            connection.execute(sa.insert(_OPTIONS), [row])
 
-    def manner(self, assignment: str) -> Manner | None:
+    def options(self, assignment: str) -> GradingOptions | None:
         """How the class was graded last; None where it was not yet."""
-        query = sa.select(_MANNERS).where(_MANNERS.c.assignment == assignment).order_by(_MANNERS.c.id.desc()).limit(1)
+        table = _OPTIONS.c
+        query = sa.select(table.options).where(table.assignment == assignment).order_by(table.id.desc()).limit(1)
         with self._transaction() as connection:
-            row = connection.execute(query).mappings().first()
-        return Manner(row["seed"], row["profile"], row["hidden"]) if row else None
+            options = connection.execute(query).scalar()
+        return None if options is None else GradingOptions(**options)
 
     # --- results ------------------------------------------------------------------------------------------------------
 
     def add_result(
-        self, key: Key, record: Mapping[str, Any], grader: str, *, programs: str = "", fingerprint: str = ""
+        self, key: ResultKey, record: Mapping[str, Any], grader: str, *, programs: str = "", fingerprint: str = ""
     ) -> None:
         """Commit a result with what is kept beside it; older ones of the same key stay as history."""
         row = {"record": dict(record), "status": record["status"], "graded": _now(), "grader": grader}
@@ -234,18 +226,18 @@ class Store:
             rows = list(connection.execute(query))
         return {digest: json.loads(text) for digest, text in rows if text}
 
-    def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], Result]:
+    def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], StoredResult]:
         """The newest result of every submission, by (digest, machine); a fault counts only where there is nothing else."""
         table = _RESULTS.c
         query = sa.select(_RESULTS).where(table.assignment == assignment, table.release == release, table.seed == seed)
         with self._transaction() as connection:
             rows = list(connection.execute(query.order_by(table.id)).mappings())
-        chosen: dict[tuple[str, str], Result] = {}
+        chosen: dict[tuple[str, str], StoredResult] = {}
         for row in sorted(rows, key=lambda row: row["status"] != "fault"):  # stable: faults first, so that others win
             chosen[row["digest"], row["machine"]] = _result(row)
         return chosen
 
-    def history(self, assignment: str, digest: str) -> list[Result]:
+    def history(self, assignment: str, digest: str) -> list[StoredResult]:
         """Every result of one submission, oldest first: who was graded when, by what, on which machine."""
         table = _RESULTS.c
         query = sa.select(_RESULTS).where(table.assignment == assignment, table.digest == digest).order_by(table.id)
@@ -260,7 +252,7 @@ class Store:
         with self._transaction() as connection:
             connection.execute(sa.insert(_MARKS), [row | _mark_row(mark)])
 
-    def marks(self, assignment: str) -> dict[tuple[str, str], PersonsMark]:
+    def marks(self, assignment: str) -> dict[tuple[str, str], StoredMark]:
         """The newest decision on each check, by (student, check)."""
         query = sa.select(_MARKS).where(_MARKS.c.assignment == assignment).order_by(_MARKS.c.id)
         with self._transaction() as connection:
@@ -320,18 +312,18 @@ def _path(text: str) -> Path:
     return Path(os.fsdecode(unquote_to_bytes(text.removeprefix(_BYTES))) if text.startswith(_BYTES) else text)
 
 
-def _result(row: sa.RowMapping) -> Result:
-    key = Key(row["assignment"], row["digest"], row["release"], row["seed"], row["machine"])
-    return Result(key, row["record"], datetime.fromisoformat(row["graded"]), row["grader"])
+def _result(row: sa.RowMapping) -> StoredResult:
+    key = ResultKey(row["assignment"], row["digest"], row["release"], row["seed"], row["machine"])
+    return StoredResult(key, row["record"], datetime.fromisoformat(row["graded"]), row["grader"])
 
 
 def _mark_row(mark: Mark) -> dict[str, Any]:
     return {"points": mark.points, "why": mark.comment, "person": mark.by, "answer": mark.answer}
 
 
-def _persons(row: sa.RowMapping) -> PersonsMark:
+def _persons(row: sa.RowMapping) -> StoredMark:
     mark = Mark(row["points"], row["person"], row["why"], row["answer"])
-    return PersonsMark(row["assignment"], row["student"], row["check"], mark, datetime.fromisoformat(row["made"]))
+    return StoredMark(row["assignment"], row["student"], row["check"], mark, datetime.fromisoformat(row["made"]))
 
 
 def _now() -> str:

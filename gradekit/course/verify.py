@@ -12,26 +12,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from gradekit.assignment import Assignment
 from gradekit.course.mistakes import FILE, Mistake, MistakeError, bases, mistake, names
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.report.text import one_line, points, seconds, shortened
-
-MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
-"""Results that come without a kernel: all zeros, one value, the first argument, the right one with its low bits lost."""
+from gradekit.request import MUTANT_NAMES, GradingOptions, GradingRequest
 
 _MOST = 3  # checks that a problem tells of
 
 
-class Grade(Protocol):
-    """`gradekit.plugin.grade`, or something that answers like it."""
-
-    def __call__(
-        self, assignment: Assignment, path: Path, *, keyword: str | None = ..., mutant: str | None = ...,
-        quick: bool = ..., hidden: bool = ...,
-    ) -> Report: ...  # fmt: skip
+Grade = Callable[[GradingRequest], Report]
+"""`gradekit.plugin.grade`, or something that answers like it."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,8 @@ def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list
         return [Claim(name, "exists", lambda: f"there is no solutions/{assignment.id}/{name}")]
 
     def graded(path: Path, keyword: str | None = None, mutant: str | None = None) -> Report:
-        return grade(assignment, path, keyword=keyword, mutant=mutant, quick=quick, hidden=True)
+        options = GradingOptions(keyword=keyword, mutant=mutant, profile="quick" if quick else "default", hidden=True)
+        return grade(GradingRequest(assignment, path, options))
 
     return [
         *(_right_claim(path, graded) for path in (solution, *bases(assignment))),
@@ -115,7 +108,7 @@ def _mistake_claim(mistake: Mistake, suffix: str, graded: Callable[..., Report])
 
 
 def _mutant_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[Claim]:
-    for mutant in MUTANTS:
+    for mutant in MUTANT_NAMES:
 
         def worthless(mutant: str = mutant) -> str:
             return earns_no_correctness(graded(solution, mutant=mutant))

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, get
-from gradekit.batch import keys
-from gradekit.batch.grader import Graded, Grader, GraderFailed, Job, SpeedJob
+from gradekit.batch import digests
+from gradekit.batch.gpu_stage import merged, wants_card
+from gradekit.batch.grader import Graded, Grader, GraderFailed, GradingJob, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
-from gradekit.batch.lanes import merged, wants_card
 from gradekit.checking import unchecked
 from gradekit.findings import Cause, Status
 from gradekit.lms.layout import Layout
 from gradekit.report import record
 from gradekit.report.text import one_line
+from gradekit.request import GradingOptions
 
 CLUSTER = "GRADEKIT_CLUSTER"
 """The variable that names a Dask scheduler whose workers have cards."""
@@ -50,7 +51,7 @@ def autograde(
     return found
 
 
-def timed(graded: Graded, asked: Job, address: str, seconds: float) -> dict[str, Any]:
+def timed(graded: Graded, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
     """The record, with the speed that a machine with a card in the cluster at `address` found within so many seconds.
 
     Programs alone go there. What is not known in time stays pending, and a note says why.
@@ -58,9 +59,7 @@ def timed(graded: Graded, asked: Job, address: str, seconds: float) -> dict[str,
     from gradekit.batch.pool import ClusterPool
     from gradekit.batch.pool import graded as read
 
-    job = SpeedJob(
-        asked.assignment, asked.name, graded.programs, asked.release, asked.seed, asked.profile, asked.hidden
-    )
+    job = SpeedJob(asked.assignment, asked.release, asked.options, asked.name, graded.programs)
     pool = ClusterPool(address, patience=seconds)
     try:
         on_card = read(pool.submit(job).result(seconds)).record
@@ -81,7 +80,7 @@ def unfinished(id: str, message: str) -> dict[str, Any]:
     return record.to_dict(unchecked(id, "", Status.FAULT, text))
 
 
-def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tuple[Graded, Job | None]:
+def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tuple[Graded, GradingJob | None]:
     """What the submission came to, and the job that it was, if it came to one."""
     try:
         assignment = get(id)
@@ -95,7 +94,7 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
         return Graded(unfinished(id, f"{type(error).__name__}: {error}")), None
 
 
-def _in_a_process(job: Job, seconds: float) -> Graded:
+def _in_a_process(job: GradingJob, seconds: float) -> Graded:
     grader = Grader()
     try:
         return grader.grade(job, seconds)
@@ -105,10 +104,10 @@ def _in_a_process(job: Job, seconds: float) -> Graded:
         grader.close()
 
 
-def _job(assignment: Assignment, path: Path, isolation: int | None) -> Job:
-    content = base64.b64encode(keys.content(path)).decode()
-    release = keys.release(assignment)
-    return Job(assignment.id, path.name, content, release, assignment.seed, isolation=isolation)
+def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:
+    content = base64.b64encode(digests.content(path)).decode()
+    options = GradingOptions(hidden=True, shrink=False, isolation=isolation)
+    return GradingJob(assignment.id, digests.release(assignment), options.to_json(), path.name, content)
 
 
 def _upper(text: str) -> str:

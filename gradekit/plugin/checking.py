@@ -13,9 +13,9 @@ from gradekit.compat.pytest import arguments
 from gradekit.findings import Cause
 from gradekit.plugin import marks, rehearsal
 from gradekit.plugin.examples import Example, Examples, controlled
-from gradekit.plugin.grading import Grading
 from gradekit.plugin.profiles import Profile
 from gradekit.plugin.record import Evidence, diagnosis
+from gradekit.plugin.run_state import GradingRun
 
 if TYPE_CHECKING:
     from gradekit.subject.runs import Share
@@ -26,41 +26,41 @@ _EXAMPLES = pytest.StashKey[Examples]()
 
 
 @contextlib.contextmanager
-def checking(item: pytest.Item, grading: Grading) -> Iterator[None]:
+def checking(item: pytest.Item, run: GradingRun) -> Iterator[None]:
     """Open while the test function of `item` runs; leaves an Evidence in the item's stash.
 
     Raises:
         Unsupported, NeedsCard: no example failed, but of at least one the result could not be known here.
     """
-    assert grading.subject is not None, "checks of a rejected submission do not run"
-    grading.subject.begin_check(_share(grading.profile))
+    assert run.subject is not None, "checks of a rejected submission do not run"
+    run.subject.begin_check(_share(run.profile))
     with marks.awarding() as award:
         evidence = item.stash[EVIDENCE] = Evidence(award)
-        factory = _examples(item, grading, grading.subject, evidence)
+        factory = _examples(item, run, run.subject, evidence)
         test = getattr(item, "obj", None)
-        with at_least(grading.profile.at_least, test), controlled(test, grading.seed, factory) as examples:
+        with at_least(run.profile.at_least, test), controlled(test, run.request.seed, factory) as examples:
             try:
                 if examples is not None:
                     item.stash[_EXAMPLES] = examples
                 yield
                 _decide(examples)
-                _remember(item, grading, examples)
+                _remember(item, run, examples)
             except BaseException as error:
                 _trace_back(evidence, examples, error)
-                evidence.call = _last_call(grading.subject)
-                evidence.diagnosis = diagnosis(evidence.repeated or error, evidence, grading)
+                evidence.call = _last_call(run.subject)
+                evidence.diagnosis = diagnosis(evidence.repeated or error, evidence, run)
                 raise
             else:
-                evidence.call = _last_call(grading.subject)
+                evidence.call = _last_call(run.subject)
             finally:
-                evidence.details |= _counted(examples) | _timed(grading.subject)
+                evidence.details |= _counted(examples) | _timed(run.subject)
 
 
 def _last_call(subject: Subject) -> Call | None:
     return subject.calls[-1] if subject.calls else None
 
 
-def rehearsed(item: pytest.Function, grading: Grading) -> bool:
+def rehearsed(item: pytest.Function, run: GradingRun) -> bool:
     """Whether the check of `item` has passed on the examples that this process remembers.
 
     Raises:
@@ -68,17 +68,17 @@ def rehearsed(item: pytest.Function, grading: Grading) -> bool:
     """
     examples = item.stash.get(_EXAMPLES, None)
     fixtures = arguments(item)
-    drawn = _remembered(item, grading, examples, fixtures) if examples is not None else ()
+    drawn = _remembered(item, run, examples, fixtures) if examples is not None else ()
     if examples is None or not drawn:
         return False
-    assert grading.subject is not None, "checks of a rejected submission do not run"
-    key = rehearsal.key(item, grading)
-    grading.subject.expect(rehearsal.forms(key))
+    assert run.subject is not None, "checks of a rejected submission do not run"
+    key = rehearsal.key(item, run)
+    run.subject.expect(rehearsal.forms(key))
     if examples.rehearse(drawn, fixtures):
-        rehearsal.remember_forms(key, grading.subject.forms)
+        rehearsal.remember_forms(key, run.subject.forms)
         return True
     evidence = item.stash[EVIDENCE]
-    if grading.swift and examples.trouble is not None:
+    if not run.request.options.shrink and examples.trouble is not None:
         evidence.history.around = lambda: examples.look_around(drawn, fixtures)
         raise examples.trouble
     examples.forget()
@@ -87,25 +87,25 @@ def rehearsed(item: pytest.Function, grading: Grading) -> bool:
 
 
 def _remembered(
-    item: pytest.Function, grading: Grading, examples: Examples, fixtures: dict[str, Any]
+    item: pytest.Function, run: GradingRun, examples: Examples, fixtures: dict[str, Any]
 ) -> Sequence[rehearsal.Given]:
-    key = rehearsal.key(item, grading)
+    key = rehearsal.key(item, run)
     known = rehearsal.remembered(key)
-    if known is None and grading.swift:
+    if known is None and not run.request.options.shrink:
         rehearsal.remember(key, examples.drawn(lambda: item.obj(**fixtures)))
         known = rehearsal.remembered(key)
     return known or ()
 
 
-def _remember(item: pytest.Item, grading: Grading, examples: Examples | None) -> None:
+def _remember(item: pytest.Item, run: GradingRun, examples: Examples | None) -> None:
     passed = examples.all_passed if examples is not None else None
-    key = rehearsal.key(item, grading)
+    key = rehearsal.key(item, run)
     if passed is not None and not rehearsal.remembered(key):
         rehearsal.remember(key, passed)
 
 
 def _examples(
-    item: pytest.Item, grading: Grading, subject: Subject, evidence: Evidence
+    item: pytest.Item, run: GradingRun, subject: Subject, evidence: Evidence
 ) -> Callable[[Callable[..., Any]], Examples]:
     """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
     from gradekit.engine.executor import Unsupported
@@ -119,7 +119,7 @@ def _examples(
     def examples(test: Callable[..., Any]) -> Examples:
         return Examples(
             test,
-            grading.profile,
+            run.profile,
             fixtures=frozenset(getattr(item, "funcargs", {})),
             deferred=(Unsupported, NeedsCard),
             hopeless=_hopeless,

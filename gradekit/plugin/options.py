@@ -1,4 +1,4 @@
-"""The plugin's command line, and the grading run that it describes."""
+"""The plugin's command line, and the request that it describes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import pytest
 
 from gradekit.assignment import Assignment, AssignmentError, load
 from gradekit.findings import Kind
-from gradekit.plugin.grading import Grading
-from gradekit.plugin.profiles import PROFILES, Profile, announce
-
-MUTANTS = ("zeros", "constant", "first_input", "lower_precision")
+from gradekit.plugin.profiles import PROFILES, announce
+from gradekit.request import MUTANT_NAMES, GradingOptions, GradingRequest
 
 
 def add(parser: pytest.Parser) -> None:
@@ -26,28 +24,18 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--gradekit-seed", type=int, metavar="N", help="draw other examples than the release's")
     group.addoption(
         "--gradekit-mutant",
-        choices=MUTANTS,
+        choices=MUTANT_NAMES,
         help="grade a trivial wrong result in place of the submission's: no correctness check may pass",
     )
     group.addoption(
         "--gradekit-device", metavar="DEVICE", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:1"
     )
     group.addoption("--gradekit-kind", choices=[kind.value for kind in Kind], help="run the checks of this kind alone")
-    group.addoption(
-        "--gradekit-programs",
-        metavar="FILE",
-        help="what the submission's calls became elsewhere (gradekit.recorded): nothing is read or traced here",
-    )
-    group.addoption(
-        "--gradekit-swift",
-        action="store_true",
-        help="show the simplest example that fails, and look for no smaller one: for a process that grades many",
-    )
     group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
 
 
-def grading(config: pytest.Config) -> Grading | None:
-    """The run that the command line asks for; None where it names no submission.
+def request(config: pytest.Config) -> GradingRequest | None:
+    """What the command line asks for; None where it names no submission.
 
     Raises:
         pytest.UsageError: the assignment cannot be told, or is described wrongly.
@@ -55,27 +43,24 @@ def grading(config: pytest.Config) -> Grading | None:
     path = config.getoption("submission") or os.environ.get("GRADEKIT_SUBMISSION")
     if not path:
         return None
-    assignment = _assignment(config)
-    seed = config.getoption("gradekit_seed")
-    return Grading(
-        assignment=assignment,
-        path=Path(path),
+    options = GradingOptions(
+        keyword=config.option.keyword or None,
+        kind=config.getoption("gradekit_kind"),
+        seed=config.getoption("gradekit_seed"),
         profile=_profile(config),
-        seed=assignment.seed if seed is None else seed,
-        mutant=config.getoption("gradekit_mutant"),
         device=config.getoption("gradekit_device"),
-        programs=config.getoption("gradekit_programs"),
-        swift=config.getoption("gradekit_swift"),
+        mutant=config.getoption("gradekit_mutant"),
     )
+    return GradingRequest(_assignment(config), Path(path), options)
 
 
-def _profile(config: pytest.Config) -> Profile:
+def _profile(config: pytest.Config) -> str:
     """The profile that is named, by an option of ours or by Hypothesis's own --hypothesis-profile."""
     if config.getoption("gradekit_quick"):
-        return PROFILES["quick"]
-    theirs = PROFILES.get(config.getoption("--hypothesis-profile", None) or "", PROFILES["default"])
-    ours = PROFILES[config.getoption("gradekit_profile")]
-    return theirs if ours.name == "default" else ours
+        return "quick"
+    ours = str(config.getoption("gradekit_profile"))
+    theirs = config.getoption("--hypothesis-profile", None)
+    return theirs if ours == "default" and theirs in PROFILES else ours
 
 
 def _assignment(config: pytest.Config) -> Assignment:

@@ -17,7 +17,7 @@ import pytest
 
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.plugin import marks
-from gradekit.plugin.grading import Grading, Rejection
+from gradekit.plugin.run_state import GradingRun, Rejection
 from gradekit.versions import environment
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ class Verdict:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def check_of(item: pytest.Item, grading: Grading, error: BaseException | None, evidence: Evidence) -> Check:
+def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: Evidence) -> Check:
     """The check of `item`, which ended with `error` (None: it passed)."""
     error = evidence.repeated or error
     verdict = _passed(evidence) if error is None else verdict_of(error)
     if verdict.outcome is Outcome.FAILED and evidence.diagnosis is not None:
         verdict = _diagnosed(verdict, evidence.diagnosis)
-    possible = grading.possible.get(item.nodeid, 0.0)
+    possible = run.possible.get(item.nodeid, 0.0)
     return Check(
         id=item.name,
         title=marks.title(item),
@@ -85,8 +85,8 @@ def check_of(item: pytest.Item, grading: Grading, error: BaseException | None, e
         possible=possible,
         message=verdict.message,
         cause=verdict.cause,
-        source=verdict.source or _source(grading, verdict.line),
-        counterexample=_counterexample(item, grading, verdict, evidence),
+        source=verdict.source or _source(run, verdict.line),
+        counterexample=_counterexample(item, run, verdict, evidence),
         details=_whose(item) | evidence.details | verdict.details,
         bonus=marks.worth(item).bonus,
     )
@@ -97,10 +97,10 @@ def _whose(item: pytest.Item) -> dict[str, Any]:
     return {"hidden": True} if item.path.stem.endswith("_hidden") else {}
 
 
-def unrun(item: pytest.Item, grading: Grading) -> Check:
+def unrun(item: pytest.Item, run: GradingRun) -> Check:
     """The check of an `item` that a run which broke off did not come to: nobody's zero."""
     message = "This check was not run, because the grading run broke off."
-    possible = grading.possible.get(item.nodeid, 0.0)
+    possible = run.possible.get(item.nodeid, 0.0)
     worth = marks.worth(item)
     return Check(
         item.name, marks.title(item), worth.kind, Outcome.FAULT, 0.0, possible, message, bonus=worth.bonus,
@@ -108,29 +108,29 @@ def unrun(item: pytest.Item, grading: Grading) -> Check:
     )  # fmt: skip
 
 
-def report_of(grading: Grading) -> Report:
+def report_of(run: GradingRun) -> Report:
     """The record of the whole run."""
-    status = Status.FAULT if grading.faults else Status.REJECTED if grading.rejection else Status.GRADED
-    rejection = grading.rejection if status is Status.REJECTED else None
+    status = Status.FAULT if run.faults else Status.REJECTED if run.rejection else Status.GRADED
+    rejection = run.rejection if status is Status.REJECTED else None
     return Report(
-        assignment=grading.assignment.id,
+        assignment=run.request.assignment.id,
         status=status,
-        submission=_facts(grading),
-        checks=tuple(grading.checks),
-        environment=environment() | grading.card(),
-        seconds=round(time.monotonic() - grading.began, 3),
-        message=rejection.message if rejection else " ".join(grading.faults),
+        submission=_facts(run),
+        checks=tuple(run.checks),
+        environment=environment() | run.card(),
+        seconds=round(time.monotonic() - run.began, 3),
+        message=rejection.message if rejection else " ".join(run.faults),
         cause=rejection.cause if rejection else None,
         source=rejection.source if rejection else None,
-        notes=tuple(grading.notes),
-        seed=grading.seed,
+        notes=tuple(run.notes),
+        seed=run.request.seed,
     )
 
 
-def _facts(grading: Grading) -> dict[str, Any]:
-    if grading.submission is None:
-        return {"path": str(grading.path), "sha256": ""}
-    return grading.submission.facts()
+def _facts(run: GradingRun) -> dict[str, Any]:
+    if run.submission is None:
+        return {"path": str(run.request.path), "sha256": ""}
+    return run.submission.facts()
 
 
 # --- exceptions ------------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def _earned(verdict: Verdict, error: BaseException | None, evidence: Evidence, p
 # --- what the student reads ------------------------------------------------------------------------------------------
 
 
-def diagnosis(error: BaseException, evidence: Evidence, grading: Grading) -> Diagnosis | None:
+def diagnosis(error: BaseException, evidence: Evidence, run: GradingRun) -> Diagnosis | None:
     """What is wrong with the submission where a check ended with `error`; None where the evidence is not clear.
 
     May run further examples: call it while the check is open.
@@ -209,7 +209,7 @@ def diagnosis(error: BaseException, evidence: Evidence, grading: Grading) -> Dia
     call = evidence.call
     if not isinstance(error, Failure) or call is None or call.observation is None:
         return None
-    return diagnose(error, call.observation, _named(call, grading), evidence.history)
+    return diagnose(error, call.observation, _named(call, run), evidence.history)
 
 
 def _diagnosed(verdict: Verdict, diagnosis: Diagnosis) -> Verdict:
@@ -220,41 +220,41 @@ def _diagnosed(verdict: Verdict, diagnosis: Diagnosis) -> Verdict:
     return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
 
 
-def _named(call: Call, grading: Grading) -> list[Any]:
+def _named(call: Call, run: GradingRun) -> list[Any]:
     """The call's arguments, each spec under the name that the student gave it."""
-    named = zip(call.args, _names(call, grading), strict=True)
+    named = zip(call.args, _names(call, run), strict=True)
     return [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
 
 
-def _names(call: Call, grading: Grading) -> tuple[str, ...]:
+def _names(call: Call, run: GradingRun) -> tuple[str, ...]:
     from gradekit.subject.rules import argument_names
 
-    return argument_names(call.args, call.entry, grading.submission) if grading.submission else ("",) * len(call.args)
+    return argument_names(call.args, call.entry, run.submission) if run.submission else ("",) * len(call.args)
 
 
-def _source(grading: Grading, line: int | None) -> SourceLine | None:
-    return grading.submission.line(line) if grading.submission and line else None
+def _source(run: GradingRun, line: int | None) -> SourceLine | None:
+    return run.submission.line(line) if run.submission and line else None
 
 
-def _counterexample(item: pytest.Item, grading: Grading, verdict: Verdict, evidence: Evidence) -> dict[str, Any] | None:
-    if verdict.outcome is not Outcome.FAILED or grading.rejection or not (evidence.call or evidence.drawn):
+def _counterexample(item: pytest.Item, run: GradingRun, verdict: Verdict, evidence: Evidence) -> dict[str, Any] | None:
+    if verdict.outcome is not Outcome.FAILED or run.rejection or not (evidence.call or evidence.drawn):
         return None
-    return {"inputs": list(_inputs(grading, evidence)), "replay": replay(item, grading)}
+    return {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run)}
 
 
-def replay(item: pytest.Item, grading: Grading) -> str:
+def replay(item: pytest.Item, run: GradingRun) -> str:
     """The command that shows the same failure again."""
-    words = ["gradekit", "check", str(grading.path), "-a", grading.assignment.id, "-k", item.name]
-    words += ["--seed", str(grading.seed)]
-    words += ["--quick"] if grading.profile.name == "quick" else []
-    words += ["--device", grading.device] if grading.device != "auto" else []
+    words = ["gradekit", "check", str(run.request.path), "-a", run.request.assignment.id, "-k", item.name]
+    words += ["--seed", str(run.request.seed)]
+    words += ["--quick"] if run.profile.name == "quick" else []
+    words += ["--device", run.request.options.device] if run.request.options.device != "auto" else []
     return shlex.join(words)
 
 
-def _inputs(grading: Grading, evidence: Evidence) -> Iterable[dict[str, Any]]:
+def _inputs(run: GradingRun, evidence: Evidence) -> Iterable[dict[str, Any]]:
     if evidence.call is None:
         return [_input(value, name) for name, value in evidence.drawn.items()]
-    names = _names(evidence.call, grading)
+    names = _names(evidence.call, run)
     return [_input(arg, name) for arg, name in zip(evidence.call.args, names, strict=True)]
 
 

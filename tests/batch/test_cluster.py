@@ -159,7 +159,7 @@ def test_a_job_for_a_card_has_nothing_of_the_submission() -> None:
     from gradekit.batch.grader import SpeedJob
 
     assert [field.name for field in fields(SpeedJob)] == [
-        "assignment", "name", "programs", "release", "seed", "profile", "hidden",
+        "assignment", "release", "options", "name", "programs",
     ]  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(root: Path) -> None:
 
 
 def test_the_coordinator_needs_nothing_heavy() -> None:
-    code = "import sys, gradekit.batch.desk; print(*{'torch', 'triton', 'distributed'} & set(sys.modules))"
+    code = "import sys, gradekit.batch.grading_session; print(*{'torch', 'triton', 'distributed'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         timeout=GUARD, check=True,

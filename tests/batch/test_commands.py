@@ -50,7 +50,7 @@ def test_what_cannot_be_used_is_told(root: Path, words: tuple[str, ...], message
 
 
 def test_what_was_not_installed_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradekit.batch.commands.NEEDED", ("sqlalchemy", "no_such_module"))
+    monkeypatch.setattr("gradekit.batch.class_commands.NEEDED", ("sqlalchemy", "no_such_module"))
     assert "pip install 'gradekit[batch]'" in said(root, *GRADE)
 
 
@@ -60,12 +60,13 @@ def test_a_policy_that_cannot_be_read_is_not_kept(root: Path) -> None:
 
 
 def test_what_is_odd_about_the_class_is_said_before_it_is_graded(root: Path) -> None:
-    from gradekit.batch.desk import Desk, Session
+    from gradekit.batch.class_folder import ClassFolder
+    from gradekit.batch.grading_session import GradingSession
 
     (root / "in/lost_and_found.d").mkdir()
     (root / "roster.csv").write_text("id\nada\n")
-    desk = Desk.open(root / "out", new=True)
-    session = Session(desk, "double", roster=root / "roster.csv", course=root / "other.toml")
+    folder = ClassFolder.open(root / "out", new=True)
+    session = GradingSession(folder, "double", roster=root / "roster.csv", course=root / "other.toml")
     assert session.take_in(root / "in") == [
         "2 hand-ins, 2 submissions to grade",
         "course.toml has no [assignments.double], but softmax: nothing is late, and every attempt counts",
@@ -76,10 +77,11 @@ def test_what_is_odd_about_the_class_is_said_before_it_is_graded(root: Path) -> 
 
 
 def test_who_cannot_be_late_is_said(root: Path) -> None:
-    from gradekit.batch.desk import Desk, Session
+    from gradekit.batch.class_folder import ClassFolder
+    from gradekit.batch.grading_session import GradingSession
 
     (root / "due.toml").write_text("[assignments.double]\ndue = 2026-12-01T23:59:00+01:00\n")
-    session = Session(Desk.open(root / "out", new=True), "double", course=root / "due.toml")
+    session = GradingSession(ClassFolder.open(root / "out", new=True), "double", course=root / "due.toml")
     assert session.take_in(root / "in")[1:] == [
         "no hand-in says when it was handed in, so nobody is late: leave that to the LMS"
     ]

@@ -11,6 +11,7 @@ from gradekit.assignment import get
 from gradekit.batch.fingerprint import MOST, fingerprint, of_source
 from gradekit.batch.similar import render, resemblance
 from gradekit.plugin import grade
+from gradekit.request import GradingOptions, GradingRequest
 
 ROOT = Path(__file__).parents[2]
 STARTER = (ROOT / "assignments/softmax/starter.py").read_text()
@@ -72,7 +73,7 @@ def print_of(path: Path) -> dict[str, Any]:
     """The fingerprint that a quick grading keeps."""
     kept: dict[str, Any] = {}
     grade(
-        get("softmax"), path, profile="quick",
+        GradingRequest(get("softmax"), path, GradingOptions(profile="quick")),
         on_subject=lambda subject: kept.update(fingerprint(subject.programs, subject.submission.text)),
     )  # fmt: skip
     return kept

@@ -14,12 +14,13 @@ import pytest
 import sqlalchemy as sa
 
 from gradekit.batch.intake import HandIn
-from gradekit.batch.store import Key, Manner, Store
+from gradekit.batch.store import ResultKey, Store
 from gradekit.marks import Mark
+from gradekit.request import GradingOptions
 from tests.batch import postgres
 from tests.patience import GUARD
 
-KEY = Key("softmax", "ab" * 32, "r1", 7, "cpu")
+KEY = ResultKey("softmax", "ab" * 32, "r1", 7, "cpu")
 WHEN = datetime(2026, 11, 2, 14, tzinfo=UTC)
 
 
@@ -81,10 +82,10 @@ def test_a_persons_later_mark_wins_over_the_earlier(store: Store) -> None:
 
 
 def test_how_a_class_is_graded_is_remembered(store: Store) -> None:
-    assert store.manner("softmax") is None
-    store.add_manner("softmax", Manner(3, "quick"))
-    store.add_manner("softmax", Manner(4, "default", False))
-    assert store.manner("softmax") == Manner(4, "default", False) and store.manner("matmul") is None
+    assert store.options("softmax") is None
+    store.add_options("softmax", GradingOptions(seed=3, profile="quick"))
+    store.add_options("softmax", GradingOptions(seed=4, hidden=True))
+    assert store.options("softmax") == GradingOptions(seed=4, hidden=True) and store.options("matmul") is None
 
 
 def test_what_is_committed_survives_a_kill(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_two_stores_write_to_one_database_at_the_same_time(store: Store) -> None
     stores = [store, Store(store.url)]
 
     def write(number: int) -> None:
-        stores[number % 2].add_result(Key("softmax", f"{number:064d}", "r1", 7, "cpu"), record(), "x")
+        stores[number % 2].add_result(ResultKey("softmax", f"{number:064d}", "r1", 7, "cpu"), record(), "x")
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(60)))
@@ -118,7 +119,7 @@ def test_two_commands_may_make_the_database_at_the_same_time(store: Store) -> No
     from concurrent.futures import ThreadPoolExecutor
 
     with sa.create_engine(store.url, poolclass=sa.NullPool).begin() as connection:
-        for table in ("hand_in", "result", "kept", "mark", "manner"):
+        for table in ("hand_in", "result", "kept", "mark", "grading_options"):
             connection.execute(sa.text(f"DROP TABLE {table}"))
     with ThreadPoolExecutor(6) as pool:
         made = list(pool.map(lambda _: Store(store.url), range(6)))

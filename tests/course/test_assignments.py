@@ -12,7 +12,8 @@ import pytest
 from gradekit import grade
 from gradekit.assignment import Assignment, discover
 from gradekit.course.mistakes import all_of, names
-from gradekit.course.verify import MUTANTS, Claim, claims
+from gradekit.course.verify import Claim, claims
+from gradekit.request import MUTANT_NAMES
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
@@ -39,7 +40,7 @@ def _case(id: str, claim: Claim) -> object:
     """The first assignments show all that verify claims; of the others, every second mistake is tried each time, and
     trivial results are tried in the slow tests."""
     number = [other.subject for name, other in CLAIMS if name == id].index(claim.subject)
-    often = id in FIRST or (claim.subject not in MUTANTS and number % 2 == 0)
+    often = id in FIRST or (claim.subject not in MUTANT_NAMES and number % 2 == 0)
     return pytest.param(id, claim, id=f"{id}/{claim.subject}", marks=[] if often else [pytest.mark.slow])
 
 
@@ -51,7 +52,7 @@ def test_a_claim_of_verify_holds(_: str, claim: Claim) -> None:
 @every_assignment
 def test_the_claims_are_about_the_solution_the_starter_the_mutants_and_six_mistakes(assignment: Assignment) -> None:
     subjects = {claim.subject for id, claim in CLAIMS if id == assignment.id}
-    assert {"solution.py", "starter.py", *MUTANTS} <= subjects
+    assert {"solution.py", "starter.py", *MUTANT_NAMES} <= subjects
     assert len(names(assignment)) >= 6 and set(names(assignment)) <= subjects
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradekit import grade
 from gradekit.assignment import load
 from gradekit.findings import Kind, Outcome
+from tests.graded import grade
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENT = load(ROOT / "assignments" / "giou_loss")
@@ -30,6 +30,6 @@ def test_the_first_mistake_is_that_there_is_no_grid(tmp_path: Path) -> None:
 
 
 def test_the_answer_earns_all_that_is_measured() -> None:
-    report = grade(ASSIGNMENT, SOLUTIONS / "find_the_bug.py", quick=True)
+    report = grade(ASSIGNMENT, SOLUTIONS / "find_the_bug.py", profile="quick")
     lost = [check.id for check in report.checks if check.outcome is not Outcome.PASSED and check.kind is not Kind.SPEED]
     assert lost == []

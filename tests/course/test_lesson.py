@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import triton
 
-from gradekit import grade
 from gradekit.assignment import Assignment, discover
 from gradekit.course.release import release
 from gradekit.findings import Outcome, Report
 from gradekit.quiz.questions import Question, load
+from tests.graded import grade
 from tests.patience import GUARD
 
 ROOT = Path(__file__).parents[2]

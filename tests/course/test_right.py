@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import grade
 from gradekit.assignment import discover
 from gradekit.course.mistakes import bases
 from gradekit.findings import Kind, Outcome, Status
+from tests.graded import grade
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
@@ -28,7 +28,7 @@ def _case(path: Path) -> object:
 
 @pytest.mark.parametrize("path", [_case(path) for path in SUBMISSIONS])
 def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
-    report = grade(ASSIGNMENTS[path.parent.name], path, quick=True, device="cpu")
+    report = grade(ASSIGNMENTS[path.parent.name], path, profile="quick", device="cpu")
     measured = [check for check in report.checks if check.kind is not Kind.SPEED]
     lost = {check.id: check.message for check in measured if check.outcome is not Outcome.PASSED}
     assert (report.status, report.message, lost) == (Status.GRADED, "", {})

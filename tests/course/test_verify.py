@@ -10,7 +10,6 @@ import pytest
 
 from gradekit.assignment import Assignment, load
 from gradekit.course.verify import (
-    MUTANTS,
     Claim,
     Result,
     claims,
@@ -24,6 +23,7 @@ from gradekit.course.verify import (
     verified,
 )
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
+from gradekit.request import MUTANT_NAMES, GradingRequest
 
 
 def check(id: str, outcome: Outcome, **changes: Any) -> Check:
@@ -139,9 +139,10 @@ def softmax(tmp_path: Path) -> Assignment:
 def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None:
     calls = []
 
-    def grade(assignment: Assignment, path: Path, **options: Any) -> Report:
-        calls.append((path.name, options["keyword"], options["mutant"], options["hidden"]))
-        return report(PASSED if path.name in ("solution.py", "right_other.py") and not options["mutant"] else FAILED)
+    def grade(request: GradingRequest) -> Report:
+        name, options = request.path.name, request.options
+        calls.append((name, options.keyword, options.mutant, options.hidden))
+        return report(PASSED if name in ("solution.py", "right_other.py") and not options.mutant else FAILED)
 
     results = list(verified(claims(softmax, grade)))
     assert [(r.claim.subject, r.held) for r in results] == [
@@ -151,7 +152,7 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
         ("edit", True),
         ("header", False),
         ("nan", True),
-        *((mutant, True) for mutant in MUTANTS),
+        *((mutant, True) for mutant in MUTANT_NAMES),
     ]
     assert calls == [
         ("solution.py", None, None, True),
@@ -159,7 +160,7 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
         ("starter.py", None, None, True),
         ("edit.py", "test_a", None, True),
         ("nan.py", "test_a", None, True),
-        *(("solution.py", None, mutant, True) for mutant in MUTANTS),
+        *(("solution.py", None, mutant, True) for mutant in MUTANT_NAMES),
     ]
 
 
@@ -196,4 +197,4 @@ def test_the_table_shows_what_is_wrong_below_its_row() -> None:
 def test_the_mutants_are_those_that_the_judge_makes() -> None:
     from gradekit.judge import mutants
 
-    assert tuple(mutants.MUTANTS) == MUTANTS
+    assert tuple(mutants.MUTANTS) == MUTANT_NAMES

@@ -49,6 +49,7 @@ FLOORS = (
         "marks",
         "quiz",
         "recorded",
+        "request",
         "sandbox",
     },
     # 2: the submission as tests see it; the record's renderings
@@ -86,7 +87,6 @@ SAME_FLOOR = {
     ("assignment", "submission"),
     ("domain", "program"),
     ("batch", "checking"),
-    ("checking", "course"),
     ("findings", "causes"),
     ("gpu", "engine"),
     ("gpu", "inputs"),
@@ -97,6 +97,7 @@ SAME_FLOOR = {
     ("judge", "inputs"),
     ("lms", "batch"),
     ("lms", "checking"),
+    ("request", "sandbox"),
     ("sandbox", "framework"),
     ("observations", "findings"),
     ("submission", "findings"),

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit import grade
 from gradekit.assignment import Assignment, discover
 from gradekit.findings import Cause, Outcome
 from gradekit.inputs.spec import Input, normal
@@ -21,6 +20,7 @@ from gradekit.subject.device import Device
 from gradekit.subject.subject import Subject
 from gradekit.subject.timed_call import Timed, assert_speed, at_least
 from gradekit.submission import Submission, read
+from tests.graded import grade
 
 pytestmark = pytest.mark.gpu
 

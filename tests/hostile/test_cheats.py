@@ -8,8 +8,8 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Kind, Outcome, Status
-from gradekit.plugin import grade
 from gradekit.report import record
+from tests.graded import grade
 
 from .cheats import CHEATS, HEAD, Cheat
 
@@ -26,7 +26,7 @@ def write(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
 def test_a_trick_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
     """Wrong results stay wrong, and the report is whole"""
-    report = grade(get("vector_add"), write(tmp_path, cheat.text), quick=True, keyword=TWO)
+    report = grade(get("vector_add"), write(tmp_path, cheat.text), profile="quick", keyword=TWO)
     record.validate(record.to_dict(report))
     assert report.status is not Status.FAULT, report.message
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
@@ -38,6 +38,6 @@ def test_a_trick_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
 @pytest.mark.usefixtures("usual_limits")
 def test_what_the_tricks_begin_with_is_right(tmp_path: Path) -> None:
     """It is the trick that costs the points"""
-    report = grade(get("vector_add"), write(tmp_path, HEAD + "\nadd = right\n"), quick=True)
+    report = grade(get("vector_add"), write(tmp_path, HEAD + "\nadd = right\n"), profile="quick")
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
     assert [check.id for check in correct if check.outcome is not Outcome.PASSED] == []

@@ -9,8 +9,8 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Kind, Outcome, Status
-from gradekit.plugin import grade
 from gradekit.report import record
+from tests.graded import grade
 
 from .forgeries import FORGERIES, Forgery
 
@@ -20,7 +20,7 @@ MEMORY_KILOBYTES = 3 << 20
 def graded(folder: Path, forgery: Forgery) -> record.Report:
     path = folder / "submission.py"
     path.write_text(forgery.text, encoding="utf-8")
-    return grade(get("vector_add"), path, quick=True, keyword="contiguous_float32")
+    return grade(get("vector_add"), path, profile="quick", keyword="contiguous_float32")
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)

@@ -8,7 +8,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Kind, Outcome, Status
-from gradekit.plugin import grade
+from tests.graded import grade
 
 from .cheats import HEAD
 from .test_cheats import TWO, write
@@ -51,7 +51,7 @@ ODDITIES = {
 @pytest.mark.parametrize("body", ODDITIES.values(), ids=ODDITIES)
 def test_an_honest_submission_loses_nothing(tmp_path: Path, body: str) -> None:
     """It is graded normally, whatever else it does"""
-    report = grade(get("vector_add"), write(tmp_path, f"{HEAD}\n{body}\n"), quick=True, keyword=TWO)
+    report = grade(get("vector_add"), write(tmp_path, f"{HEAD}\n{body}\n"), profile="quick", keyword=TWO)
     assert report.status is Status.GRADED, report.message
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
     assert len(correct) == 2

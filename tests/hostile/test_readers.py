@@ -13,9 +13,9 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Report
-from gradekit.plugin import grade
 from gradekit.report import junit, record, terminal
 from gradekit.report.text import csv_cell, for_html, for_markdown
+from tests.graded import grade
 from tests.patience import GUARD
 
 from .cheats import HEAD
@@ -57,7 +57,7 @@ def report_on(folder: Path, saying: str) -> Report:
     path.write_text(
         f"{HEAD}\nprint({quoted})\nraise_here = 1 / 0  # {quoted[:200]}\ndef add(x, y):\n    raise ValueError({quoted})\n"
     )
-    return grade(get("vector_add"), path, quick=True, keyword=TWO)
+    return grade(get("vector_add"), path, profile="quick", keyword=TWO)
 
 
 @pytest.mark.parametrize("saying", SAYINGS.values(), ids=SAYINGS)

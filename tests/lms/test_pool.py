@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gradekit.batch import cards
-from gradekit.batch.grader import Graded, Job
+from gradekit.batch.grader import Graded, GradingJob
 from gradekit.lms import autograde as module
 from gradekit.lms.autograde import timed
 from gradekit.lms.layout import LAYOUTS
@@ -69,7 +69,7 @@ def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path, monkey
         monkeypatch.setenv(name, value)
     left: list[float] = []
 
-    def timed_in_half_a_second(graded: Graded, asked: Job, address: str, seconds: float) -> dict[str, Any]:
+    def timed_in_half_a_second(graded: Graded, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
         left.append(seconds)
         return timed(graded, asked, address, 0.5)
 
@@ -84,6 +84,6 @@ def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path, monkey
 
 def test_waiting_ends_in_time() -> None:
     waiting = Graded(record(FAILED, PENDING), programs="x")
-    found = timed(waiting, Job("softmax", "s.py", "", "", 0), "tcp://127.0.0.1:1", 0.5)
+    found = timed(waiting, GradingJob("softmax", "", {}, "s.py", ""), "tcp://127.0.0.1:1", 0.5)
     assert found["score"] == waiting.record["score"]
     assert "cannot be reached" in found["notes"][-1]

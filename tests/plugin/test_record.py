@@ -5,8 +5,8 @@ import pytest
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.findings import Cause, Outcome
 from gradekit.judge.failure import Failure
-from gradekit.plugin.grading import Rejection
 from gradekit.plugin.record import Verdict, verdict_of
+from gradekit.plugin.run_state import Rejection
 from gradekit.sandbox import TraceError
 
 

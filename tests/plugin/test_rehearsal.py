@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from gradekit import grade, reuse
+from gradekit import reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Report
 from gradekit.inputs.spec import Input, normal
 from gradekit.plugin import rehearsal
 from gradekit.sandbox import Form, Tracer
+from tests.graded import grade
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
 Make = Callable[..., Assignment]
@@ -52,7 +53,7 @@ def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, su
     made = assignment()
 
     def grade_one(text: str) -> Report:
-        return grade(made, submitted(text), quick=True, swift=swift)
+        return grade(made, submitted(text), profile="quick", shrink=not swift)
 
     texts = (RIGHT, UNMASKED, TRIPLES, RIGHT, UNMASKED.replace("out", "result"))
     with reuse.kept(False):
@@ -63,10 +64,10 @@ def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, su
 
 def test_what_has_passed_once_is_not_drawn_again(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
     made, path = assignment(), submitted(RIGHT)
-    first = grade(made, path, quick=True)
+    first = grade(made, path, profile="quick")
     assert drawn
     drawn.clear()
-    assert without_time(grade(made, path, quick=True)) == without_time(first)
+    assert without_time(grade(made, path, profile="quick")) == without_time(first)
     assert not drawn
 
 
@@ -75,47 +76,47 @@ def test_a_wrong_submission_gets_the_same_report_after_a_right_one(
     assignment: Make, submitted: Write, text: str
 ) -> None:
     made = assignment()
-    cold = grade(made, submitted(text), quick=True)
-    grade(made, submitted(RIGHT), quick=True)
-    assert without_time(grade(made, submitted(text), quick=True)) == without_time(cold)
+    cold = grade(made, submitted(text), profile="quick")
+    grade(made, submitted(RIGHT), profile="quick")
+    assert without_time(grade(made, submitted(text), profile="quick")) == without_time(cold)
     assert cold.score.earned < cold.score.possible
 
 
 def test_a_right_submission_gets_its_points_after_a_wrong_one(assignment: Make, submitted: Write) -> None:
     made = assignment()
-    grade(made, submitted(UNMASKED), quick=True)
-    assert grade(made, submitted(RIGHT), quick=True).score.earned == 50
+    grade(made, submitted(UNMASKED), profile="quick")
+    assert grade(made, submitted(RIGHT), profile="quick").score.earned == 50
 
 
 @pytest.mark.parametrize("text", [TRIPLES, UNMASKED])
 def test_a_swift_run_gives_the_same_points_for_the_same_causes(assignment: Make, submitted: Write, text: str) -> None:
     made, path = assignment(), submitted(text)
-    thorough, swift = grade(made, path, quick=True), grade(made, path, quick=True, swift=True)
+    thorough, swift = grade(made, path, profile="quick"), grade(made, path, profile="quick", shrink=False)
     assert swift.score == thorough.score
     assert [check.cause for check in swift.checks] == [check.cause for check in thorough.checks]
 
 
 def test_a_swift_report_does_not_depend_on_who_was_graded_before(assignment: Make, submitted: Write) -> None:
     made = assignment()
-    first = grade(made, submitted(UNMASKED), quick=True, swift=True)
+    first = grade(made, submitted(UNMASKED), profile="quick", shrink=False)
     for text in (RIGHT, TRIPLES):
-        grade(made, submitted(text), quick=True, swift=True)
-    assert without_time(grade(made, submitted(UNMASKED), quick=True, swift=True)) == without_time(first)
+        grade(made, submitted(text), profile="quick", shrink=False)
+    assert without_time(grade(made, submitted(UNMASKED), profile="quick", shrink=False)) == without_time(first)
 
 
 def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
     assignment: Make, submitted: Write, drawn: list[Any]
 ) -> None:
     made = assignment()
-    grade(made, submitted(TRIPLES), quick=True, swift=True)
+    grade(made, submitted(TRIPLES), profile="quick", shrink=False)
     drawn.clear()
     for text in (RIGHT, UNMASKED):
-        grade(made, submitted(text), quick=True, swift=True)
+        grade(made, submitted(text), profile="quick", shrink=False)
     assert not drawn
 
 
 def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
-    report = grade(assignment(), submitted(TRIPLES), quick=True, swift=True)
+    report = grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False)
     known = next(
         examples for key, (examples, _) in rehearsal._drawn.current._entries.items() if "test_doubles" in str(key)
     )
@@ -133,13 +134,13 @@ def examples_of(report: Report, id: str) -> int:
 def test_examples_around_the_one_that_fails_run_where_a_diagnosis_wants_to_know(
     assignment: Make, submitted: Write
 ) -> None:
-    assert examples_of(grade(assignment(), submitted(TRIPLES), quick=True, swift=True), "test_doubles") > 1
+    assert examples_of(grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False), "test_doubles") > 1
 
 
 def test_and_nowhere_else(assignment: Make, submitted: Write) -> None:
     as_float64 = RIGHT.replace("dtype=x.dtype", "dtype=torch.float64")
     assert as_float64 != RIGHT
-    assert examples_of(grade(assignment(), submitted(as_float64), quick=True, swift=True), "test_doubles") == 1
+    assert examples_of(grade(assignment(), submitted(as_float64), profile="quick", shrink=False), "test_doubles") == 1
 
 
 def test_examples_are_kept_in_the_order_of_their_simplicity() -> None:
@@ -152,8 +153,8 @@ def test_examples_are_kept_in_the_order_of_their_simplicity() -> None:
 
 def test_another_seed_or_profile_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
     made, path = assignment(), submitted(RIGHT)
-    grade(made, path, quick=True)
-    for options in ({"quick": True, "seed": 8}, {}):
+    grade(made, path, profile="quick")
+    for options in ({"profile": "quick", "seed": 8}, {}):
         drawn.clear()
         grade(made, path, **options)
         assert drawn
@@ -161,9 +162,9 @@ def test_another_seed_or_profile_draws_anew(assignment: Make, submitted: Write, 
 
 def test_a_test_that_was_edited_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
     path = submitted(RIGHT)
-    grade(assignment(), path, quick=True)
+    grade(assignment(), path, profile="quick")
     drawn.clear()
-    grade(assignment(TESTS + "\n# edited\n"), path, quick=True)
+    grade(assignment(TESTS + "\n# edited\n"), path, profile="quick")
     assert drawn
 
 
@@ -193,17 +194,17 @@ def test_the_next_submission_is_traced_ahead_of_its_examples(
         prefetch(tracer, asked)
 
     monkeypatch.setattr(Tracer, "prefetch", noted)
-    first = grade(made, submitted(RIGHT), quick=True, swift=True)
+    first = grade(made, submitted(RIGHT), profile="quick", shrink=False)
     assert not asked
-    assert without_time(grade(made, submitted(RIGHT), quick=True, swift=True)) == without_time(first)
+    assert without_time(grade(made, submitted(RIGHT), profile="quick", shrink=False)) == without_time(first)
     assert {form.entry for form in asked} == {"double"}
 
 
 def test_a_submission_that_dies_while_it_is_traced_ahead_is_told_so(assignment: Make, submitted: Write) -> None:
     made, deadly = assignment(), RIGHT.replace("    out =", "    if x.numel() > 5:\n        os._exit(3)\n    out =")
     assert deadly != RIGHT
-    cold = grade(made, submitted("import os\n" + deadly), quick=True, swift=True)
-    grade(made, submitted(RIGHT), quick=True, swift=True)
-    warm = grade(made, submitted("import os\n" + deadly), quick=True, swift=True)
+    cold = grade(made, submitted("import os\n" + deadly), profile="quick", shrink=False)
+    grade(made, submitted(RIGHT), profile="quick", shrink=False)
+    warm = grade(made, submitted("import os\n" + deadly), profile="quick", shrink=False)
     assert [check.cause for check in warm.checks] == [check.cause for check in cold.checks]
     assert Cause.CRASH in [check.cause for check in warm.checks]

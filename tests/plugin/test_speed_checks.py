@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradekit import grade
 from gradekit.assignment import Assignment
 from gradekit.checking import exit_code
 from gradekit.findings import Cause, Check, Outcome, Report
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import Baseline
-from gradekit.plugin import NoSuchDevice, grading
+from gradekit.plugin import NoSuchDevice, run_state
 from gradekit.report.record import to_dict, validate
 from gradekit.subject.device import Device
 from tests.cards import CEILINGS, FakeWorker, device
+from tests.graded import grade
 from tests.plugin.samples import RIGHT
 from tests.subject.test_speed_trial import FakeClock
 
@@ -57,7 +57,7 @@ def on_a_card(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeWorker], Device]
 
     def use(worker: FakeWorker) -> Device:
         made = device(worker)
-        monkeypatch.setattr(grading, "the_device", lambda wanted: made)
+        monkeypatch.setattr(run_state, "device_named", lambda wanted: made)
         return made
 
     return use

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import NoSuchCheck, grade
+from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment, AssignmentError, load, of_path
 from gradekit.findings import Cause, Check, Outcome, Status
 from gradekit.quiz import questions
 from gradekit.quiz.answers import digest
 from gradekit.report.record import to_dict, validate
 from gradekit.report.terminal import render
+from tests.graded import grade
 
 QUESTIONS = """
 [[question]]

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from gradekit import grade, sandbox
+from gradekit import sandbox
 from gradekit.assignment import discover
 from gradekit.course.mistakes import bases
 from gradekit.program import ALIGNMENT, Argument, Launch, Program, Scalar, View, encode
 from gradekit.submission import read
+from tests.graded import grade
 
 from . import styles
 from .helpers import only, submission, tensor, traced
@@ -88,7 +89,7 @@ def test_right_submissions_have_the_same_text_both_ways(id: str, monkeypatch: py
         return ask(tracer, request, seconds)
 
     monkeypatch.setattr(sandbox.Tracer, "_ask", remembered)
-    grade(ASSIGNMENTS[id], ROOT / "solutions" / id / "solution.py", quick=True, device="cpu")
+    grade(ASSIGNMENTS[id], ROOT / "solutions" / id / "solution.py", profile="quick", device="cpu")
     assert asked
     styles = (*bases(ASSIGNMENTS[id]), *sorted((RIGHT / id).glob("*.py")))
     for path in (ROOT / "solutions" / id / "solution.py", *styles):

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import NoSuchCheck, grade, sandbox
+from gradekit import NoSuchCheck, sandbox
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.judge.mutants import MUTANTS
 from gradekit.report.record import to_dict, validate
 from gradekit.submission import NoSuchSubmission
+from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
 
 Make = Callable[..., Assignment]
@@ -46,7 +47,7 @@ def by_id(report: Report) -> dict[str, Check]:
 
 
 def test_a_right_submission_earns_everything(assignment: Make, submitted: Write) -> None:
-    report = grade(assignment(), submitted(RIGHT), quick=True)
+    report = grade(assignment(), submitted(RIGHT), profile="quick")
     assert report.status is Status.GRADED, report
     assert (report.score.earned, report.score.possible, report.score.pending) == (50.0, 50.0, 0.0)
     assert [c.outcome for c in report.checks] == [Outcome.PASSED, Outcome.PASSED]
@@ -54,7 +55,7 @@ def test_a_right_submission_earns_everything(assignment: Make, submitted: Write)
 
 
 def test_a_report_says_what_it_rests_on(assignment: Make, submitted: Write) -> None:
-    report = grade(assignment(), submitted(RIGHT), quick=True, keyword="test_doubles")
+    report = grade(assignment(), submitted(RIGHT), profile="quick", keyword="test_doubles")
     assert report.assignment == "double" and report.seed == 7
     assert re.fullmatch("[0-9a-f]{64}", report.submission["sha256"])
     assert {"gradekit", "torch", "triton", "python", "gpu"} <= set(report.environment)
@@ -64,7 +65,7 @@ def test_a_report_says_what_it_rests_on(assignment: Make, submitted: Write) -> N
 
 
 def test_wrong_values_come_with_a_small_counterexample(assignment: Make, submitted: Write) -> None:
-    check = by_id(grade(assignment(), submitted(TRIPLES), quick=True))["test_doubles"]
+    check = by_id(grade(assignment(), submitted(TRIPLES), profile="quick"))["test_doubles"]
     assert (check.outcome, check.earned) == (Outcome.FAILED, 0.0)
     assert check.counterexample is not None
     (x,) = check.counterexample["inputs"]
@@ -84,14 +85,14 @@ def test_the_replay_shows_the_same_failure(assignment: Make, submitted: Write) -
     assert check.counterexample is not None
     words = re.fullmatch(r"gradekit check (\S+) -a double -k (\w+) --seed (\d+)", check.counterexample["replay"])
     assert words and words[1] == str(path)
-    again = by_id(grade(made, words[1], keyword=words[2], seed=int(words[3])))
+    again = by_id(grade(made, Path(words[1]), keyword=words[2], seed=int(words[3])))
     assert list(again) == ["test_memory"]
     assert again["test_memory"].counterexample == check.counterexample
     assert again["test_memory"].message == check.message
 
 
 def test_a_memory_failure_names_the_students_line(assignment: Make, submitted: Write) -> None:
-    check = by_id(grade(assignment(), submitted(UNMASKED), quick=True))["test_memory"]
+    check = by_id(grade(assignment(), submitted(UNMASKED), profile="quick"))["test_memory"]
     assert check.outcome is Outcome.FAILED
     assert check.source is not None and "tl.store" in check.source.text
 
@@ -278,7 +279,7 @@ def test_nothing_is_left_in_the_students_folder(
     monkeypatch.chdir(path.parent)
     made = assignment()
     before = set(path.parent.iterdir())
-    grade(made, path, quick=True)
+    grade(made, path, profile="quick")
     assert set(path.parent.iterdir()) == before
 
 

@@ -11,21 +11,29 @@ import pytest
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import marks, record
 from gradekit.plugin.checking import EVIDENCE, checking, rehearsed
-from gradekit.plugin.grading import Grading
+from gradekit.plugin.run_state import GradingRun
 
-GRADING = pytest.StashKey[Grading]()
+PLUGIN = pytest.StashKey["GradingPlugin"]()
+"""Where a run of pytest that grades a submission has its GradingPlugin."""
 
 _Collected = Generator[None, pytest.CollectReport, pytest.CollectReport]
 _Reported = Generator[None, pytest.TestReport, pytest.TestReport]
 
 
-class Run:
-    """Registered with pytest as a plugin where a submission is to be graded; `report` is there when it has finished."""
+class GradingPlugin:
+    """Registered with pytest where a submission is to be graded; `report` is there when pytest has finished."""
 
-    def __init__(self, config: pytest.Config, grading: Grading) -> None:
-        self.config = config
-        self.grading = grading
+    config: pytest.Config
+
+    def __init__(self, run: GradingRun) -> None:
+        self.run = run
         self.report: Report | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Announce the run: the command line then asks for no other."""
+        self.config = config
+        config.stash[PLUGIN] = self
 
     # --- collection --------------------------------------------------------------------------------------------------
 
@@ -35,23 +43,23 @@ class Run:
         report = yield
         if report.failed:
             last = (str(report.longrepr).strip().splitlines() or ["?"])[-1]
-            self.grading.faults.append(f"The assignment's tests could not be collected: {last.strip()}")
+            self.run.faults.append(f"The assignment's tests could not be collected: {last.strip()}")
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Split the points while all tests are there, before -k leaves some out."""
-        self.grading.possible = marks.possible_points(items)
-        kind = self.config.getoption("gradekit_kind")
+        self.run.possible = marks.possible_points(items)
+        kind = self.run.request.options.kind
         if kind:
             self.config.hook.pytest_deselected(items=[item for item in items if marks.worth(item).kind != kind])
             items[:] = [item for item in items if marks.worth(item).kind == kind]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All checks are known: now the submission must have been executed."""
-        self.grading.items = list(session.items)
+        self.run.items = list(session.items)
         if session.items:
-            self.grading.load()
+            self.run.load()
 
     # --- each check --------------------------------------------------------------------------------------------------
 
@@ -64,19 +72,19 @@ class Run:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
         """A submission that was rejected is not run."""
-        if self.grading.rejection is not None:
-            raise self.grading.rejection
+        if self.run.rejection is not None:
+            raise self.run.rejection
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Run a check under the seed and the profile, and keep the evidence."""
-        with checking(item, self.grading):
+        with checking(item, self.run):
             return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
         """Examples that this process has drawn before are run without Hypothesis; where one fails, it starts over."""
-        return rehearsed(pyfuncitem, self.grading) or None
+        return rehearsed(pyfuncitem, self.run) or None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:
@@ -87,8 +95,8 @@ class Run:
         if call.when == "call" or (call.when == "setup" and call.excinfo):
             evidence = item.stash.get(EVIDENCE, None) or record.Evidence()
             error = call.excinfo.value if call.excinfo else None
-            check = record.check_of(item, self.grading, error, evidence)
-            self.grading.checks.append(check)
+            check = record.check_of(item, self.run, error, evidence)
+            self.run.checks.append(check)
             _as_pytest_says(report, check, item)
             self.config.hook.pytest_gradekit_check(check=check, **self._progress())
         return report
@@ -97,20 +105,20 @@ class Run:
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """pytest or gradekit itself broke: the report must say so, and give nobody a zero."""
-        self.grading.faults.append(f"The grader broke down: {excinfo.exconly()}")
+        self.run.faults.append(f"The grader broke down: {excinfo.exconly()}")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """Sum up: a run that broke off is a fault, and checks that it did not come to are nobody's zero."""
-        grading = self.grading
-        missing = [item for item in grading.items if item.name not in {check.id for check in grading.checks}]
-        if missing and not grading.faults:
-            grading.faults.append("The run was interrupted.")
-        grading.checks += [record.unrun(item, grading) for item in missing]
-        grading.notes += self._about_the_run() + grading.troubles()
-        if grading.subject is not None:
-            self.config.hook.pytest_gradekit_subject(subject=grading.subject)
-        self.report = record.report_of(grading)
+        run = self.run
+        missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
+        if missing and not run.faults:
+            run.faults.append("The run was interrupted.")
+        run.checks += [record.unrun(item, run) for item in missing]
+        run.notes += self._about_the_run() + run.troubles()
+        if run.subject is not None:
+            self.config.hook.pytest_gradekit_subject(subject=run.subject)
+        self.report = record.report_of(run)
         self.config.hook.pytest_gradekit_report(report=self.report)
         self._write(self.report)
 
@@ -124,10 +132,10 @@ class Run:
             terminalreporter.write(terminal.render(to_dict(self.report)))
 
     def _progress(self) -> dict[str, int]:
-        return {"done": len(self.grading.checks), "total": len(self.grading.items)}
+        return {"done": len(self.run.checks), "total": len(self.run.items)}
 
     def _about_the_run(self) -> list[str]:
-        keyword, profile = self.config.option.keyword, self.grading.profile
+        keyword, profile = self.run.request.options.keyword, self.run.profile
         notes = [f'Only the checks that match "{keyword}" were run.'] if keyword else []
         if profile.name == "quick":
             notes.append(f"A quick look: at most {profile.examples} examples for each check.")

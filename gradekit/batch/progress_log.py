@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from gradekit.batch import summary
-from gradekit.batch.lanes import wants_card
+from gradekit.batch.gpu_stage import wants_card
 from gradekit.batch.policy import spelled
 from gradekit.report.text import one_line, seconds, shortened
 
@@ -58,7 +58,7 @@ def duration(value: float) -> str:
     return " ".join(filter(None, (f"{hours:.0f} h" if hours else "", spelled(timedelta(seconds=rest)))))
 
 
-class Progress:
+class ProgressLog:
     """Says a line for each result.
 
     `names` are the students by digest, `todo` how many submissions are to be graded; of `waiting` others the speed alone

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gradekit.batch import book, feedback, summary
+from gradekit.batch import feedback, summary, totals
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Late, Policy
 from gradekit.batch.roster import Student
-from gradekit.batch.store import PersonsMark
+from gradekit.batch.store import StoredMark
 from gradekit.findings import Status
 from gradekit.marks import Mark
 from tests.report.samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
@@ -27,13 +27,13 @@ def handed(student: str, when: datetime | None = None) -> HandIn:
     return HandIn(student, Path(f"{student}.py"), student.title(), submitted=when)
 
 
-def marked(student: str, check: str, points: float | None) -> dict[tuple[str, str], PersonsMark]:
-    return {(student, check): PersonsMark("softmax", student, check, Mark(points, "tutor", "seen on my card"), DUE)}
+def marked(student: str, check: str, points: float | None) -> dict[tuple[str, str], StoredMark]:
+    return {(student, check): StoredMark("softmax", student, check, Mark(points, "tutor", "seen on my card"), DUE)}
 
 
 def lines(given: list[tuple[HandIn, str]], **changes: Any) -> list[Line]:
     values: dict[str, Any] = {"records": RECORDS, "marks": {}, "policy": Policy(due=DUE)} | changes
-    return book.lines("softmax", given, **values)
+    return totals.lines("softmax", given, **values)
 
 
 def test_every_student_has_one_line() -> None:
@@ -48,27 +48,27 @@ def test_every_student_has_one_line() -> None:
 def test_a_persons_mark_wins_and_says_why() -> None:
     (line,) = lines([(handed("ada"), "wrong")], marks=marked("ada", "test_matches_torch", 25))
     assert line.points == 65
-    own = book.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
+    own = totals.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
     assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == (
         "seen on my card (marked by tutor)", "failed",
     )  # fmt: skip
-    assert book.marked(WRONG, "bob", marked("ada", "test_matches_torch", 25)) == WRONG
+    assert totals.marked(WRONG, "bob", marked("ada", "test_matches_torch", 25)) == WRONG
 
 
 def test_a_persons_mark_settles_what_is_pending() -> None:
-    own = book.marked(RIGHT, "ada", marked("ada", "test_speed", 30))
+    own = totals.marked(RIGHT, "ada", marked("ada", "test_speed", 30))
     assert own["score"] == {"earned": 70, "possible": 70, "pending": 0}
     assert own["checks"][1]["outcome"] == "passed"
 
 
 def test_a_comment_changes_no_points() -> None:
-    own = book.marked(WRONG, "ada", marked("ada", "test_matches_torch", None))
+    own = totals.marked(WRONG, "ada", marked("ada", "test_matches_torch", None))
     assert own["score"] == WRONG["score"]
     assert own["checks"][1]["message"].endswith("seen on my card (comment by tutor)")
 
 
 def test_nobody_earns_more_than_a_check_is_worth() -> None:
-    assert book.marked(WRONG, "ada", marked("ada", "test_small", 99))["score"]["earned"] == 40
+    assert totals.marked(WRONG, "ada", marked("ada", "test_small", 99))["score"]["earned"] == 40
 
 
 def test_a_fault_does_not_cost_an_earlier_attempt() -> None:

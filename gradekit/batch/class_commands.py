@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import getpass
 import importlib.util
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from gradekit.batch.desk import Desk
+    from gradekit.batch.class_folder import ClassFolder
+    from gradekit.batch.grading_session import Workers
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -33,6 +36,23 @@ isolated = click.option(
 )  # fmt: skip
 
 
+def _on_workers(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say where submissions are graded; the command gets `workers`."""
+
+    @click.option(
+        "--workers", "count", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core."
+    )
+    @click.option("--cluster", metavar="ADDRESS", callback=_address,
+                  help="A Dask scheduler whose workers grade, such as tcp://host:8786.")  # fmt: skip
+    @functools.wraps(command)
+    def with_workers(*args: Any, count: int | None, cluster: str | None, **named: Any) -> None:
+        from gradekit.batch.grading_session import Workers
+
+        command(*args, workers=Workers(count or os.cpu_count() or 1, cluster), **named)
+
+    return with_workers
+
+
 NEEDED = ("sqlalchemy", "distributed", "yaml")
 """What these commands import beyond what a student's gradekit needs."""
 
@@ -43,11 +63,11 @@ def _complete() -> None:
         raise click.UsageError("grading a class takes more than checking a file: pip install 'gradekit[batch]'")
 
 
-def _desk(folder: Path, url: str | None, *, new: bool = False) -> Desk:
+def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
     _complete()
-    from gradekit.batch.desk import Desk
+    from gradekit.batch.class_folder import ClassFolder
 
-    return Desk.open(folder, url, new=new)
+    return ClassFolder.open(folder, url, new=new)
 
 
 @click.command()
@@ -58,25 +78,27 @@ def _desk(folder: Path, url: str | None, *, new: bool = False) -> Desk:
 @click.option("--resume", is_flag=True, help="Go on with what OUT has begun.")
 @click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
 @click.option("--course", metavar="TOML", type=_FILE, help="The course's policy: due dates, lateness, attempts.")
-@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core.")
-@click.option("--cluster", metavar="ADDRESS", callback=_address,
-              help="A Dask scheduler whose workers grade, such as tcp://host:8786.")  # fmt: skip
+@_on_workers
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), help="How many examples; or as before.")
 @click.option("--no-hidden", is_flag=True, help="Leave the hidden tests out.")
 @isolated
-def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool, **options: Any) -> None:
+def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool, roster: Path | None,
+          course: Path | None, workers: Workers, no_hidden: bool, **options: Any) -> None:  # fmt: skip
     """Grade every submission in the folder SUBMISSIONS.
 
     It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
     soon as it is known: killed at any moment, the same command with --resume goes on.
     """
-    from gradekit.batch.desk import Session
+    from gradekit.batch.grading_session import GradingSession
 
-    desk = _desk(out, store, new=True)
-    if not resume and desk.begun(id):
+    folder = _class(out, store, new=True)
+    if not resume and folder.begun(id):
         raise click.UsageError(f"{out} holds results of {id} already: go on with --resume, or name another folder")
-    session = Session(desk, id, **options)
+    named = {name: value for name, value in options.items() if value is not None} | (
+        {"hidden": False} if no_hidden else {}
+    )
+    session = GradingSession(folder, id, options=named, roster=roster, course=course, workers=workers)
     for line in session.take_in(submissions):
         click.echo(line)
     session.run(lambda line: click.echo(line))
@@ -98,7 +120,7 @@ def mark(student: str, check: str, id: str, out: Path, store: str | None, points
     from gradekit.marks import Mark, MarkError
 
     try:
-        click.echo(_desk(out, store).mark(id, student, check, Mark(points, person or _user(), why)))
+        click.echo(_class(out, store).mark(id, student, check, Mark(points, person or _user(), why)))
     except MarkError as error:
         raise click.UsageError(str(error)) from None
 
@@ -117,19 +139,20 @@ def _user() -> str:
 @click.option("--student", metavar="STUDENT", help="Only this student's submissions.")
 @click.option("--check", metavar="CHECK", help="Only those that failed this check.")
 @click.option("--cause", metavar="CAUSE", help="Only those with a check that failed for this cause, or fault.")
-@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core.")
-@click.option("--cluster", metavar="ADDRESS", callback=_address, help="A Dask scheduler whose workers grade.")
+@_on_workers
 @click.option("--course", metavar="TOML", type=_FILE, help="The course's policy.")
 @click.option("--roster", metavar="CSV", type=_FILE, help="The class list.")
 @isolated
-def regrade(id: str, out: Path, store: str | None, student: str | None, check: str | None, cause: str | None,
-            **options: Any) -> None:  # fmt: skip
+def regrade(id: str, out: Path, store: str | None, isolation: int, workers: Workers, course: Path | None,
+            roster: Path | None, **chosen: Any) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
-    from gradekit.batch.desk import Session
+    from gradekit.batch.grading_session import GradingSession
     from gradekit.report.text import counted
 
-    session = Session(_desk(out, store), id, **options)
-    click.echo(f"{counted(session.choose(student=student, check=check, cause=cause), 'submission')} to grade again")
+    session = GradingSession(
+        _class(out, store), id, options={"isolation": isolation}, roster=roster, course=course, workers=workers
+    )
+    click.echo(f"{counted(session.choose(**chosen), 'submission')} to grade again")
     session.run(lambda line: click.echo(line))
     click.echo("\n" + session.finish(), nl=False)
 
@@ -147,9 +170,9 @@ def regrade(id: str, out: Path, store: str | None, student: str | None, check: s
 def gradebook(export: Path, id: str, out: Path, store: str | None, target: Path, course: Path | None,
               **options: Any) -> None:  # fmt: skip
     """Fill EXPORT, the file that Canvas or Moodle exported, with the points of the class."""
-    from gradekit.batch.desk import Session
+    from gradekit.batch.grading_session import GradingSession
 
-    filled = Session(_desk(out, store), id, course=course).fill(_text(export), **options)
+    filled = GradingSession(_class(out, store), id, course=course).fill(_text(export), **options)
     target.write_text(filled.text, encoding="utf-8", newline="")
     click.echo(_filled(target, filled.filled, filled.without))
 
@@ -162,7 +185,7 @@ def _text(file: Path) -> str:
 
 
 def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
-    from gradekit.batch.desk import listed
+    from gradekit.batch.grading_session import listed
     from gradekit.report.text import counted
 
     told = f"{target}: {counted(count, 'student')} with points"
@@ -182,10 +205,10 @@ def similar(id: str, out: Path, store: str | None, least: float) -> None:
     Names, constants, order and layout do not count, and what many have in common counts little. Nothing is run: what it
     compares was kept when the class was graded.
     """
-    from gradekit.batch.desk import Session
+    from gradekit.batch.grading_session import GradingSession
     from gradekit.batch.similar import render
 
-    click.echo(render(Session(_desk(out, store), id).similar(least)), nl=False)
+    click.echo(render(GradingSession(_class(out, store), id).similar(least)), nl=False)
 
 
 @click.command()
@@ -203,7 +226,7 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     """
     _complete()
     from gradekit.batch import cards
-    from gradekit.batch.worker import STANDIN, lanes, serve
+    from gradekit.batch.cluster_worker import STANDIN, lanes, serve
 
     found = [STANDIN] if stand_in else [] if no_cards else cards.found()
     count = os.cpu_count() or 1 if graders is None else graders

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.batch import cards
-from gradekit.batch.lanes import merged, wants_card
+from gradekit.batch.gpu_stage import merged, wants_card
 from gradekit.findings import Kind, Outcome, Status
 from gradekit.report.record import validate
 from tests.patience import GUARD

@@ -15,14 +15,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from gradekit import recorded
-from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, SourceLine
-from gradekit.plugin.profiles import Profile
+from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
+from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
 
 if TYPE_CHECKING:
@@ -43,22 +42,13 @@ class Rejection(Exception):
 
 
 @dataclass
-class Grading:
-    """One run of `assignment`'s tests on the submission at `path`; `seed` decides all examples, `device` names the card.
+class GradingRun:
+    """One run of the tests of `request.assignment` on its submission; a context manager, whose `open` begins it.
 
-    With `programs` (a file: see gradekit.recorded), the submission itself is neither read nor executed.
-    A `swift` run is one of many: a check that fails shows the simplest of its examples that does, and no smaller one is
-    looked for. `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
+    `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
     """
 
-    assignment: Assignment
-    path: Path
-    profile: Profile
-    seed: int
-    mutant: str | None = None
-    device: str = "auto"
-    programs: str | None = None
-    swift: bool = False
+    request: GradingRequest
     submission: Submission | None = None
     subject: Subject | None = None
     rejection: Rejection | None = None
@@ -68,35 +58,56 @@ class Grading:
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None
 
-    def read(self) -> None:
-        """Read the submission and set its process going, without waiting for it.
+    @property
+    def profile(self) -> Profile:
+        """How hard the run looks."""
+        return PROFILES[self.request.options.profile]
+
+    def open(self) -> Self:
+        """Read the submission and start its process, without waiting for it; `close` ends what was started.
 
         Raises:
             NoSuchSubmission: there is nothing to grade.
-            NoSuchDevice: there is no such card.
+            NoSuchDevice: there is no such GPU.
         """
-        if self.programs is not None:
-            self.submission = Submission(str(self.path), "", "")
-        else:
+        with contextlib.ExitStack() as opened:
+            opened.callback(self._end_processes)
             self._begin()
-        import_torch()
-        self._device = the_device(self.device)
-        if self.rejection is None and self.mutant is None:
-            self._device.start()
+            import_torch()
+            self._device = device_named(self.request.options.device)
+            if self.rejection is None and self.request.options.mutant is None:
+                self._device.start()
+            opened.enter_context(hypothesis_profile(self.profile))
+            opened.enter_context(one_thread())
+            self._opened = opened.pop_all()
+        return self
+
+    def close(self) -> None:
+        """End the submission's process and the GPU's, and give Hypothesis and torch back their settings."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def _begin(self) -> None:
+        given = self.request.submission
         try:
-            self.submission = read(self.path, entry=self.assignment.entry)
+            entry = self.request.assignment.entry
+            self.submission = given if isinstance(given, Submission) else read(given, entry=entry)
         except NoSuchSubmission:
             raise
         except SubmissionError as error:
             self.rejection = Rejection(error.cause, error.message, error.source)
         else:
             self.notes += self.submission.notes
-            self._started = self._tracer()
+            self._started = self._tracer() if self.request.programs is None else None
 
     def load(self) -> None:
         """Wait until the submission has been executed in its process, and see that it defines the entry."""
@@ -105,12 +116,12 @@ class Grading:
         from gradekit.sandbox import TraceError
         from gradekit.subject.subject import Subject
 
-        programs = recorded.loads(Path(self.programs).read_text(encoding="ascii")) if self.programs else None
+        programs = self.request.programs
         self.subject = Subject(
-            self.submission, self.assignment, _no_tracer if self.programs else self._take_tracer,
+            self.submission, self.request.assignment, self._take_tracer if programs is None else _no_tracer,
             mutate=self._mutation(), device=self._device, programs=programs,
         )  # fmt: skip
-        if self.programs:
+        if programs is not None:
             return
         try:
             loaded = self.subject.load()
@@ -118,10 +129,9 @@ class Grading:
             self.rejection = self._rejected(error)
             return
         self.notes += loaded.notes
-        self.rejection = _missing_entry(self.assignment.entry, self.submission, loaded)
+        self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
 
-    def close(self) -> None:
-        """End the submission's process, and the card's."""
+    def _end_processes(self) -> None:
         for owner in (self.subject, self._started, self._device):
             if owner is not None:
                 owner.close()
@@ -139,18 +149,19 @@ class Grading:
         from gradekit.sandbox import Tracer
 
         assert self.submission is not None
-        return Tracer(self.submission)
+        return Tracer(self.submission, limits=self.request.limits)
 
     def _take_tracer(self) -> Tracer:
         tracer, self._started = self._started, None
         return tracer or self._tracer()
 
     def _mutation(self) -> Callable[..., Any] | None:
-        if self.mutant is None:
+        mutant = self.request.options.mutant
+        if mutant is None:
             return None
         from gradekit.judge.mutants import MUTANTS
 
-        return MUTANTS[self.mutant]
+        return MUTANTS[mutant]
 
     def _rejected(self, error: TraceError) -> Rejection:
         assert self.submission is not None
@@ -168,7 +179,7 @@ class NoSuchDevice(LookupError):
     """The card that was asked for is not there: the command is wrong, or the machine."""
 
 
-def the_device(wanted: str) -> Device:
+def device_named(wanted: str) -> Device:
     """The device called `wanted`; torch must have been imported.
 
     Raises:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gradekit.batch.progress import Count, Progress, duration
+from gradekit.batch.progress_log import Count, ProgressLog, duration
 from gradekit.findings import Kind, Outcome
 from tests.report.samples import ENVIRONMENT, PASSED, PENDING, record
 
@@ -45,7 +45,7 @@ def test_long_times_are_said_in_long_units(value: float, said: str) -> None:
 
 def test_the_two_lanes_count_apart() -> None:
     said: list[str] = []
-    progress = Progress({"a": "ada", "b": "bob"}, 1, 1, True, said.append, clock=lambda: 0.0)
+    progress = ProgressLog({"a": "ada", "b": "bob"}, 1, 1, True, said.append, clock=lambda: 0.0)
     progress.graded("a", WAITS)
     progress.measured("b", MEASURED)
     progress.measured("a", MEASURED)

@@ -14,11 +14,11 @@ from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Attempt, Mark, Policy, kept
 from gradekit.batch.roster import Student
-from gradekit.batch.store import PersonsMark
+from gradekit.batch.store import StoredMark
 from gradekit.marks import applied
 from gradekit.report import record
 
-Marks = Mapping[tuple[str, str], PersonsMark]
+Marks = Mapping[tuple[str, str], StoredMark]
 Records = Mapping[str, Mapping[str, Any]]
 """Report records by the submission's digest."""
 

@@ -1,0 +1,86 @@
+"""A class's folder: the store with all that is known, the class list, the policy, and the files that come out.
+
+class.db                           the store
+roster.csv, course.toml            the class list and the policy, as they were last given
+gradebook.csv, summary.txt         what comes out
+feedback/<student>/                one report for each student
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from gradekit.batch.store import Store
+from gradekit.checking import UsageError
+from gradekit.marks import Mark, MarkError, checked
+from gradekit.report import record
+
+WRITTEN = ("gradebook.csv", "summary.txt", "course.toml", "roster.csv", "report.json", "report.txt", "report.html")
+"""The files that are written here, each whole or not at all."""
+
+
+Loaded = TypeVar("Loaded")
+
+
+@dataclass(frozen=True)
+class ClassFolder:
+    """A class's folder and its store."""
+
+    path: Path
+    store: Store
+
+    @staticmethod
+    def open(folder: Path, url: str | None = None, *, new: bool = False) -> ClassFolder:
+        """The class in `folder`; its store is OUT/class.db unless `url` names another.
+
+        Raises:
+            UsageError: there is none, and it is not to be a `new` one; or the database at `url` cannot be reached.
+        """
+        if not new and not url and not (folder / "class.db").is_file():
+            raise UsageError(
+                f"{folder} is no class's folder yet: `gradekit grade SUBMISSIONS -a ID -o {folder}` makes one"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        return ClassFolder(folder, Store(url or f"sqlite:///{folder.resolve() / 'class.db'}"))
+
+    def tidy(self) -> None:
+        """Remove what a run that was killed while it wrote has left half-written; the files themselves are whole."""
+        for name in WRITTEN:
+            for left in [*self.path.glob(f".{name}.*"), *self.path.glob(f"feedback/*/.{name}.*")]:
+                left.unlink(missing_ok=True)
+
+    def begun(self, assignment: str) -> bool:
+        """Whether there are hand-ins of this assignment already."""
+        return bool(self.store.hand_ins(assignment))
+
+    def remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
+        """What `load` reads from the file `given`, else from the folder's own copy of an earlier one; None where is neither.
+
+        A file that can be read is copied to the folder, so that a later command finds it there.
+        """
+        own = self.path / name
+        if given is None:
+            return load(own) if own.is_file() else None
+        loaded = load(given)
+        if given.resolve() != own.resolve():
+            record.write(given.read_text(encoding="utf-8-sig"), own)
+        return loaded
+
+    def mark(self, assignment: str, student: str, check: str, mark: Mark) -> str:
+        """Keep a person's decision, which counts for the answer that is there now; answers with what was decided.
+
+        Raises:
+            MarkError: the student has no graded hand-in, their report has no such check, or it is not worth that much.
+        """
+        digests = [digest for hand_in, digest in self.store.hand_ins(assignment) if hand_in.student == student]
+        history = [result for digest in digests for result in self.store.history(assignment, digest)]
+        if not history:
+            raise MarkError(f"{student} has no graded submission for {assignment}")
+        report = record.from_dict(history[-1].record)
+        checked(report, {check: mark})
+        (found,) = (one for one in report.checks if one.id == check)
+        self.store.add_mark(assignment, student, check, replace(mark, answer=found.details.get("answer", "")))
+        return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")

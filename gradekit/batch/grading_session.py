@@ -1,0 +1,223 @@
+"""One command's work on a class: what to grade, with which options, on which workers, and what comes out of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gradekit.assignment import Assignment, get
+from gradekit.batch import cards, exports, feedback, gradebook, intake, policy, pool, roster, scheduler, summary, totals
+from gradekit.batch import similar as similarity
+from gradekit.batch.class_folder import ClassFolder
+from gradekit.batch.gradebook import Line
+from gradekit.batch.intake import HandIn
+from gradekit.batch.policy import Policy
+from gradekit.batch.progress_log import ProgressLog, Say
+from gradekit.batch.roster import load as load_roster
+from gradekit.batch.store import Store
+from gradekit.checking import UsageError
+from gradekit.report import record
+from gradekit.report.text import counted, one_line
+from gradekit.request import GradingOptions
+
+ISOLATION = 2
+"""The level of isolation that a class is graded at unless staff say otherwise: nothing beside the grader can be read."""
+
+USUAL = GradingOptions(hidden=True, shrink=False, isolation=ISOLATION)
+"""How a class is graded unless staff say otherwise."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where submissions are graded: by `count` graders of this machine, or by the workers of the Dask scheduler at the
+    address `cluster`."""
+
+    count: int = os.cpu_count() or 1
+    cluster: str | None = None
+
+    def pool(self, submissions: int, gpus: Sequence[str]) -> AbstractContextManager[pool.Pool]:
+        """A pool for so many submissions, and for the GPUs of this machine."""
+        if self.cluster:
+            return pool.cluster(self.cluster)
+        return pool.local(max(min(self.count, submissions), 1), gpus)
+
+
+class GradingSession:
+    """One command's work on one assignment: what to grade, on which workers, under which policy."""
+
+    def __init__(
+        self,
+        folder: ClassFolder,
+        id: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        roster: Path | None = None,
+        course: Path | None = None,
+        workers: Workers = Workers(),
+    ) -> None:
+        """Work on the assignment `id` in `folder`; `options` are those of GradingOptions that the command names."""
+        assignment: Assignment = get(id)
+        self.folder, self.workers = folder, workers
+        self.request = scheduler.BatchRequest(assignment, _options(folder.store, assignment, options or {}))
+        self._policies = folder.remembered(course, "course.toml", policy.load)
+        self._policy = (self._policies or {}).get(id, Policy())
+        self._students = folder.remembered(roster, "roster.csv", load_roster) or []
+        self._todo: dict[str, HandIn] = {}
+
+    # --- what to grade ------------------------------------------------------------------------------------------------
+
+    def take_in(self, folder: Path) -> list[str]:
+        """Take in the hand-ins of `folder`; what there is to say of them.
+
+        Raises:
+            IntakeError: nothing there looks like a submission.
+        """
+        wanted = intake.Wanted.by(self.request.assignment)
+        found = roster.matched(intake.hand_ins(folder, wanted), self._students)
+        submissions = scheduler.take_in(self.folder.store, self.request, found)
+        self._todo = {d: submissions[d] for d in scheduler.waiting(self.folder.store, self.request, submissions)}
+        counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"
+        return [counts, *self._remarks(found, intake.aside(folder, found, wanted))]
+
+    def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
+        """What an instructor should look at before hundreds are graded."""
+        id = self.request.assignment.id
+        if self._policies is not None and id not in self._policies:
+            there = ", ".join(self._policies) or "nothing"
+            yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
+        if self._policy.due and not any(hand_in.submitted for hand_in in found):
+            yield "no hand-in says when it was handed in, so nobody is late: leave that to the LMS"
+        strangers = roster.strangers(found, self._students)
+        if strangers:
+            yield f"not on the class list: {listed(strangers)}"
+        if aside:
+            yield f"left aside: {listed(aside)}"
+
+    def choose(self, *, student: str | None, check: str | None, cause: str | None) -> int:
+        """Choose what to grade again; how many submissions.
+
+        Raises:
+            UsageError: there are none: who and what there is.
+        """
+        records, given = self._records(), self.folder.store.hand_ins(self.request.assignment.id)
+        theirs = [(hand_in, digest) for hand_in, digest in given if student in (None, hand_in.student)]
+        if not theirs:
+            raise UsageError(
+                f"there is no hand-in{f' of {student}' if student else ''} for {self.request.assignment.id}"
+            )
+        self._todo = {digest: hand_in for hand_in, digest in theirs if _failed(records.get(digest), check, cause)}
+        if not self._todo:
+            raise UsageError(_none_failed([records[digest] for _, digest in theirs if digest in records], check))
+        return len(self._todo)
+
+    # --- grading ------------------------------------------------------------------------------------------------------
+
+    def run(self, say: Say) -> None:
+        """Grade what is to be graded, with a line for each submission and how long the rest will take.
+
+        Raises:
+            UsageError: the cluster cannot be reached; what was graded is kept.
+        """
+        id, store = self.request.assignment.id, self.folder.store
+        names = {digest: hand_in.student for hand_in, digest in store.hand_ins(id)}
+        local = [] if self.workers.cluster else cards.found()
+        waiting = scheduler.wanting_cards(store, self.request) if self.workers.cluster or local else []
+        fresh = [digest for digest in waiting if digest not in self._todo]
+        if not self._todo and not fresh:
+            return
+        try:
+            with self.workers.pool(len(self._todo), local) as workers:
+                lines = ProgressLog(names, len(self._todo), len(fresh), workers.has_cards(), say)
+                scheduler.grade(store, self.request, self._todo, workers, lines.graded, lines.measured)
+        except pool.ClusterLost as error:
+            raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None
+
+    # --- what comes out -----------------------------------------------------------------------------------------------
+
+    def finish(self) -> str:
+        """Write the grade book, the feedback and the summary; the summary's text."""
+        lines, records, folder = self.lines(), self._records(), self.folder.path
+        self.folder.tidy()
+        record.write(gradebook.to_csv(lines), folder / "gradebook.csv")
+        self._feedback(records)
+        text = summary.render(lines, records)
+        record.write(text, folder / "summary.txt")
+        return f"{text}\n{folder / 'gradebook.csv'}\n{folder / 'feedback'}\n"
+
+    def lines(self) -> list[Line]:
+        """The grade book's lines."""
+        id, store = self.request.assignment.id, self.folder.store
+        return totals.lines(id, store.hand_ins(id), self._records(), store.marks(id), self._policy, self._students)
+
+    def fill(self, text: str, *, column: str | None, grade_column: str) -> exports.Filled:
+        """The file that an LMS exported, filled.
+
+        Raises:
+            ExportError: that would create or change an assignment.
+        """
+        lines = self.lines()
+        possible = max((line.possible for line in lines), default=0.0)
+        if column is not None or exports.is_canvas(text):
+            return exports.canvas(text, lines, column or "", possible)
+        return exports.moodle(text, lines, possible, grade=grade_column)
+
+    def similar(self, least: float) -> similarity.Resemblance:
+        """Which of the newest hand-ins resemble each other, by what was kept when they were graded."""
+        from gradekit.batch.fingerprint import of_source  # imports torch
+
+        assignment = self.request.assignment
+        prints = self.folder.store.fingerprints(assignment.id)
+        given = {h.student: digest for h, digest in self.folder.store.hand_ins(assignment.id)}
+        starter = of_source(assignment.starter.read_text(encoding="utf-8")) if assignment.starter.is_file() else None
+        known = {student: prints[digest] for student, digest in given.items() if digest in prints}
+        return similarity.resemblance(known, starter, least)
+
+    def _feedback(self, records: totals.Records) -> None:
+        id, store = self.request.assignment.id, self.folder.store
+        seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
+        for hand_in, digest in store.hand_ins(id):
+            if digest in records:
+                own = totals.marked(records[digest], hand_in.student, marks)
+                feedback.write(self.folder.path / "feedback", hand_in.student, feedback.visible(own, seen))
+
+    def _records(self) -> totals.Records:
+        return scheduler.records(self.folder.store, self.request)
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """ "ada; bob; ... and 3 more"."""
+    shown = "; ".join(map(one_line, names[:most]))
+    return shown + (f"; ... and {len(names) - most} more" if len(names) > most else "")
+
+
+def _options(store: Store, assignment: Assignment, named: Mapping[str, Any]) -> GradingOptions:
+    """As it is said now, else as it was said before, so that every command speaks of the same results."""
+    before = store.options(assignment.id)
+    options = replace(before or USUAL, **named)
+    if options != before:
+        store.add_options(assignment.id, options)
+    return options
+
+
+def _none_failed(records: Iterable[Mapping[str, Any]], check: str | None) -> str:
+    """What failed instead of what was named."""
+    failed = [c for found in records for c in found["checks"] if c["outcome"] == "failed"]
+    there = sorted({str(c["id"] if check else c["cause"]) for c in failed})
+    return f"no submission failed so; there failed {listed(there) if there else 'nothing'}"
+
+
+def _failed(found: Mapping[str, Any] | None, check: str | None, cause: str | None) -> bool:
+    """Whether a record is one of those to grade again."""
+    if check is None and cause is None:
+        return True
+    if found is None:
+        return cause == "fault"
+    if cause == "fault":
+        return found["status"] == "fault" or any(c["outcome"] == "fault" for c in found["checks"])
+    failed = [c for c in found["checks"] if c["outcome"] == "failed"]
+    return any(check in (None, c["id"]) and cause in (None, c["cause"]) for c in failed)
