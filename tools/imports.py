@@ -32,12 +32,18 @@ def room(module: str) -> str:
 def imports(file: Path, known: dict[str, Path]) -> Iterator[str]:
     """The modules of gradekit that `file` imports, anywhere in it, also for type checking alone."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "gradekit")
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gradekit":
-            for alias in node.names:
-                longer = f"{node.module}.{alias.name}"
-                yield longer if longer in known else str(node.module)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from named(node, known)
+
+
+def named(node: ast.Import | ast.ImportFrom, known: dict[str, Path]) -> Iterator[str]:
+    """The modules of gradekit that an import statement names; `from gradekit import engine` names gradekit.engine."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "gradekit")
+    elif (node.module or "").split(".")[0] == "gradekit":
+        for alias in node.names:
+            longer = f"{node.module}.{alias.name}"
+            yield longer if longer in known else str(node.module)
 
 
 def graph() -> dict[str, set[str]]:

@@ -1,18 +1,65 @@
-"""Draws docs/rooms.svg: the rooms of gradekit/ in their layers, from the imports as they are.
+"""Writes the map in docs/how-it-works.md: the picture of the rooms in their layers, and the table that describes them.
 
     python tools/rooms.py
 
-A line leads from a room down to one that it imports; what it also reaches by way of another room is left out.
+The picture is drawn from the imports. A line leads from a room down to one that it imports; what it also reaches by way of
+another room is left out.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from drawing import BLUE, DIM, GREEN, GREY, LINE, ORANGE, WIDTH, Sheet
 from imports import graph, layers
 
-PAGE = Path(__file__).parent.parent / "docs" / "rooms.svg"
+DOCS = Path(__file__).parent.parent / "docs"
+PICTURE, PAGE = DOCS / "rooms.svg", DOCS / "how-it-works.md"
+
+ROOMS = {
+    "wire": ("framed JSON messages between processes", "bytes"),
+    "reuse": ("caches that a warm grader keeps between submissions, under one switch", "keys and values"),
+    "versions": ("the versions that a record names", "the environment"),
+    "credit": ("points and partial credit", "numbers"),
+    "compat": ("private names of Triton, torch, Hypothesis and pytest, one file for each", "that package alone"),
+    "causes": ("the closed vocabulary of why a check fails", "words"),
+    "program": ("a traced call as data, and its JSON", "plain data"),
+    "domain": ("what an assignment promises about inputs, read from domain.toml", "plain data"),
+    "framework": ("what torch makes of a custom operator, as data", "plain data"),
+    "findings": ("findings, outcomes, checks and the report", "plain data"),
+    "observations": ("what a run shows: incidents, traffic and counters as data", "plain data"),
+    "wellformed": ("whether a program that came over the wire is one", "plain data"),
+    "recorded": ("programs that are kept to be run elsewhere", "plain data"),
+    "confine": ("the means of isolation: namespaces, Landlock, seccomp, limits", "this process"),
+    "tracer": ("the only room for student code: traces calls to programs", "the submission; no values, no verdicts"),
+    "submission": ("a file, notebook, folder or archive to source text", "bytes; imports nothing of them"),
+    "assignment": ("finds assignments and reads what they declare", "files"),
+    "inputs": ("input specs, layouts and kinds of values; Hypothesis strategies for them", "what is drawn"),
+    "engine": ("evaluates programs on the CPU and watches memory", "inputs; no expected values"),
+    "judge": ("references, tolerances, claims and diagnoses", "inputs, results, expected values"),
+    "sandbox": ("starts tracers and talks to them", "what a submission's process answers"),
+    "marks": ("points that a person gave", "plain data"),
+    "request": ("what a grading run is asked for, as one value", "plain data"),
+    "gpu": ("compiles, replays and times programs on a card, in a worker", "the worker: programs and inputs"),
+    "report": ("renders records: terminal, JUnit, one file for each LMS", "records"),
+    "subject": ("the submission as a test calls it", "programs, runs, the card"),
+    "quiz": ("questions in place of a kernel", "answers and the key"),
+    "plugin": ("pytest: the fixture, points, examples, the report", "everything of one grading run"),
+    "progress": ("what a check prints while it runs", "titles"),
+    "checking": ("one submission from a path to a report, whatever happens", "one grading run"),
+    "session": ("gradekit in a notebook", "one grading run"),
+    "course": ("starters, releases, worksheets, and the proof that an assignment grades as it should", "assignments"),
+    "doctor": ("what this machine can check", "the machine"),
+    "inspector": ("the machine code of a program's kernels, for a named GPU", "programs"),
+    "inductor": ("what torch.compile makes of a reference", "the reference"),
+    "bench": ("speed over a range of sizes", "programs and a card"),
+    "batch": ("a class: store, scheduler, workers, grade books", "hand-ins and records"),
+    "lms": ("containers of learning management systems", "hand-ins and records"),
+    "cli": ("the command line; holds no policy", "arguments"),
+    "__main__": ("python -m gradekit", "arguments"),
+}
+"""From the bottom up, what each room does and what it may know: a room imports only rooms that stand before it."""
 
 STUDENT = {"tracer"}
 DATA = {"program", "findings", "causes", "submission", "assignment", "wire"}
@@ -40,7 +87,7 @@ def _reach(name: str, rooms: dict[str, set[str]]) -> set[str]:
 
 def draw() -> Sheet:
     """The picture; the highest layer, which imports all others, stands at the top."""
-    rooms = graph()
+    rooms = {name: needed for name, needed in graph().items() if name != "__main__"}
     rows = layers(rooms)[::-1]
     sheet = Sheet("The rooms of gradekit in layers; each imports only from layers below it", 40 + ROW * len(rows))
     boxes = {name: box for number, row in enumerate(rows) for name, box in _boxes(row, 20 + ROW * number).items()}
@@ -72,5 +119,13 @@ def _fill(name: str) -> str:
     return ORANGE if name in STUDENT else BLUE if name in DATA else GREEN if name in GRADER else GREY
 
 
+def page(text: str) -> str:
+    """how-it-works.md with today's table between its marks, the highest room first."""
+    rows = "".join(f"| `{name}` | {does} | {knows} |\n" for name, (does, knows) in reversed(ROOMS.items()))
+    table = f"<!-- rooms: begin -->\n| room | what it does | what it may know |\n|---|---|---|\n{rows}<!-- rooms: end -->"
+    return re.sub(r"<!-- rooms: begin -->.*<!-- rooms: end -->", lambda match: table, text, flags=re.DOTALL)
+
+
 if __name__ == "__main__":
-    PAGE.write_text(draw().svg(), encoding="utf-8")
+    PICTURE.write_text(draw().svg(), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

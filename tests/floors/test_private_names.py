@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-from .test_floors import modules, room, tree
+from .test_floors import MODULES, TREES, imports
 
 PACKAGES = ("triton", "torch", "hypothesis", "pytest", "_pytest", "pluggy", "distributed", "sqlalchemy", "nbformat")
 """Whose names are looked at where they are imported."""
@@ -71,11 +70,11 @@ def _named_attribute(call: ast.Call) -> Iterator[str]:
         yield str(call.args[1].value)
 
 
-def defined(files: dict[str, Path]) -> frozenset[str]:
+def defined(modules: Iterable[str]) -> frozenset[str]:
     """The private names that the package gives to its own functions, classes, fields and attributes."""
     found = set()
-    for file in files.values():
-        for node in ast.walk(tree(file)):
+    for module in modules:
+        for node in ast.walk(TREES[module]):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 found.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -85,14 +84,16 @@ def defined(files: dict[str, Path]) -> frozenset[str]:
     return frozenset(found)
 
 
+CHECKED = [module for module in MODULES if imports.room(module) != "compat"]
+
+
 @pytest.fixture(scope="module")
 def own() -> frozenset[str]:
-    return defined({module: file for module, file in modules().items() if room(module) != "compat"})
+    return defined(CHECKED)
 
 
-@pytest.mark.parametrize("module", [module for module in modules() if room(module) != "compat"])
-def test_private_names_of_other_packages_stand_in_compat_alone(module: str, own: frozenset[str]) -> None:
-    assert list(private_uses(tree(modules()[module]), own)) == []
+def test_private_names_of_other_packages_stand_in_compat_alone(own: frozenset[str]) -> None:
+    assert not [(module, use) for module in CHECKED for use in private_uses(TREES[module], own)]
 
 
 @pytest.mark.parametrize(
@@ -140,12 +141,12 @@ def test_public_names_and_names_of_ones_own_are_let_be(text: str) -> None:
 
 
 def test_a_file_of_compat_imports_its_own_package_and_nothing_of_gradekit() -> None:
-    for module, file in modules().items():
-        if room(module) == "compat":
+    for module, file in MODULES.items():
+        if imports.room(module) == "compat":
             stem = file.stem.partition("_")[0]
-            roots = {name.partition(".")[0] for name in _imported(tree(file))} & {*PACKAGES, "gradekit"}
+            roots = {name.partition(".")[0] for name in _imported(TREES[module])} & {*PACKAGES, "gradekit"}
             assert roots <= {stem, f"_{stem}", "gradekit"}, f"{module} imports {roots}"
-            ours = {name for name in _imported(tree(file)) if name.startswith("gradekit")}
+            ours = {name for name in _imported(TREES[module]) if name.startswith("gradekit")}
             assert ours <= {"gradekit.compat.missing"}, f"{module} imports {ours}"
 
 
