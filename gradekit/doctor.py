@@ -53,7 +53,7 @@ SUPPORTED: dict[str, tuple[Version, Version]] = {
     "torch": ((2, 11), (3, 0)),
     "triton": ((3, 6), (3, 10)),
     "pytest": ((8, 4), (10, 0)),
-    "hypothesis": ((6, 130), (7, 0)),
+    "hypothesis": ((6, 135), (7, 0)),
     "nbformat": ((5, 10), (6, 0)),
     "click": ((8, 1), (9, 0)),
 }

@@ -102,7 +102,7 @@ def storage_pointer(raw: Any) -> int:
 
 
 def default_is_cuda() -> bool:
-    """Whether torch.set_default_device, or a `with torch.device`, says that tensors are made on a GPU."""
+    """Whether torch.set_default_device has said that tensors are made on a GPU."""
     current = default_device.CURRENT_DEVICE
     return current is not None and current.type == "cuda"
 

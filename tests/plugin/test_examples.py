@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gradekit.compat.hypothesis import at_least
 from gradekit.plugin import examples as module
 from gradekit.plugin.examples import AROUND, Example, Examples, controlled
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
@@ -103,34 +102,6 @@ def test_the_examples_do_not_depend_on_what_has_been_imported(tmp_path: Path, mo
 
 def test_a_profile_bounds_the_number_of_examples() -> None:
     assert len(drawn(seed=0, profile=Profile("small", examples=7, seconds=5.0))) == 7
-
-
-def modest(seen: list[int]) -> Callable[..., Any]:
-    """A test that asks for three examples."""
-
-    @settings(max_examples=3, database=None)
-    @given(n=st.integers(0, 10**6))
-    def test(n: int) -> None:
-        seen.append(n)
-
-    return test
-
-
-def test_thorough_tries_as_many_examples_of_a_check_that_asks_for_fewer() -> None:
-    seen: list[int] = []
-    test = modest(seen)
-    with at_least(PROFILES["thorough"].at_least, test):
-        test()
-    assert PROFILES["thorough"].at_least == 1000 <= len(seen)
-
-
-def test_afterwards_a_check_has_its_own_number_of_examples_again() -> None:
-    seen: list[int] = []
-    test = modest(seen)
-    with at_least(50, test):
-        pass
-    test()
-    assert len(seen) == 3
 
 
 @pytest.mark.parametrize("profile", ["quick", "default"])

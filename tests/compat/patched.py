@@ -1,0 +1,104 @@
+"""Each patch of gradekit.compat beside what happens without it, as JSON: a process of its own, which then ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from gradekit.compat import torch as of_torch
+from gradekit.compat import triton as of_triton
+
+FOUND: dict[str, Any] = {}
+
+
+@triton.jit
+def early(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(x + tl.arange(0, BLOCK), n)
+
+
+def jit_functions() -> None:
+    of_triton.watch_jit_functions()
+
+    @triton.jit
+    def late(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+        tl.store(x + tl.arange(0, BLOCK), n)
+
+    FOUND["watched"] = [function.fn.__name__ for function in of_triton.jit_functions()]
+    of_triton.parse_once()
+    FOUND["parsed once"] = late.parse() is late.parse()
+
+
+class Compiled:
+    """A kernel as Triton launches it."""
+
+    function = packed_metadata = module = None
+
+    def _init_handles(self) -> None:
+        pass
+
+    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
+        pass
+
+    def run(self, x: Any, y: Any, z: Any, stream: Any, function: Any, *more: Any) -> None:
+        FOUND["launched"] = [[x, y, z], [str(arg) for arg in more[-3:]]]
+
+
+class Card:
+    """A driver of a card that is not there."""
+
+    def get_current_target(self) -> Any:
+        return of_triton.TARGET
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+def compiled(source: Any, **options: Any) -> Compiled:
+    FOUND["compiled"] = [source.fn.__name__, dict(source.signature)]
+    return Compiled()
+
+
+def launches() -> None:
+    """Triton binds the arguments, and asks our driver, our compiler and our kernel."""
+    of_triton.use_driver(Card())
+    FOUND["target"] = of_triton.active_target().arch
+    of_triton.use_compiler(compiled)
+    of_triton.settle_arguments(lambda value: int(value) if isinstance(value, str) else value)
+    early[(3,)](torch.empty(32, device="meta"), "17", BLOCK=32)
+
+
+def dynamo() -> None:
+    of_torch.keep_dynamo_out()
+    x = torch.empty(3, device="meta")
+    FOUND["sum"] = list((x + x).shape)
+
+    @torch.library.custom_op("gradekit_compat::thrice", mutates_args=())
+    def thrice(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    FOUND["thrice"] = thrice(torch.ones(1)).tolist()
+    FOUND["dynamo after"] = "torch._dynamo" in sys.modules
+    of_torch.never_wrap_triton()
+    FOUND["wraps"] = [torch.library.wrap_triton(early) is early]
+    with of_torch.wrapping_triton():
+        FOUND["wraps"].append(torch.library.wrap_triton(early) is early)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["unpatched"]:
+        x = torch.empty(3, device="meta")
+        FOUND["sum"] = list((x + x).shape)
+        FOUND["dynamo after"] = "torch._dynamo" in sys.modules
+    else:
+        jit_functions()
+        launches()
+        dynamo()
+    print(json.dumps(FOUND))

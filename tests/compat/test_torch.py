@@ -1,0 +1,139 @@
+"""What gradekit expects of torch's private names. Patches are tried in a process of their own (patched.py)."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.compat.torch import (
+    DisableTorchFunction,
+    DispatchMode,
+    changes,
+    custom_operator,
+    default_is_cuda,
+    float8_product,
+    obeys_default_device,
+    raw_storage,
+    schema,
+    storage_id,
+    storage_pointer,
+    storage_uses,
+)
+
+
+@pytest.fixture(scope="module")
+def calls() -> list[torch.Tensor]:
+    """What a custom operator, gradekit_compat::twice, has been called with."""
+    seen: list[torch.Tensor] = []
+
+    @torch.library.custom_op("gradekit_compat::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        seen.append(x)
+        return x * 2
+
+    return seen
+
+
+def test_the_code_of_a_custom_operator_is_found(calls: list[torch.Tensor]) -> None:
+    code = custom_operator(torch.ops.gradekit_compat.twice.default)
+    assert code is not None and code(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert len(calls) == 1
+
+
+def test_torchs_own_operators_have_no_code_in_python() -> None:
+    assert custom_operator(torch.ops.aten.add.Tensor) is None
+
+
+def test_an_operators_schema_says_what_it_writes_to() -> None:
+    add_, add = schema(torch.ops.aten.add_.Tensor), schema(torch.ops.aten.add.Tensor)
+    assert (add_.name, add_.is_mutable, add.is_mutable) == ("aten::add_", True, False)
+    written = [argument.name for argument in add_.arguments if argument.alias_info and argument.alias_info.is_write]
+    assert written == ["self"]
+
+
+class Names(DispatchMode):
+    """Notes the names of operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(schema(func).name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_dispatch_mode_sees_the_operations_of_a_backward_pass_too() -> None:
+    x = torch.ones(3, requires_grad=True)
+    with Names() as seen:
+        (x * 2).sum().backward()
+    assert {"aten::mul", "aten::sum", "aten::expand"} <= set(seen.names)
+
+
+def test_a_write_through_a_view_is_a_change() -> None:
+    x = torch.zeros(4)
+    before = changes(x)
+    x[1:].fill_(1)
+    assert changes(x) > before
+    assert changes(x) == changes(x + 0 * x) + 1
+
+
+def test_views_share_a_storage_that_is_told_from_all_others() -> None:
+    x, y = torch.zeros(4, device="meta"), torch.zeros(4, device="meta")
+    assert storage_id(raw_storage(x)) == storage_id(raw_storage(x[1:])) != storage_id(raw_storage(y))
+
+
+def test_who_holds_a_storage_is_counted() -> None:
+    x = torch.zeros(4, device="meta")
+    raw = raw_storage(x)
+    alone = storage_uses(storage_id(raw))
+    view = x[1:]
+    assert storage_uses(storage_id(raw)) == alone + 1
+    del x, view
+    gc.collect()
+    assert storage_uses(storage_id(raw)) == 1
+
+
+def test_the_pointer_of_a_storage_is_where_its_tensor_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.arange(4)
+    monkeypatch.setattr(torch.UntypedStorage, "data_ptr", lambda storage: 1)
+    assert x.untyped_storage().data_ptr() == 1
+    assert storage_pointer(raw_storage(x)) == x.data_ptr()
+
+
+class Nothing(torch.overrides.TorchFunctionMode):
+    """Answers every call with None."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return None
+
+
+def test_function_modes_can_be_left_out() -> None:
+    with Nothing():
+        assert torch.ones(1) is None
+        with DisableTorchFunction():
+            assert torch.ones(1) is not None
+        assert raw_storage(torch.Tensor.__new__(torch.Tensor)) is not None
+
+
+def test_the_default_device_is_known() -> None:
+    assert not default_is_cuda()
+    torch.set_default_device("cuda")
+    found = default_is_cuda()
+    torch.set_default_device(None)
+    assert found and not default_is_cuda()
+
+
+def test_what_makes_a_tensor_obeys_the_default_device() -> None:
+    assert obeys_default_device(torch.empty) and obeys_default_device(torch.tensor)
+    assert not obeys_default_device(torch.add) and not obeys_default_device(torch.empty_like)
+
+
+def test_float8_matrices_are_multiplied() -> None:
+    a = torch.eye(16).to(torch.float8_e4m3fn)
+    one = torch.ones(())
+    product = float8_product()(a, (2 * torch.eye(16)).to(a.dtype).t(), one, one, out_dtype=torch.bfloat16)
+    assert torch.equal(product, 2 * torch.eye(16, dtype=torch.bfloat16))
