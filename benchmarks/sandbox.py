@@ -14,9 +14,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from gradekit import sandbox
 from gradekit.program import View
-from gradekit.sandbox import Tracer
+from gradekit.sandbox import Tracer, host
 
 ROUNDS, SUBMISSIONS, CALLS = 5, 40, 100
 ALL = ("seccomp", "landlock", "root", "apart", "user")
@@ -52,7 +51,7 @@ def computing() -> float:
         except OSError:  # it has just ended
             continue
     parents = {pid: int(stat[1]) for pid, stat in stats.items()}
-    root = sandbox._server().process.pid
+    root = host.server().process.pid
     ticks = sum(sum(map(int, stat[11:15])) for pid, stat in stats.items() if _is_under(pid, root, parents))
     return ticks / os.sysconf("SC_CLK_TCK") + time.process_time()
 
@@ -87,12 +86,12 @@ def calls() -> Seconds:
         return timed([lambda form=form: tracer.trace("entry", [form]) for form in forms])  # type: ignore[misc]
 
 
-def measured(*without: str) -> tuple[Seconds, Seconds]:
-    """Of each submission and of each call, with a fresh warm server."""
-    sandbox.do_without(*without)
-    sandbox.isolation()
-    timed([live] * SUBMISSIONS)
-    return timed([live] * SUBMISSIONS), calls()
+def measured(*without: str) -> tuple[int, Seconds, Seconds]:
+    """The level of isolation, and the cost of each submission and of each call, with a fresh warm server."""
+    with host.without(*without):
+        level = host.means().level
+        timed([live] * SUBMISSIONS)
+        return level, timed([live] * SUBMISSIONS), calls()
 
 
 def main() -> None:
@@ -100,12 +99,11 @@ def main() -> None:
     confined, bare = [], []
     for _ in range(ROUNDS):
         confined.append(measured())
-        level = sandbox.isolation().level
         bare.append(measured(*ALL))
-    print(f"isolation level {level} against level {sandbox.isolation().level}, medians of {ROUNDS} rounds")
+    print(f"isolation level {confined[0][0]} against level {bare[0][0]}, medians of {ROUNDS} rounds")
     for field in Seconds._fields:
-        lives, more = [[1e3 * getattr(pair[0], field) for pair in pairs] for pairs in (confined, bare)]
-        traced, speed = [[1e3 * getattr(pair[1], field) for pair in pairs] for pairs in (confined, bare)]
+        lives, more = [[1e3 * getattr(pair[1], field) for pair in pairs] for pairs in (confined, bare)]
+        traced, speed = [[1e3 * getattr(pair[2], field) for pair in pairs] for pairs in (confined, bare)]
         ratios = [without / with_it for with_it, without in zip(traced, speed, strict=True)]
         print(f"{field:10s} each submission {statistics.median(lives):5.1f} ms ({statistics.median(more):.1f} without); "
               f"each traced call {statistics.median(traced):4.1f} ms, throughput {statistics.median(ratios):.2f} of without "

@@ -6,9 +6,10 @@ and an error of gradekit's own is a fault report: nobody sees a traceback, and n
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from gradekit.assignment import AssignmentError, of_path
 from gradekit.findings import Outcome, Report, Status
 from gradekit.marks import MarkError, applied, checked, read
 from gradekit.request import GradingOptions, GradingRequest
-from gradekit.sandbox import Unavailable, prepare, require
+from gradekit.sandbox import Unavailable, host
 from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.versions import environment
 
@@ -47,9 +48,8 @@ def check(
     except SubmissionError as error:
         return rejected(path, error)
     options = options or GradingOptions()
-    if options.isolation is not None and not assignment.is_quiz:
-        _require(options.isolation)
-    report = _graded(GradingRequest(assignment, path, options), watching)
+    with _isolated(None if assignment.is_quiz else options.isolation):
+        report = _graded(GradingRequest(assignment, path, options), watching)
     return _marked(report, marks, partly=bool(options.keyword)) if marks else report
 
 
@@ -66,17 +66,22 @@ def _marked(report: Report, file: Path, *, partly: bool) -> Report:
         raise UsageError(str(error)) from None
 
 
-def _require(level: int) -> None:
-    try:
-        require(level)
-    except Unavailable as error:
-        raise UsageError(str(error)) from None
+@contextlib.contextmanager
+def _isolated(level: int | None) -> Iterator[None]:
+    """Inside, no submission runs that is isolated below `level`."""
+    with contextlib.ExitStack() as stack:
+        if level is not None:
+            try:
+                stack.enter_context(host.requiring(level))
+            except Unavailable as error:
+                raise UsageError(str(error)) from None
+        yield
 
 
 def _graded(request: GradingRequest, watching: dict[str, Any]) -> Report:
     try:
         if not request.assignment.is_quiz:
-            prepare()  # first: the submission's process imports torch and Triton while this one imports the rest
+            host.server()  # first: the submission's process imports torch and Triton while this one imports the rest
         from gradekit.plugin import NoSuchCheck, NoSuchDevice, grade
     except Exception as error:  # noqa: BLE001  # a broken installation: say so, do not show it
         return fault(request.assignment.id, request.path, error)

@@ -184,18 +184,14 @@ def _probe() -> Program:
         return tracer.trace("probe", [View(0, "float32", (33,), (1,))])
 
 
-ENOUGH = 2
-"""The level of isolation that staff ask for: below it, a submission could read what lies beside the grader."""
-
-
 def isolation() -> Item:
     """How strongly a submission is kept apart from everything else here, from 0 to 3: docs/threat-model.md."""
-    from gradekit import sandbox
-    from gradekit.confine import LEVELS
+    from gradekit.confine import LEVELS, RECOMMENDED
+    from gradekit.sandbox import host
 
-    means = sandbox.isolation()
+    means = host.means()
     found = f"level {means.level} of {len(LEVELS) - 1}: {LEVELS[means.level]}"
-    if means.missing() and means.level < ENOUGH:
+    if means.missing() and means.level < RECOMMENDED:
         return Item("isolation", State.NOTE, f"{found}; your own code is safe to check", "; ".join(means.missing()))
     return Item("isolation", State.GOOD, found)
 
@@ -221,6 +217,7 @@ def card(device: Device) -> Item:
     """A card, tried with a small kernel: from the program through compilation to the result."""
     import torch
 
+    from gradekit.confine import RECOMMENDED
     from gradekit.judge.failure import Failure
     from gradekit.subject.device import NeedsCard, driver
 
@@ -237,7 +234,7 @@ def card(device: Device) -> Item:
     if not isinstance(result, torch.Tensor) or not torch.equal(result, x + 1):
         return Item("gpu", State.NOTE, f"{name}, but a small kernel gives wrong results there", "examine the card")
     found = f"{name}: a kernel ran there, in {seconds(time.monotonic() - began)}, isolated at level {means.level}"
-    if means.level < ENOUGH:
+    if means.level < RECOMMENDED:
         return Item("gpu", State.NOTE, f"{found}; your own code is safe to run", "; ".join(means.missing()[:-1]))
     return Item("gpu", State.GOOD, found)
 

@@ -10,6 +10,7 @@ from gradekit import doctor
 from gradekit.confine import Means
 from gradekit.doctor import Item, State, dependency, examined, interpreter, render, scratch, system, works
 from gradekit.gpu.faults import CardFault
+from gradekit.sandbox import host
 from tests.cards import FakeWorker, device
 
 
@@ -82,7 +83,7 @@ def test_on_this_machine_check_works() -> None:
     ],
 )
 def test_the_isolation_names_its_level(monkeypatch: pytest.MonkeyPatch, means: Means, state: State, found: str) -> None:
-    monkeypatch.setattr("gradekit.sandbox.isolation", lambda: means)
+    monkeypatch.setattr(host, "means", lambda: means)
     item = doctor.isolation()
     assert (item.state, item.found[: len(found)]) == (state, found)
     assert bool(item.mend) is (state is State.NOTE)

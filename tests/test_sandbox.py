@@ -14,6 +14,7 @@ from gradekit import sandbox, wellformed
 from gradekit.findings import Cause
 from gradekit.program import Kernel, Program, Scalar, View, encode
 from gradekit.sandbox import Form, Limits, TraceError, Tracer
+from gradekit.sandbox.tracer import AHEAD
 
 from .patience import GUARD, eventually
 from .tracer.styles import VECTOR_ADD, Text
@@ -185,7 +186,7 @@ def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import os\ndef entry(x):\n    return ' '.join(os.environ).find('SECRET')\n"
     with Tracer(Text(text)) as tracer:
         assert tracer.trace("entry", [X]).results == (Scalar(-1),)
-    assert "SECRET_TOKEN" not in sandbox.environment("/tmp")
+    assert "SECRET_TOKEN" not in sandbox.clean_environment("/tmp")
 
 
 FORKS = """
@@ -211,9 +212,9 @@ def test_the_server_dies_with_the_grader() -> None:
         "from gradekit import sandbox; import os, sys\n"
         "from types import SimpleNamespace as Text\n"
         "tracer = sandbox.Tracer(Text(text='x = 1')); tracer.load()\n"
-        "print(sandbox._server().scratch, flush=True); os.kill(os.getpid(), 9)\n"
+        "print(sandbox.host.server().scratch, flush=True); os.kill(os.getpid(), 9)\n"
     )
-    root = str(Path(sandbox.__file__).parent.parent)
+    root = str(Path(sandbox.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": root}
     )
@@ -256,10 +257,10 @@ def test_a_second_tracer_starts_from_the_warm_server() -> None:
     """Torch and triton are imported once, in the server: of what it froze, a child's collector knows nothing"""
     with Tracer(VECTOR_ADD) as first:
         first.load()
-        server = sandbox._server()
+        server = sandbox.host.server()
         with Tracer(Text(IMPORTS)) as second:
             assert second.trace("entry", [X]).results == (Scalar(True), Scalar(False), Scalar(False))
-        assert sandbox._server() is first._home is second._home is server
+        assert sandbox.host.server() is first._server is second._server is server
 
 
 # --- calls that are asked for before they are wanted ------------------------------------------------------------------
@@ -300,7 +301,7 @@ def test_calls_are_traced_before_they_are_wanted() -> None:
 
 def test_prefetched_calls_come_in_the_order_in_which_they_were_asked_for() -> None:
     """More than are asked for at one time, wanted from the last to the first"""
-    forms = [form(size) for size in range(100, 100 + 3 * sandbox.AHEAD)]
+    forms = [form(size) for size in range(100, 100 + 3 * AHEAD)]
     with Tracer(Text(COUNTS)) as tracer:
         tracer.prefetch(forms)
         numbers = [counted(tracer, wanted) for wanted in reversed(forms)]
@@ -330,7 +331,7 @@ def test_what_was_prefetched_may_be_forgotten() -> None:
     with Tracer(Text(COUNTS)) as tracer:
         tracer.prefetch([form(size) for size in range(100, 200)])
         tracer.forget_planned()
-        assert counted(tracer, form(199)) == sandbox.AHEAD + 1
+        assert counted(tracer, form(199)) == AHEAD + 1
 
 
 def test_a_call_that_was_not_prefetched_waits_for_those_that_were() -> None:

@@ -32,6 +32,7 @@ ROOMS = {
     "wellformed": ("whether a program that came over the wire is one", "plain data"),
     "recorded": ("programs that are kept to be run elsewhere", "plain data"),
     "confine": ("the means of isolation: namespaces, Landlock, seccomp, limits", "this process"),
+    "processes": ("starts child processes, and ends them with all that they started", "commands"),
     "tracer": ("the only room for student code: traces calls to programs", "the submission; no values, no verdicts"),
     "submission": ("a file, notebook, folder or archive to source text", "bytes; imports nothing of them"),
     "assignment": ("finds assignments and reads what they declare", "files"),

@@ -13,7 +13,6 @@ import itertools
 import json
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradekit import wire
+from gradekit.processes import ChildProcess, Command
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import keep_between_submissions
 from gradekit.submission import Submission
@@ -102,8 +102,7 @@ class Grader:
 
     def __init__(self, card: str = "") -> None:
         self.card = card
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
+        self._process: ChildProcess | None = None
         self._done = 0
 
     def grade(self, job: GradingJob | SpeedJob, seconds: float) -> Graded:
@@ -112,13 +111,15 @@ class Grader:
         Raises:
             GraderFailed: no record within `seconds`, or a process that died.
         """
-        if self._process is None or self._process.poll() is not None or self._done >= GRADINGS:
-            self._start()
-        assert self._socket is not None
+        if self._process is None or not self._process.is_alive() or self._done >= GRADINGS:
+            self.close()
+            self._process, self._done = self._started(), 0
+        sock = self._process.sock
+        assert sock is not None
         deadline = time.monotonic() + seconds
         try:
-            wire.send(self._socket, {"is": type(job).__name__, "job": asdict(job)}, deadline)
-            answer = wire.receive(self._socket, LARGEST_ANSWER, deadline)
+            wire.send(sock, {"is": type(job).__name__, "job": asdict(job)}, deadline)
+            answer = wire.receive(sock, LARGEST_ANSWER, deadline)
         except wire.WireError as error:
             self.close()
             raise GraderFailed(f"the grader's process {_became(error, seconds)}") from None
@@ -129,26 +130,20 @@ class Grader:
 
     def close(self) -> None:
         """End the process, and all that it started. It is asked first, that it may leave nothing behind."""
-        if self._socket is not None:
-            self._socket.close()
         if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(PARTING)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, 9)
-            self._process.wait()
-        self._process = self._socket = None
+            self._process.end()
+        self._process = None
 
-    def _start(self) -> None:
-        self.close()
+    def _started(self) -> ChildProcess:
+        package = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
+        settings = {CARD: self.card, "CUDA_VISIBLE_DEVICES": _visible(self.card), "PYTHONPATH": package}
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", "gradekit.batch.grader", str(theirs.fileno())]
-            self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                start_new_session=True, env=os.environ | {CARD: self.card, "CUDA_VISIBLE_DEVICES": _visible(self.card)},
-            )  # fmt: skip
-        self._socket, self._done = ours, 0
+            descriptor = theirs.fileno()
+            command = Command(
+                "gradekit.batch.grader", (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None
+            )
+            return ChildProcess(command, ours, patience=PARTING)
 
 
 def _visible(card: str) -> str:

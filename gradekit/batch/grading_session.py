@@ -21,14 +21,12 @@ from gradekit.batch.progress_log import ProgressLog, Say
 from gradekit.batch.roster import load as load_roster
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
+from gradekit.confine import RECOMMENDED
 from gradekit.report import record
 from gradekit.report.text import counted, one_line
 from gradekit.request import GradingOptions
 
-ISOLATION = 2
-"""The level of isolation that a class is graded at unless staff say otherwise: nothing beside the grader can be read."""
-
-USUAL = GradingOptions(hidden=True, shrink=False, isolation=ISOLATION)
+USUAL = GradingOptions(hidden=True, shrink=False, isolation=RECOMMENDED)
 """How a class is graded unless staff say otherwise."""
 
 

@@ -26,9 +26,6 @@ from gradekit.findings import Cause, Status
 from gradekit.report import record
 from gradekit.request import GradingOptions
 
-ENOUGH = 2
-"""The level of isolation that a class is graded at unless staff say otherwise: nothing beside the grader can be read."""
-
 TRIES = 2
 """How often a submission is tried where the grader, and not the submission, fails."""
 

@@ -1,8 +1,8 @@
 """`python -m gradekit.gpu SOCKET PROGRESS FOLDER DEVICE PARENT [WITHOUT...]`: the worker's process.
 
 It speaks over the socket that it inherits as SOCKET with the process PARENT, says in the file PROGRESS what it is at,
-and runs programs on DEVICE ("cuda:0", or "cpu" for the stand-in); FOLDER is for its files. It is shut in first, by all
-means that this machine has but those named: see walls.py.
+and runs programs on DEVICE ("cuda:0", or "cpu" for the stand-in); FOLDER is for its files. It is confined first, by all
+means that this machine has but those named: see sandboxing.py.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gradekit.gpu import walls
+from gradekit.gpu import sandboxing
 
 if __name__ == "__main__":
     sock, progress, folder, device, parent, *without = sys.argv[1:]
-    means = walls.enter(Path(folder), device, int(parent), without)
+    means = sandboxing.enter(Path(folder), device, int(parent), without)
     from gradekit.gpu.server import serve
 
     serve(int(sock), int(progress), Path(folder), device, means)

@@ -32,8 +32,8 @@ import torch
 from torch import Tensor
 
 from gradekit import wire
-from gradekit.confine import Means
-from gradekit.gpu import files, walls
+from gradekit.confine import Means, limits
+from gradekit.gpu import files, sandboxing
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.prepared import Preparation, StartClock
@@ -53,11 +53,13 @@ MEMORY_BYTES = 16 << 30
 def serve(descriptor: int, progress: int, folder: Path, device: str, means: Means) -> None:
     """Serves the socket that `descriptor` names until its other end closes. `device` is "cpu" or "cuda:<index>"; who
     kills this process can tell from the file `progress` what it was at; `means` are in force."""
-    _lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
+    limits.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
     sock = socket.socket(fileno=descriptor)
     server = Server(progress, on_card(device, folder) if device != "cpu" else on_cpu())
-    walls.close(means)
-    _lower({resource.RLIMIT_DATA: _data_bytes() + MEMORY_BYTES})  # not of addresses: CUDA maps far more than it uses
+    sandboxing.close(means)
+    limits.lower(
+        {resource.RLIMIT_DATA: _data_bytes() + MEMORY_BYTES}
+    )  # not of addresses: CUDA maps far more than it uses
     wire.send(sock, {"ok": {"means": means.as_data()}})
     with contextlib.suppress(wire.WireError):
         while not server.ended:
@@ -79,13 +81,6 @@ def _data_bytes() -> int:
     """What this process has in memory of its own that it may write to."""
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     return int(status.partition("VmData:")[2].split()[0]) << 10
-
-
-def _lower(limits: dict[int, int]) -> None:
-    for which, value in limits.items():
-        _, hard = resource.getrlimit(which)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (value, value))
 
 
 @dataclasses.dataclass(frozen=True)

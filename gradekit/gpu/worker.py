@@ -12,53 +12,32 @@ and the next request meets a new process.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import json
-import os
-import re
-import signal
-import socket
-import subprocess
-import sys
-import time
-import weakref
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from gradekit import sandbox, wire
-from gradekit.confine import Means, workshop
+from gradekit import wire
+from gradekit.confine import Means
 from gradekit.engine.explain import Namer
 from gradekit.findings import Cause, Finding
 from gradekit.gpu import files
 from gradekit.gpu.card import Card, Reading
-from gradekit.gpu.faults import CardFault, Kind
+from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import Argument
 from gradekit.gpu.replay import bytes_of
-from gradekit.gpu.server import CAP, arguments_to, kinds_of
+from gradekit.gpu.server import arguments_to, kinds_of
 from gradekit.gpu.timing import Turn
+from gradekit.gpu.worker_process import LostWorker, WorkerProcess
 from gradekit.program import ITEMSIZE, Program, Scalar, View, encode
 
 __all__ = ["CardFault", "CardRun", "Prepared", "Worker"]
 
-START_SECONDS = 120.0
-"""How long importing torch and Triton and meeting the card may take."""
-
 TURN_SECONDS = 60.0
 """How long one turn may take, or fetching the results of one set."""
-
-END_SECONDS = 10.0
-KEPT = 64 << 10
-"""Bytes of what is printed, by kernels and by compilers, that are read."""
-
-_PASSED_ON = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX",
-              "TRITON_LIBCUDA_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")  # fmt: skip
-"""What the process sees of the grader's environment, beside PATH: where the driver and a C compiler are."""
 
 Result = Tensor | int | float | bool | str | None
 
@@ -93,29 +72,6 @@ class Prepared:
     why: str = ""
 
 
-@dataclass
-class _Process:
-    """A running worker; what it `said` on its standard error and `printed`, and where it tells its `progress`: files
-    that have no name, so that nothing can be put in their place. Its `folder`, with Triton's cache, is its own: the next
-    one gets another, for this one has met kernels. `means` are known once it is ready."""
-
-    popen: subprocess.Popen[bytes]
-    folder: Path
-    sock: socket.socket
-    said: int
-    printed: int
-    progress: int
-    means: Means | None = None
-    prepared: dict[int, tuple[Program, int]] = field(default_factory=dict)  # with how many sets there are
-    owner: int = field(default_factory=os.getpid)
-
-    def close(self) -> None:
-        """Give back what it was spoken to with."""
-        self.sock.close()
-        for descriptor in (self.said, self.printed, self.progress):
-            os.close(descriptor)
-
-
 class Worker:
     """Programs on a card, or without one (`card` None) on the CPU stand-in. It starts at the first request.
 
@@ -126,7 +82,7 @@ class Worker:
     def __init__(self, card: Card | None) -> None:
         self.device = "cpu" if card is None or card.device.type == "cpu" else f"cuda:{card.index}"
         self.said = ""
-        self._process: _Process | None = None
+        self._process: WorkerProcess | None = None
         self._without: tuple[str, ...] = ()
         self._next = 0
 
@@ -227,11 +183,11 @@ class Worker:
     @property
     def pid(self) -> int | None:
         """The process, if one runs."""
-        return None if self._process is None else self._process.popen.pid
+        return None if self._process is None else self._process.pid
 
     @property
     def means(self) -> Means:
-        """By what means the process is shut in; it is started for that, if it does not run.
+        """By what means the process is confined; it is started for that, if it does not run.
 
         Raises:
             CardFault: it cannot be started.
@@ -241,119 +197,51 @@ class Worker:
 
     def start(self) -> None:
         """Starts the process if it does not run, without waiting for it: call it early, to import torch meanwhile."""
-        if self._process is not None and self._process.popen.poll() is None:
-            return
-        self._end()
-        folder = Path(workshop.private_folder("gradekit-card-"))
-        self._process = _started(folder, self.device, self._without)
-        _living.add(self)
+        if self._process is None or not self._process.is_alive():
+            self._end()
+            self._process = WorkerProcess(self.device, self._without)
 
     def _ask(self, request: dict[str, Any], seconds: float, memory: int | None = None) -> dict[str, Any]:
         """The answer to a request, whose tensors lie in the memory of that descriptor."""
         self.start()
         process = self._ready()
         try:
-            for descriptor in (process.said, process.printed):
-                os.ftruncate(descriptor, 0)
-            deadline = time.monotonic() + seconds
-            wire.send_descriptors(process.sock, [process.progress if memory is None else memory])
-            wire.send(process.sock, request, deadline)
-            answer = wire.receive(process.sock, CAP, deadline)
-        except wire.WireError as error:
-            raise self._lost(error, seconds) from None
+            answer = process.ask(request, seconds, memory)
+        except CardFault as fault:
+            self.said = process.said()
+            if fault.deadly or isinstance(fault, LostWorker):
+                self._end()
+            raise
         except BaseException:  # interrupted: the answer would be taken for that of the next request
             self._end()
             raise
-        self.said = _tail(process.said)
-        return self._checked(answer)
+        self.said = process.said()
+        return answer
 
-    def _ready(self) -> _Process:
-        """The process, once it has met the card, shut in at least as strongly as is required."""
-        assert self._process is not None
-        while self._process.means is None:
-            self._await_means()
-        required = min(sandbox.required(), workshop.HIGHEST)
-        if self._process.means.level < required:
-            raise _too_open(self._process.means, required)
-        return self._process
+    def _ready(self) -> WorkerProcess:
+        """The process, once it has met the card.
 
-    def _await_means(self) -> None:
-        assert self._process is not None
-        try:
-            said = wire.receive(self._process.sock, CAP, time.monotonic() + START_SECONDS)
-            self._process.means = Means.of(said["ok"]["means"])
-        except (wire.WireError, ValueError, KeyError, TypeError) as error:
-            self._not_started(error)
-
-    def _not_started(self, error: Exception) -> None:
-        """Starts it anew with an open filesystem: a driver may lie, or need a device, where nobody thought of it.
-
-        No program has come near the process, and what it lacks then counts for `means`.
-
-        Raises:
-            CardFault: that was tried already, or would change nothing.
+        Where it cannot, it is started anew with an open filesystem: a driver may lie, or need a device, where nobody thought
+        of it. No program has come near the process, and what it lacks then counts for `means`.
         """
-        assert self._process is not None
-        self.said = _tail(self._process.said)
-        self._end()
-        if self.device == "cpu" or self._without or isinstance(error, wire.DeadlineExceeded):
-            last = " ".join(self.said.strip().splitlines()[-1:])
-            raise CardFault("crash", f"the worker could not be started ({error}) {last}".strip())
-        self._without = ("landlock",)
-        self.start()
+        while True:
+            assert self._process is not None
+            try:
+                self._process.ready()
+                return self._process
+            except (wire.WireError, ValueError) as error:
+                self.said = self._process.said()
+                self._end()
+                if self.device == "cpu" or self._without or isinstance(error, wire.DeadlineExceeded):
+                    last = " ".join(self.said.strip().splitlines()[-1:])
+                    raise CardFault("crash", f"the worker could not be started ({error}) {last}".strip()) from None
+                self._without = ("landlock",)
+                self.start()
 
-    def _checked(self, answer: Any) -> dict[str, Any]:
-        if isinstance(answer, dict) and isinstance(answer.get("ok"), dict):
-            return answer["ok"]
-        fault = CardFault.from_json(answer.get("fault") if isinstance(answer, dict) else None)
-        fault = self._told(fault)
-        if fault.deadly:
-            self._end()
-        raise fault
-
-    def _told(self, fault: CardFault) -> CardFault:
-        """The fault with what the compiler itself said, and where."""
-        lines = [line for line in self.said.splitlines() if "error:" in line][:3] if fault.kind == "compile" else []
-        if not lines:
-            return fault
-        where = re.match(r"[^:]+\.py:(\d+):", lines[0])
-        line = int(where[1]) if where else fault.line
-        return CardFault(fault.kind, "\n".join([fault.message, *lines])[:2000], fault.kernel, line)
-
-    def _lost(self, error: wire.WireError, seconds: float) -> CardFault:
-        """The process is gone, silent or senseless: what it was at is to blame."""
-        at, status = self._progress(), self._end()
-        late = isinstance(error, wire.DeadlineExceeded)
-        message = f"not done after {seconds:g} seconds" if late else f"the worker's process ended ({_ending(status)})"
-        kind: Kind = "hang" if late else "crash"
-        if at["what"] == "compile":
-            kind, message = "compile", f"the compiler: {message}"
-        return CardFault(kind, message, str(at["kernel"]), at["line"] if type(at["line"]) is int else None)
-
-    def _progress(self) -> dict[str, Any]:
-        assert self._process is not None
-        self.said = _tail(self._process.said)
-        try:
-            told = json.loads(_tail(self._process.progress))
-            return {"what": told["what"], "kernel": told["kernel"], "line": told["line"]}
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return {"what": "", "kernel": "", "line": None}
-
-    def _end(self) -> int:
-        """Kills the process and all that it started, and removes its files; its exit code as subprocess gives it."""
+    def _end(self) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return 0
-        process.close()
-        if process.owner != os.getpid():  # this process was forked from the one that it belongs to
-            return 0
-        gone = process.popen.poll()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.popen.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # the driver may still be busy with it
-            process.popen.wait(END_SECONDS)
-        workshop.remove(str(process.folder))
-        return -signal.SIGKILL if gone is None else gone
+        if process is not None:
+            process.end()
 
     def _prepared(self, id: int) -> tuple[Program, int]:
         if self._process is None or id not in self._process.prepared:
@@ -362,7 +250,7 @@ class Worker:
 
     def _printed(self) -> tuple[str, ...]:
         assert self._process is not None
-        return tuple(_tail(self._process.printed).splitlines())
+        return self._process.printed()
 
     # --- tensors -----------------------------------------------------------------------------------------------------
 
@@ -422,65 +310,3 @@ def _sensible() -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise CardFault("crash", "the worker sent an answer that makes no sense") from None
-
-
-def _too_open(means: Means, required: int) -> CardFault:
-    why = "; ".join(means.missing()[:-1])
-    return CardFault(
-        "isolation",
-        f"the process that compiles kernels is isolated at level {means.level} here, where level {required} is "
-        f"required ({why})",
-    )
-
-
-def _tail(descriptor: int) -> str:
-    """The last bytes of a file that the worker may be writing to."""
-    start = max(os.fstat(descriptor).st_size - KEPT, 0)
-    return os.pread(descriptor, KEPT, start).decode("utf-8", "replace")
-
-
-def _ending(status: int) -> str:
-    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit code {status}"
-
-
-# --- starting one ----------------------------------------------------------------------------------------------------
-
-
-MODULE = "gradekit.gpu"
-
-
-def _started(folder: Path, device: str, without: Sequence[str]) -> _Process:
-    ours, theirs = socket.socketpair()
-    said, printed, progress = (files.note() for _ in range(3))
-    handed = [theirs.fileno(), progress]
-    command = [sys.executable, "-P", "-m", MODULE, *map(str, handed), str(folder), device, str(os.getpid()), *without]
-    with theirs:
-        popen = subprocess.Popen(
-            command,
-            pass_fds=handed,
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=said,
-            cwd=folder,
-            env=environment(folder, device),
-            start_new_session=True,
-        )
-    return _Process(popen, folder, ours, said, printed, progress)
-
-
-def environment(folder: Path, device: str) -> dict[str, str]:
-    """All that the worker sees of the environment; Triton's cache is in its own folder, where no submission can be."""
-    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} if device != "cpu" else {}
-    base = sandbox.environment(str(folder))
-    if device != "cpu":
-        base.pop("CUDA_VISIBLE_DEVICES", None)
-    return base | {"PATH": os.environ.get("PATH", base["PATH"])} | kept
-
-
-_living: weakref.WeakSet[Worker] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for worker in list(_living):
-        worker.close()

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +18,11 @@ from typing import Any
 import torch
 
 from gradekit.assignment import Assignment
+from gradekit.confine.folders import PrivateFolder
 from gradekit.inductor.code import Written, written
 from gradekit.inputs.spec import Input
 from gradekit.inspector.targets import Target
+from gradekit.processes import ChildProcess, Command
 
 SECONDS = 120
 
@@ -53,19 +53,21 @@ def generated(assignment: Assignment, inputs: Sequence[Any], target: Target) -> 
 
 
 def _asked(request: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="gradekit-inductor-") as folder:
-        caches = {name: str(Path(folder, name)) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
-        places = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        return _answer(Path(folder), request, os.environ | caches | places | environment)
+    with PrivateFolder("gradekit-inductor-") as folder:
+        caches = {name: str(folder.path / name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+        packages = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        return _answer(folder.path, request, os.environ | caches | packages | environment)
 
 
 def _answer(folder: Path, request: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
     file, answer = folder / "request.json", folder / "answer.json"
     file.write_text(json.dumps(request))
-    command = [sys.executable, "-m", "gradekit.inductor", str(file), str(answer)]
-    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = ChildProcess(Command("gradekit.inductor", (str(file), str(answer)), environment))
+    ended = process.wait(SECONDS)
+    process.end()
+    if not ended:
+        return {"error": f"the process that generates it did not end in {SECONDS} s"}
     try:
-        subprocess.run(command, env=environment, timeout=SECONDS, check=False, **quiet)
         return json.loads(answer.read_text())
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError) as error:
         return {"error": f"the process that generates it ended without an answer ({type(error).__name__})"}

@@ -5,22 +5,20 @@ Needs no card. What comes back is text, read with a limit on its size: the compi
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradekit import sandbox
-from gradekit.confine import workshop
+from gradekit.confine.folders import PrivateFolder
 from gradekit.inspector.compiler import STAGES
+from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.program import Kernel
+from gradekit.sandbox import Unavailable
 
 SECONDS = 60
 """What one kernel may take. Large tiles of float32 products take ten."""
@@ -71,44 +69,24 @@ def compile_all(jobs: Sequence[Job], *, seconds: int = SECONDS) -> list[Compiled
     """Each job compiled, in order, several at once. A kernel that crashes the compiler harms no other.
 
     Raises:
-        sandbox.Unavailable: the compiler's process could not be started.
+        Unavailable: the compiler's process could not be started.
     """
     if not jobs:
         return []
-    folder = Path(workshop.private_folder("gradekit-compiler-"))
-    try:
-        statuses = _run(folder, jobs, seconds)
-        return [_collected(folder / str(number), statuses, number) for number in range(len(jobs))]
-    finally:
-        workshop.remove(str(folder))
+    with PrivateFolder("gradekit-compiler-") as folder:
+        statuses = _run(folder.path, jobs, seconds)
+        return [_collected(folder.path / str(number), statuses, number) for number in range(len(jobs))]
 
 
 def _run(folder: Path, jobs: Sequence[Job], seconds: int) -> list[int] | None:
     """The wait status of each kernel's process; None where time was up before all had ended."""
     request = {"jobs": [_request(job) for job in jobs], "seconds": seconds, "memory": MEMORY_BYTES}
     (folder / "jobs.json").write_text(json.dumps(request))
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", MODULE, str(folder), str(os.getpid())],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        env=sandbox.environment(str(folder)),
-        start_new_session=True,
-    )
-    try:
-        process.wait(START_SECONDS + seconds * len(jobs))
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        _end(process)
-    return _statuses(folder, len(jobs))
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # ptxas may have outlived the process that started it
-    process.wait()
+    arguments = (str(folder), str(os.getpid()))
+    process = ChildProcess(Command(MODULE, arguments, clean_environment(str(folder)), folder))
+    ended = process.wait(START_SECONDS + seconds * len(jobs))
+    process.end()
+    return _statuses(folder, len(jobs)) if ended else None
 
 
 def _request(job: Job) -> dict[str, Any]:
@@ -120,7 +98,7 @@ def _request(job: Job) -> dict[str, Any]:
 def _statuses(folder: Path, count: int) -> list[int]:
     data = _data(folder / "status.json")
     if not isinstance(data, list) or len(data) != count or not all(type(status) is int for status in data):
-        raise sandbox.Unavailable("The compiler's process could not be started: see `gradekit doctor`.")
+        raise Unavailable("The compiler's process could not be started: see `gradekit doctor`.")
     return data
 
 

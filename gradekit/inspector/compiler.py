@@ -1,7 +1,7 @@
 """The process that compiles kernels for a card that need not be there: `python -m gradekit.inspector.compiler FOLDER PARENT`.
 
 It reads FOLDER/jobs.json, forks for each kernel, and leaves the text of every stage in FOLDER/<number>/. A kernel's TTIR
-may be made to crash MLIR, to command it, or to keep it busy for ever: its process is shut in there, with limits of memory,
+may be made to crash MLIR, to command it, or to keep it busy for ever: its process is confined to it, with limits of memory,
 time and file size, and what it had finished stays. Writes, and never reads a result; ends with the process PARENT.
 
     jobs.json      [{"ttir": text, "options": {name: value}, "capability": 90, "until": "sass"}, ...], "seconds", "memory"
@@ -28,15 +28,23 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradekit.confine import namespaces, workshop
+from gradekit.confine import limits, namespaces
+from gradekit.confine.available import for_compilers
+from gradekit.confine.confinement import Confinement
 from gradekit.confine.landlock import Rules
-from gradekit.tracer import place
+from gradekit.confine.paths import DEVICES, readable, runnable
 
 if TYPE_CHECKING:
     from gradekit.compat.triton import Lowering
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 FILE_BYTES = 256 << 20
+OWN = ("__init__.py", "compat")
+"""The parts of gradekit that are imported for a kernel."""
+
+TASKS = 512
+"""Processes and threads of one kernel's compiler."""
+
 METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size")
 
 
@@ -47,8 +55,8 @@ def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
 
     namespaces.die_with_parent(parent)
     request = json.loads((folder / "jobs.json").read_text())
-    shop = workshop.found(Rules(tuple(place.readable()), tuple(place.runnable()), place.DEVICES), (), without)
-    if shop.user is not None:
+    confinement = for_compilers(Rules(tuple(readable(OWN)), tuple(runnable()), DEVICES), (), without)
+    if confinement.user is not None:
         folder.chmod(0o711)  # each must reach its own folder in there
     jobs = list(enumerate(request["jobs"]))
     at_once = _at_once(request["memory"])
@@ -57,7 +65,7 @@ def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
     while jobs or running:
         while jobs and len(running) < at_once:
             number, job = jobs.pop(0)
-            running[_forked(folder / str(number), job, request, shop)] = number
+            running[_forked(folder / str(number), job, request, confinement)] = number
         pid, status = os.wait()
         statuses[running.pop(pid)] = status
     (folder / "status.json").write_text(json.dumps(statuses))
@@ -69,7 +77,7 @@ def _at_once(memory: int) -> int:
     return min(len(os.sched_getaffinity(0)), max(there // memory, 1))
 
 
-def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], shop: workshop.Workshop) -> int:
+def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], confinement: Confinement) -> int:
     parent, pid = os.getpid(), os.fork()
     if pid:
         return pid
@@ -79,7 +87,7 @@ def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], shop: wo
         _settle_in(folder)
         _say_into(folder / "said")
         _limit(request["seconds"], request["memory"])
-        shop.enter(str(folder), parent)
+        confinement.enter(str(folder), parent, tasks=TASKS)
         compile_to(folder, job)
         status = 0
     finally:
@@ -101,16 +109,14 @@ def _say_into(file: Path) -> None:
 
 def _limit(seconds: int, memory: int) -> None:
     """The alarm's default action ends the process, in the middle of C++ too."""
-    limits = {
-        resource.RLIMIT_AS: memory,
-        resource.RLIMIT_CPU: seconds + 1,  # else it would kill, without a reason, just before the alarm
-        resource.RLIMIT_FSIZE: FILE_BYTES,
-        resource.RLIMIT_CORE: 0,
-    }
-    for which, value in limits.items():
-        _, hard = resource.getrlimit(which)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (value, value))
+    limits.lower(
+        {
+            resource.RLIMIT_AS: memory,
+            resource.RLIMIT_CPU: seconds + 1,  # else it would kill, without a reason, just before the alarm
+            resource.RLIMIT_FSIZE: FILE_BYTES,
+            resource.RLIMIT_CORE: 0,
+        }
+    )
     signal.alarm(seconds)
 
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradekit import engine, sandbox
+from gradekit import engine
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.reuse import LruCache
+from gradekit.sandbox import host
 from gradekit.subject import rules, run_cache
 from gradekit.subject.call_spec import CallSpec
 from gradekit.subject.device import Device, NeedsCard
@@ -265,7 +266,7 @@ class Runs:
         return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
     def _budget(self) -> engine.Budget:
-        seconds = engine.Budget.seconds * sandbox.pace()
+        seconds = engine.Budget.seconds * host.pace()
         return engine.Budget(steps=HURRY, seconds=seconds) if self._overdue else engine.Budget(seconds=seconds)
 
     def _mutation(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:

@@ -18,7 +18,7 @@ from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Argument, Descriptor, Launch, Program, View
 from gradekit.reuse import SharedCache, shared
-from gradekit.sandbox import Nothing, TraceError, Tracer
+from gradekit.sandbox import NO_SUBMISSION, TraceError, Tracer
 from gradekit.subject import rules
 
 MOST_ACCEPTED = 1 << 14
@@ -36,7 +36,7 @@ class Soundness:
     def __init__(self) -> None:
         self.signatures: dict[str, list[str] | None] = {}
         self._fine: set[str] = set()
-        self._reader = Tracer(Nothing())  # its process begins with the first question
+        self._reader = Tracer(NO_SUBMISSION)  # its process begins with the first question
         weakref.finalize(self, self._reader.abandon)
 
     @contextlib.contextmanager

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import shutil
 import signal
 import socket
 import tempfile
@@ -14,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gradekit import wire
-from gradekit.confine import identity, landlock, linux, seccomp
-from gradekit.tracer import shares
-from gradekit.tracer.place import Place
+from gradekit.confine import identity, limits
+from gradekit.confine.confinement import Confinement
+from gradekit.confine.folders import remove
+from gradekit.tracer import quotas
 
 USERS = 256
 """How many user ids the children take in turn, as root: two that live at one time never have the same."""
@@ -25,27 +25,29 @@ OPEN_FILES = 256
 
 
 class Children:
-    """The children of one server in its `place`; `statm` is an open /proc/self/statm of the server."""
+    """The children of one server, with their files in `scratch`; `statm` is an open /proc/self/statm of the server."""
 
-    def __init__(self, place: Place, statm: int) -> None:
-        self.place = place
+    def __init__(self, confinement: Confinement, scratch: str, statm: int) -> None:
+        self.confinement = confinement
+        self.scratch = scratch
         self.statm = statm
         self.made = 0
-        if place.user is not None:
-            os.chmod(place.scratch, 0o711)  # each child must reach its own folder in there
+        if confinement.user is not None:
+            os.chmod(scratch, 0o711)  # each child must reach its own folder in there
         self.homes: dict[int, str] = {}
         self.users: dict[int, int | None] = {}
         self.ended: dict[int, int] = {}
 
-    def fork(self, sock: socket.socket, limits: dict[str, int]) -> int:
-        """A new child that answers requests on `sock`: its process id."""
+    def fork(self, sock: socket.socket, allowed: dict[str, int]) -> int:
+        """A new child that answers requests on `sock` and may use what is `allowed` (`Limits.of_process`): its process id."""
         self.made += 1
-        user = None if self.place.user is None else self.place.user + self.made % USERS
-        home = self._home(user)
-        pid = os.fork()
+        first = self.confinement.user
+        confinement = replace(self.confinement, user=None if first is None else first + self.made % USERS)
+        home = tempfile.mkdtemp(prefix="submission-", dir=self.scratch)
+        server, pid = os.getpid(), os.fork()
         if pid == 0:
-            self._become_child(sock, limits, home, user)
-        self.homes[pid], self.users[pid] = home, user
+            self._become_child(sock, allowed, home, confinement, server)
+        self.homes[pid], self.users[pid] = home, confinement.user
         return pid
 
     def end(self, pid: int) -> int:
@@ -57,7 +59,7 @@ class Children:
             _kill(os.kill, pid)
             self.ended[pid] = os.waitpid(pid, 0)[1]
         user = self.users.pop(pid)
-        if user is not None and user >= identity.HIGH and not self.place.means.seccomp:
+        if user is not None and user >= identity.HIGH and not self.confinement.means.seccomp:
             _kill_all_of(user)  # it may have left its process group
         remove(self.homes.pop(pid))
         return self.ended.pop(pid)
@@ -72,10 +74,10 @@ class Children:
 
     def end_those_with_too_many_files(self) -> None:
         """Where files are not in memory that is limited for all; such a child ends as if by the signal for large files."""
-        if self.place.means.root:
+        if self.confinement.means.root:
             return
         for pid, home in self.homes.items():
-            if pid not in self.ended and shares.too_much(home):
+            if pid not in self.ended and quotas.too_much(home):
                 _kill(os.killpg, pid)
                 _kill(os.kill, pid)
                 os.waitpid(pid, 0)
@@ -86,22 +88,17 @@ class Children:
         for pid in list(self.homes):
             self.end(pid)
 
-    def _home(self, user: int | None) -> str:
-        """An empty folder that the child alone may write to."""
-        home = tempfile.mkdtemp(prefix="submission-", dir=self.place.scratch)
-        if user is not None:
-            os.chown(home, user, user)
-        return home
-
     # --- in the child ------------------------------------------------------------------------------------------------
 
-    def _become_child(self, sock: socket.socket, limits: dict[str, int], home: str, user: int | None) -> None:
-        status, server = 1, os.getppid()
+    def _become_child(
+        self, sock: socket.socket, allowed: dict[str, int], home: str, confinement: Confinement, server: int
+    ) -> None:
+        status = 1
         try:
             os.setsid()
             _settle_in(home)
-            self._limit(limits, user)
-            self._confine(home, user, server)
+            self._limit(allowed)
+            confinement.enter(home, server, tasks=allowed["processes"])
             from gradekit.tracer import child
 
             alone = _alone_with(sock)
@@ -111,31 +108,18 @@ class Children:
         finally:
             os._exit(status)  # nothing of the server's may run in the child's end
 
-    def _limit(self, limits: dict[str, int], user: int | None) -> None:
-        """Memory is counted on top of what torch and triton map already, processes on top of what the user has."""
+    def _limit(self, allowed: dict[str, int]) -> None:
+        """Memory is counted on top of what torch and triton map already."""
         mapped = int(os.pread(self.statm, 100, 0).split()[0]) * resource.getpagesize()
-        _lower(resource.RLIMIT_AS, mapped + limits["memory_bytes"])
-        _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
-        _lower(resource.RLIMIT_CPU, limits["cpu_seconds"])
-        _lower(resource.RLIMIT_NPROC, limits["processes"] + (self.place.tasks if user is None else 0))
-        _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
-        _lower(resource.RLIMIT_CORE, 0)
-
-    def _confine(self, home: str, user: int | None, server: int) -> None:
-        """Everything that the place promises, or an error: never less."""
-        means, rules = self.place.means, self.place.rules
-        if user is not None:
-            identity.become(user, keep=self.place.keep)
-        if means.seccomp or means.landlock:
-            identity.drop_capabilities(self.place.keep)
-        with contextlib.suppress(OSError):
-            linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # after the user has changed: that would clear it
-        if os.getppid() != server:
-            os._exit(1)
-        if means.landlock:
-            landlock.restrict(replace(rules, write=(*rules.write, home)))
-        if means.seccomp:
-            seccomp.install(os.getpid())
+        limits.lower(
+            {
+                resource.RLIMIT_AS: mapped + allowed["memory_bytes"],
+                resource.RLIMIT_FSIZE: allowed["file_bytes"],
+                resource.RLIMIT_CPU: allowed["cpu_seconds"],
+                resource.RLIMIT_NOFILE: OPEN_FILES,
+                resource.RLIMIT_CORE: 0,
+            }
+        )
 
 
 def _kill(kill: Callable[[int, int], None], number: int) -> None:
@@ -158,12 +142,6 @@ def _alone_with(sock: socket.socket) -> socket.socket:
     return socket.socket(fileno=3)
 
 
-def _lower(which: int, value: int) -> None:
-    _, hard = resource.getrlimit(which)
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (value, value))
-
-
 def _kill_all_of(user: int) -> None:
     """Kills every process of a user at once, as none but that user can."""
     pid = os.fork()
@@ -174,14 +152,3 @@ def _kill_all_of(user: int) -> None:
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
-
-
-def remove(folder: str) -> None:
-    """Removes a folder, whatever permissions its contents were given."""
-    for path, names, _ in os.walk(folder):  # from the top, so that each folder is open before its turn comes
-        for name in names:
-            inner = os.path.join(path, name)
-            with contextlib.suppress(OSError):
-                if not os.path.islink(inner):
-                    os.chmod(inner, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)

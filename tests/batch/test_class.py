@@ -172,7 +172,7 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
 def test_a_machine_that_cannot_isolate_gives_faults_and_no_zeros(tmp_path: Path) -> None:
     hand_in(tmp_path / "in", {"ada": RIGHT, "bob": WRONG})
     code = (
-        "import sys; from gradekit import sandbox; sandbox.isolation = lambda: sandbox.Means(); "
+        "import sys; from gradekit.sandbox import host; from gradekit.confine import Means; host.means = Means; "
         "from gradekit.batch import grader; import socket; grader.serve(socket.socket(fileno=int(sys.argv[-1])))"
     )
     patched = tmp_path / "python"

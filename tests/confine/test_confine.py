@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import gradekit
-from gradekit import sandbox
 from gradekit.confine import LEVELS, Means, landlock, linux, seccomp
-from gradekit.confine.level import HIGHEST
-from gradekit.tracer import place
+from gradekit.confine.isolation import HIGHEST
+from gradekit.confine.paths import readable
+from gradekit.sandbox import NO_SUBMISSION, Tracer, Unavailable, host
+from gradekit.tracer.supervisor import OWN
 from tests.patience import GUARD
 
 HEADERS = {
@@ -141,28 +142,24 @@ def test_there_are_words_for_every_level() -> None:
 
 def test_a_level_that_is_not_reached_runs_nothing() -> None:
     """Neither now nor later"""
-    sandbox.do_without("seccomp")
-    try:
-        with pytest.raises(sandbox.Unavailable, match=r"level 0 here, where level 2 is required \(system calls"):
-            sandbox.require(2)
-        with pytest.raises(sandbox.Unavailable), sandbox.Tracer(sandbox.Nothing()) as tracer:
+    with host.requiring(0), host.without("seccomp"):
+        with pytest.raises(Unavailable, match=r"level 0 here, where level 2 is required \(system calls"):
+            host.requiring(2).__enter__()
+        host.required = 2
+        with pytest.raises(Unavailable), Tracer(NO_SUBMISSION) as tracer:
             tracer.load()
-    finally:
-        sandbox._required = 0
-        sandbox.do_without()
 
 
 HIDDEN = """
 import os, sys
 from types import SimpleNamespace as Text
-from gradekit import sandbox
+from gradekit.sandbox import Tracer, host
 for without in ((), ("root", "apart")):
-    sandbox.do_without(*without)
-    print(sandbox.isolation().level >= 2)
     text = "import late\\n"
     for path in ({secret!r}, "/etc/shadow"):
         text += f"try: open({{path!r}}); print('open')\\nexcept OSError: pass\\n"
-    with sandbox.Tracer(Text(text=text)) as tracer:
+    with host.without(*without), Tracer(Text(text=text)) as tracer:
+        print(host.means().level >= 2)
         print(tracer.load().notes, repr(tracer.output))
 """
 
@@ -191,21 +188,21 @@ def test_a_python_that_root_alone_may_read_is_no_reason_for_less(tmp_path: Path)
 def test_of_gradekit_only_the_tracer_is_shown() -> None:
     """Neither the judge, nor assignments, nor solutions beside a checkout"""
     package = Path(gradekit.__file__).parent
-    shown = place.readable()
+    shown = readable(OWN)
     assert str(package / "tracer") in shown
-    hidden = [package / "judge" / "compare.py", package.parent / "solutions", package / "sandbox.py"]
+    hidden = [package / "judge" / "compare.py", package.parent / "solutions", package / "sandbox" / "tracer.py"]
     covered = {path for path in hidden for one in shown if path.is_relative_to(one)}
     assert covered == set()
 
 
 def test_nothing_is_shown_twice() -> None:
-    shown = place.readable()
+    shown = readable(OWN)
     assert not [one for one in shown for other in shown if one != other and Path(one).is_relative_to(other)]
 
 
 def test_packages_are_shown() -> None:
     import torch
 
-    shown = place.readable()
+    shown = readable(OWN)
     assert any(Path(torch.__file__).is_relative_to(one) for one in shown)
     assert any(Path(os.__file__).is_relative_to(one) for one in shown)

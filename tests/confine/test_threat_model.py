@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from gradekit import sandbox, wellformed
-from gradekit.confine import LEVELS, workshop
+from gradekit.confine import LEVELS
+from gradekit.confine.available import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.engine.frame import Budget
-from gradekit.gpu import server
+from gradekit.gpu import sandboxing, server
 from gradekit.inspector import compile as compiling
 from gradekit.inspector import compiler
 from gradekit.submission import archive, notebook, reading
-from gradekit.tracer import children, shares
+from gradekit.tracer import children, quotas
 from tests.hostile.escapes import ESCAPES
 
 ROOT = Path(__file__).parents[2]
@@ -39,14 +40,14 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{sandbox.Limits().processes} processes and threads",
         f"{sandbox.Limits().program_bytes >> 20} MiB of program",
         f"{wellformed.MOST_TTIR >> 20} MiB of TTIR",
-        f"have {shares.MEMORY_BYTES >> 30} GiB of memory together",
-        f"its files {shares.FILE_BYTES >> 20} MiB, in {shares.FILES:,} files",
-        f"looked at {['never', 'once', 'twice', 'three times', 'four times'][round(1 / shares.PULSE_SECONDS)]} a second",
+        f"have {quotas.MEMORY_BYTES >> 30} GiB of memory together",
+        f"its files {quotas.FILE_BYTES >> 20} MiB, in {quotas.FILES:,} files",
+        f"looked at {['never', 'once', 'twice', 'three times', 'four times'][round(1 / quotas.PULSE_SECONDS)]} a second",
         f"{children.OPEN_FILES} of {sandbox.Limits().file_bytes >> 20} MiB",
         f"{server.MEMORY_BYTES >> 30} GiB of memory of its own, to files of {server.FILE_BYTES >> 30} GiB",
-        f"have {workshop.TASKS} processes and threads",
+        f"have {sandboxing.TASKS} processes and threads",
         f"offline has {compiling.SECONDS} seconds, {compiling.MEMORY_BYTES >> 30} GiB and files of {compiler.FILE_BYTES >> 20} MiB",
-        f"level {workshop.HIGHEST} at most",
+        f"level {HIGHEST_WITHOUT_NAMESPACES} at most",
         f"may have {archive.MAX_BYTES >> 20} MiB and {archive.MAX_ENTRIES:,} entries",
         f"Python {reading.MAX_SOURCE_BYTES >> 20} MiB; notebooks {reading.MAX_NOTEBOOK_BYTES >> 20} MiB",
     ],

@@ -22,13 +22,14 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from gradekit import sandbox, wellformed, wire
+from gradekit import wellformed, wire
 from gradekit.engine.ttir import TTIRError, parse
 from gradekit.gpu import worker
 from gradekit.gpu.timing import Turn
-from gradekit.gpu.worker import CardFault, Worker
+from gradekit.gpu.worker import CardFault
+from gradekit.gpu.worker_process import checked
 from gradekit.program import Program, ProgramError, View, decode, encode
-from gradekit.sandbox import TraceError, Tracer
+from gradekit.sandbox import TraceError, Tracer, answers
 from gradekit.submission import SubmissionError, notebook, read
 from tests.fuzz import mutations
 from tests.patience import GUARD
@@ -139,8 +140,8 @@ def test_the_answers_around_them() -> None:
 
     def taken(data: Any) -> None:
         if isinstance(data, dict):
-            sandbox._trace_error(data)
-            sandbox._loaded(data)
+            answers.error(data)
+            answers.loaded(data)
 
     fuzzed("answers", _near(error) | _near(loaded), refused_with(TraceError, taken))
 
@@ -152,10 +153,10 @@ def test_the_workers_answers() -> None:
     caught = {"trespass": trespass, "launch": 0, "kernel": "k", "line": 12}
     right = {"ok": {"seconds": [1e-3, 2e-3], "before": reading, "after": None, "caught": caught}}
     fault = {"fault": {"kind": "compile", "message": "m", "kernel": "k", "line": 3}}
-    found, empty = Worker(None), Program((), {}, (), (), "none", {})
+    empty = Program((), {}, (), (), "none", {})
 
     def taken(data: Any) -> None:
-        answer = found._checked(data)
+        answer = checked(data)
         with worker._sensible():
             Turn(tuple(answer["seconds"]), worker._reading(answer["before"]))
         with worker._sensible():

@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gradekit.gpu import walls
+from gradekit.gpu import sandboxing
 
 if __name__ == "__main__":
     sock, progress, folder, device, parent, *without = sys.argv[1:]
-    means = walls.enter(Path(folder), device, int(parent), without)
+    means = sandboxing.enter(Path(folder), device, int(parent), without)
     from gradekit.gpu import server
 
     def obey(self: server.Server, request: dict[str, Any]) -> dict[str, Any]:

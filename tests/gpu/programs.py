@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from gradekit import wire
 from gradekit.gpu import worker
 from gradekit.inputs.spec import Input
 from gradekit.program import Argument, Program, Scalar, Step, View
@@ -154,16 +155,17 @@ def number(value: int) -> Scalar:
 @contextmanager
 def answers_awaited_once_it_runs(found: worker.Worker, kernel: str) -> Iterator[None]:
     """While open, no time is up before the kernel runs, however long the machine takes to get there."""
-    receive = worker.wire.receive
+    receive = wire.receive
 
     def runs() -> bool:
-        at = found._progress()
+        assert found._process is not None
+        at = found._process.progress()
         return at["kernel"] == kernel and at["what"] != "compile"
 
     def receive_once_it_runs(sock: socket.socket, *arguments: Any) -> Any:
-        assert found._process is None or found._process.sock is not sock or eventually(runs)
+        assert found._process is None or found._process._sock is not sock or eventually(runs)
         return receive(sock, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker.wire, "receive", receive_once_it_runs)
+        patch.setattr(wire, "receive", receive_once_it_runs)
         yield

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import torch
 
+from gradekit import wire
 from gradekit.engine.executor import run
 from gradekit.findings import Cause
-from gradekit.gpu import files, worker
+from gradekit.gpu import files, worker, worker_process
 from gradekit.gpu.server import arguments_from, arguments_to
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Launch, Literal, View
@@ -158,14 +159,14 @@ def test_a_kernel_that_does_not_end_is_killed(standin: Worker) -> None:
 def test_a_process_that_dies_is_a_crash(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     made, tensors = entry(COPY, normal(8))
     standin.run(made, tensors)
-    send = worker.wire.send
+    send = wire.send
 
     def send_and_kill(*message: Any) -> None:
         os.kill(standin.pid, signal.SIGSTOP)  # or it might have answered by the time that it is killed
         send(*message)
         os.kill(standin.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(worker.wire, "send", send_and_kill)
+    monkeypatch.setattr(wire, "send", send_and_kill)
     with pytest.raises(CardFault) as caught:
         standin.run(made, tensors)
     assert caught.value.kind == "crash"
@@ -191,7 +192,7 @@ def test_a_program_that_makes_no_sense_harms_nobody(standin: Worker) -> None:
 
 
 def test_a_message_that_is_too_long_is_refused(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "CAP", 4)
+    monkeypatch.setattr(worker_process, "CAP", 4)
     with pytest.raises(CardFault):
         standin.run(program([Allocate(1, 4), Literal(View(1, "float32", (1,), (1,)), (1.0,))], []), [])
 
@@ -205,7 +206,7 @@ def test_an_answer_is_never_taken_for_another(standin: Worker, monkeypatch: pyte
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(worker.wire, "receive", interrupted)
+        patch.setattr(wire, "receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             standin.run(made, tensors)
     assert standin.pid is None
@@ -255,7 +256,7 @@ def test_it_sees_little_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setenv("SECRET", "s")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    seen = worker.environment(tmp_path, "cuda:0")
+    seen = worker_process.environment(tmp_path, "cuda:0")
     assert "SECRET" not in seen and "TRITON_INTERPRET" not in seen
     assert seen["CUDA_VISIBLE_DEVICES"] == "1"
     assert seen["TRITON_CACHE_DIR"].startswith(str(tmp_path))

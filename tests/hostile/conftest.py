@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from gradekit import sandbox
 from gradekit.sandbox import Limits, Tracer
 
 from .world import World, opened
@@ -34,11 +33,3 @@ def usual_limits(short_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = Tracer.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "limits", Limits())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def strongest_again() -> Iterator[None]:
-    """Whatever a module did without, the next one has again."""
-    yield
-    if sandbox._without:
-        sandbox.do_without()

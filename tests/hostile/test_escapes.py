@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gradekit import sandbox
 from gradekit.program import View
-from gradekit.sandbox import TraceError, Tracer
+from gradekit.sandbox import TraceError, Tracer, host
 from tests.tracer.styles import Text
 
 from .escapes import ESCAPES, Escape
@@ -27,9 +26,8 @@ X = View(0, "float32", (4,), (1,))
 
 @pytest.fixture(scope="module", params=PLACES.values(), ids=PLACES)
 def level(request: pytest.FixtureRequest) -> Iterator[int]:
-    sandbox.do_without(*request.param)
-    yield sandbox.isolation().level
-    sandbox.do_without()
+    with host.without(*request.param):
+        yield host.means().level
 
 
 def heard(text: str) -> str:

@@ -7,9 +7,8 @@ import shutil
 
 import pytest
 
-from gradekit import sandbox
 from gradekit.program import View
-from gradekit.sandbox import Limits, TraceError, Tracer
+from gradekit.sandbox import Limits, TraceError, Tracer, host
 from tests.patience import eventually
 from tests.tracer.styles import VECTOR_ADD, Text
 
@@ -65,20 +64,22 @@ def test_the_greedy_are_stopped(body: str) -> None:
 def test_files_are_gone_with_the_submission() -> None:
     """A full scratch folder is empty again for the next"""
     text = "import os\nfor n in range(30):\n    with open(f'f{n}', 'wb') as f: f.write(b'x' * (10 << 20))\nos.makedirs('a/b')\nos.chmod('a', 0)\n"
-    free = shutil.disk_usage(sandbox._server().scratch).free
+    free = shutil.disk_usage(host.server().scratch).free
     for _ in range(3):
         with Tracer(Text(text)) as tracer, contextlib.suppress(TraceError):  # a folder like that may end it
             assert tracer.load().notes == ()
-    assert eventually(lambda: shutil.disk_usage(sandbox._server().scratch).free > free - (50 << 20))
+    assert eventually(lambda: shutil.disk_usage(host.server().scratch).free > free - (50 << 20))
 
 
 def test_files_without_end_are_ended_where_they_are_on_the_disk() -> None:
     """In a container without namespaces, where no limit is set to their number"""
-    sandbox.do_without("root", "apart")
-    with Tracer(Text(GREED["the disk, in empty files"]), limits=Limits()) as tracer:
-        with pytest.raises(TraceError, match="SIGXFSZ"):
-            tracer.load()
-        sandbox.do_without()
+    greedy = Text(GREED["the disk, in empty files"])
+    with (
+        host.without("root", "apart"),
+        Tracer(greedy, limits=Limits()) as tracer,
+        pytest.raises(TraceError, match="SIGXFSZ"),
+    ):
+        tracer.load()
 
 
 def test_two_submissions_do_not_see_each_other(world: World) -> None:
@@ -87,5 +88,5 @@ def test_two_submissions_do_not_see_each_other(world: World) -> None:
     look += "    return [p for p in seen if not p.startswith(os.getcwd())] or 'nothing'\n"
     with Tracer(Text("SECRET = 1\n")) as first, Tracer(Text(look)) as second:
         first.load()
-        if sandbox.isolation().level >= 2:
+        if host.means().level >= 2:
             assert second.trace("entry", [X]).returned == "str"

@@ -41,14 +41,14 @@ def test_a_grader_that_is_killed_leaves_nothing(tmp_path: Path, seconds: float) 
 
 
 def test_a_server_that_is_killed_takes_everything_with_it(tmp_path: Path) -> None:
-    """The warden ends what the server leaves"""
+    """The supervisor ends what the server leaves"""
     code = (
         "import os, signal, sys\nfrom types import SimpleNamespace as Text\nfrom gradekit import sandbox\n"
         "tracer = sandbox.Tracer(Text(text='import os, time\\nif os.fork() == 0: time.sleep(300)\\n')); tracer.load()\n"
-        "warden = sandbox._server().process.pid\n"
-        "children = open(f'/proc/{warden}/task/{warden}/children').read().split()\n"
+        "supervisor = sandbox.host.server().process.pid\n"
+        "children = open(f'/proc/{supervisor}/task/{supervisor}/children').read().split()\n"
         "os.kill(int(children[0]), signal.SIGKILL)\n"
-        f"sandbox._server().process.wait({GUARD}); print('ended')\n"
+        f"sandbox.host._server.process.wait({GUARD}); print('ended')\n"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

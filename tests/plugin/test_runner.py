@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gradekit import NoSuchCheck, sandbox
+from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.judge.mutants import MUTANTS
 from gradekit.report.record import to_dict, validate
+from gradekit.sandbox import host
 from gradekit.submission import NoSuchSubmission
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
@@ -157,10 +158,9 @@ def test_an_interrupted_run_is_a_fault_and_gives_no_zero(assignment: Make, submi
 def test_a_tracer_that_does_not_start_is_a_fault(
     assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox, "_current", None)
-    monkeypatch.setattr(sandbox.sys, "executable", "/bin/false")
-    report = grade(assignment(), submitted(RIGHT))
-    sandbox._stop()
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with host.without():
+        report = grade(assignment(), submitted(RIGHT))
     validate(to_dict(report))
     assert report.status is Status.FAULT and "tracer could not be started" in report.message
     assert report.score.earned == 0 and report.score.pending == report.score.possible

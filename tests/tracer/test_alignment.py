@@ -37,7 +37,7 @@ def entry(x):
 def compared(*arguments: str, given: Any = None) -> dict[str, Any]:
     """What tests/tracer/alignments.py says."""
     command = [sys.executable, str(Path(__file__).with_name("alignments.py")), *arguments]
-    environment = sandbox.environment("/tmp")
+    environment = sandbox.clean_environment("/tmp")
     done = subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, env=environment, input=json.dumps(given)
     )

@@ -20,7 +20,9 @@ from .helpers import X, kinds, only, submission, tensor, traced
 def compared(step: int, cache: Path) -> dict[str, Any]:
     """What tests/tracer/compiled.py says."""
     command = [sys.executable, str(Path(__file__).with_name("compiled.py")), str(step)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=sandbox.environment(str(cache)))
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=sandbox.clean_environment(str(cache))
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -1,9 +1,8 @@
-"""Starts the server in its place, and when the server or the grader ends, ends whatever is left and removes its files.
+"""Starts the fork server, and when the server or the grader ends, ends whatever is left and removes its files.
 
-The warden is small, outside of what it starts, and never meets a submission. Where processes have a namespace of their
+The supervisor is small, outside of what it starts, and never meets a submission. Where processes have a namespace of their
 own, the server is the first in it, and the kernel ends all the others with it. Elsewhere, whatever loses its parent
-becomes the warden's child, and is ended one by one. While it waits, it sees to it that no submission has more than its
-share of memory.
+becomes the supervisor's child, and is ended one by one. While it waits, it enforces each submission's quota of memory.
 """
 
 from __future__ import annotations
@@ -15,28 +14,35 @@ import time
 from collections.abc import Collection, Iterator
 
 from gradekit.confine import identity, linux, namespaces
-from gradekit.tracer import place as places
-from gradekit.tracer import server, shares
-from gradekit.tracer.children import remove
-from gradekit.tracer.place import Place
+from gradekit.confine.available import as_user, for_submissions
+from gradekit.confine.confinement import Confinement
+from gradekit.confine.folders import remove
+from gradekit.confine.landlock import Rules
+from gradekit.confine.paths import DEVICES, readable, runnable
+from gradekit.tracer import forkserver, quotas
+
+OWN = ("__init__.py", "program.py", "wire.py", "compat", "tracer", "confine")
+"""The parts of gradekit that a submission's process may read."""
 
 PATIENCE_SECONDS = 5.0
 _HEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 
 def watch(descriptor: int, scratch: str, without: Collection[str] = ()) -> None:
-    """Serves the socket `descriptor` from the strongest place that there is, until it is closed; see `place.choose`."""
+    """Serves the socket `descriptor` until it is closed; submissions are confined as strongly as this machine allows, but
+    `without` those means (names of fields of `Means`)."""
     grader = os.getppid()
-    place = places.choose(scratch, without)
+    rules = Rules(read=tuple(readable(OWN)), run=tuple(runnable()), write=DEVICES)
+    confinement = for_submissions(scratch, rules, without)
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-    if place.means.apart:
-        namespaces.leave(as_user=places.as_user())  # writes to files that a closed process does not own
+    if confinement.means.apart:
+        namespaces.leave(as_user=as_user())  # writes to files that a closed process does not own
     identity.close_to_others()
     pid = os.fork()
     if pid == 0:
-        _serve(descriptor, place)
+        _serve(descriptor, scratch, confinement)
     os.close(descriptor)
     try:
         _wait(pid, grader)
@@ -46,12 +52,12 @@ def watch(descriptor: int, scratch: str, without: Collection[str] = ()) -> None:
         os._exit(0)
 
 
-def _serve(descriptor: int, place: Place) -> None:
+def _serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
         with contextlib.suppress(OSError):
             linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-        server.serve(descriptor, place)
+        forkserver.serve(descriptor, scratch, confinement)
     finally:
         os._exit(1)
 
@@ -59,9 +65,9 @@ def _serve(descriptor: int, place: Place) -> None:
 def _wait(server_pid: int, grader: int) -> None:
     looked = 0.0
     while os.getppid() == grader:  # its end is usually heard of sooner, by the server
-        heard = signal.sigtimedwait(_HEARD, shares.PULSE_SECONDS)
-        if time.monotonic() - looked > shares.PULSE_SECONDS:  # whatever is heard meanwhile
-            shares.enforce(server_pid)
+        heard = signal.sigtimedwait(_HEARD, quotas.PULSE_SECONDS)
+        if time.monotonic() - looked > quotas.PULSE_SECONDS:  # whatever is heard meanwhile
+            quotas.enforce(server_pid)
             looked = time.monotonic()
         if heard is None:
             continue

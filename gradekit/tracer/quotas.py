@@ -1,8 +1,8 @@
 """Nobody takes more than a share of the machine: what a submission has in memory and in files, over all its processes.
 
 The kernel limits each process and each file; how many there are multiplies that. Here they are added up, a few times each
-second, and whoever is over is ended. The warden, who sees every process, adds up memory; the server, who has made the
-folders, adds up files, where they are not in memory anyway.
+second, and whoever is over is ended. The supervisor, which sees every process, adds up memory; the server, which has made
+the folders, adds up files, where they are not in memory anyway.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterator
 
 from gradekit import wire
+from gradekit.confine.available import enter_root
+from gradekit.confine.confinement import Confinement
 from gradekit.tracer.children import Children
-from gradekit.tracer.place import Place, enter_root
-from gradekit.tracer.shares import PULSE_SECONDS
+from gradekit.tracer.quotas import PULSE_SECONDS
 
 CONTROL_CAP = 1 << 16
 IDLE_SECONDS = 5.0
@@ -26,17 +27,18 @@ MANY = 3
 """One that has asked for so many children is grading a class."""
 
 
-def serve(descriptor: int, place: Place) -> None:
-    """Serves the socket that `descriptor` names, in `place`, until its other end closes."""
+def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
+    """Serves the socket that `descriptor` names until its other end closes, with files in `scratch`; its children are
+    confined."""
     statm = os.open("/proc/self/statm", os.O_RDONLY)  # while /proc can be seen
-    if place.means.root:
-        enter_root(place)
+    if confinement.means.root:
+        enter_root(scratch, confinement.rules)
     from gradekit.tracer import warm  # imports torch and triton
 
     control = socket.socket(fileno=descriptor)
     warm.warm_up()
-    wire.send(control, {"ok": "ready", "means": place.means.as_data(), "pace": warm.pace()})
-    children = Children(place, statm)
+    wire.send(control, {"ok": "ready", "means": confinement.means.as_data(), "pace": warm.pace()})
+    children = Children(confinement, scratch, statm)
     idle = warm.while_idle()
     try:
         while True:

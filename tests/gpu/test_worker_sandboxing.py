@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit import sandbox
+from gradekit import wire
 from gradekit.confine import landlock, seccomp
-from gradekit.gpu import card, files, worker
+from gradekit.gpu import card, files, worker, worker_process
 from gradekit.gpu.worker import CardFault, Worker
+from gradekit.gpu.worker_process import WorkerProcess
 from gradekit.program import Allocate, Kernel, Launch, View
+from gradekit.sandbox import host
 from gradekit.subject.device import NeedsCard, judged
 from tests.hostile.world import opened
 
@@ -40,7 +42,7 @@ def on(device: str) -> Worker:
 def captured(request: pytest.FixtureRequest) -> Iterator[Worker]:
     with on(request.param) as found:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(worker, "MODULE", "tests.gpu.captured")
+            patch.setattr(worker_process, "MODULE", "tests.gpu.captured")
             assert found.means.seccomp
         yield found
 
@@ -129,7 +131,7 @@ def test_on_an_old_kernel_what_reaches_out_is_refused_too(
     world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files are open then, and its level says so"""
-    monkeypatch.setattr(worker, "MODULE", "tests.gpu.captured")
+    monkeypatch.setattr(worker_process, "MODULE", "tests.gpu.captured")
     with Worker(None) as found:
         found._without = ("landlock",)
         assert found.means.level <= 1  # as root 0, where root alone may read Python
@@ -168,7 +170,7 @@ def test_as_root_it_is_nobody_that_there_is(captured: Worker) -> None:
 @pytest.mark.parametrize("device", ["cpu", CARD])
 def test_the_next_process_finds_nothing_that_this_one_has_left(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above all no machine code in Triton's cache"""
-    monkeypatch.setattr(worker, "MODULE", "tests.gpu.captured")
+    monkeypatch.setattr(worker_process, "MODULE", "tests.gpu.captured")
     with on(device) as found:
         said(found, "os.makedirs('triton', exist_ok=True); open('triton/spoilt', 'w'); open('spoilt', 'w')")
         folder = said(found, "got = [folder, os.path.exists(folder + '/triton/spoilt')]")
@@ -183,7 +185,7 @@ def test_the_next_process_finds_nothing_that_this_one_has_left(device: str, monk
 @needs_landlock
 @pytest.mark.parametrize("device", ["cpu", CARD])
 def test_it_reaches_the_level_that_staff_ask_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_required", 3)  # of which it can have all but a network of its own
+    monkeypatch.setattr(host, "required", 3)  # of which it can have all but a network of its own
     made, tensors = entry(COPY, normal(8))
     with on(device) as found:
         assert torch.equal(found.run(made, tensors).results[0], tensors[0])
@@ -192,7 +194,7 @@ def test_it_reaches_the_level_that_staff_ask_for(device: str, monkeypatch: pytes
 
 def test_below_the_level_that_is_asked_for_it_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """And nobody loses a point by it"""
-    monkeypatch.setattr(sandbox, "_required", 2)
+    monkeypatch.setattr(host, "required", 2)
     made, tensors = entry(COPY, normal(8))
     with Worker(None) as found:
         found._without = ("landlock",)
@@ -206,14 +208,13 @@ def test_below_the_level_that_is_asked_for_it_runs_nothing(monkeypatch: pytest.M
 def test_a_card_that_cannot_be_met_behind_walls_is_met_with_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any program is near, and the level says so"""
     tried: list[Any] = []
-    start = worker._started
 
-    def started(folder: Path, device: str, without: Any) -> Any:
+    def started(device: str, without: Any) -> WorkerProcess:
         tried.append(without)
-        monkeypatch.setattr(worker, "MODULE", "gradekit.gpu" if without else "gradekit.nothing")
-        return start(folder, "cpu", without)
+        monkeypatch.setattr(worker_process, "MODULE", "gradekit.gpu" if without else "gradekit.nothing")
+        return WorkerProcess("cpu", without)
 
-    monkeypatch.setattr(worker, "_started", started)
+    monkeypatch.setattr(worker, "WorkerProcess", started)
     with Worker(None) as found:
         found.device = "cuda:0"
         assert found.means.level <= 1
@@ -228,7 +229,7 @@ def test_an_answer_that_makes_no_sense_is_a_fault(monkeypatch: pytest.MonkeyPatc
     with Worker(None) as found:
         found.run(made, tensors)
         answers = iter([{}, {"seconds": "x", "caught": []}, {"seconds": 1.0, "caught": [{"trespass": 1}]}])
-        monkeypatch.setattr(worker.wire, "receive", lambda *a: {"ok": next(answers)})
+        monkeypatch.setattr(wire, "receive", lambda *a: {"ok": next(answers)})
         for _ in range(3):
             with pytest.raises(CardFault, match="makes no sense"):
                 found.run(made, tensors)

@@ -1,4 +1,4 @@
-"""What a place offers to confine a submission with, and what that amounts to: a level from 0 to 3."""
+"""What a machine offers to confine a submission with, and what that amounts to: a level from 0 to 3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 LEVELS = (
-    "a process of its own, with limits, a clean environment and no open files but the wire",
+    "a process of its own, with limits, a clean environment and no open files but its socket",
     "no privileges, no sockets, no signals to other processes",
     "no view of the filesystem beyond Python and its packages",
     "a network and processes of its own",
@@ -14,6 +14,9 @@ LEVELS = (
 """What each level adds to those before it."""
 
 HIGHEST = len(LEVELS) - 1
+
+RECOMMENDED = 2
+"""The level that a class is graded at: below it, a submission could read what lies beside the grader."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the worker's process may still reach. It is shut in before it imports torch: before it has a second thread, a
+"""What the GPU worker's process may still reach. It is confined before it imports torch: before it has a second thread, a
 context on the card, or a program.
 
 Triton builds a small C library for each new kind of launch, and starts ptxas for each kernel: so it may run a compiler
@@ -17,10 +17,9 @@ import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from gradekit.confine import seccomp, workshop
+from gradekit.confine import available, paths, seccomp
+from gradekit.confine.isolation import Means
 from gradekit.confine.landlock import Rules
-from gradekit.confine.level import Means
-from gradekit.tracer import place
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec",
            "/usr/local/bin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/libexec")  # fmt: skip
@@ -38,11 +37,14 @@ _THREADS = ("/proc/self/task",)
 _SOCKETS = ("socket", "bind", "listen")
 """CUDA makes one Unix socket when it meets the card, which nobody can reach, and gives up where it cannot."""
 
+TASKS = 512
+"""Processes and threads: CUDA and torch have threads, and several kernels are compiled at one time."""
+
 _TOOLKITS = ("/usr/local/cuda*", "/usr/local/nvidia*")
 
 
 def enter(folder: Path, device: str, parent: int, without: Collection[str] = ()) -> Means:
-    """Shuts this process in, and ends it with the thread of `parent` that started it; `device` is "cpu" or names a card.
+    """Confines this process, and ends it with the thread of `parent` that started it; `device` is "cpu" or names a card.
     What is in force from now on.
 
     Raises:
@@ -50,10 +52,10 @@ def enter(folder: Path, device: str, parent: int, without: Collection[str] = ())
     """
     card = devices() if device != "cpu" else []
     needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
-    shop = workshop.found(rules(card), needed, without)
+    confinement = available.for_compilers(rules(card), needed, without)
     _keep_in_mind("/proc/self/task")
-    shop.enter(str(folder), parent, later=_SOCKETS if card else ())
-    return shop.means
+    confinement.enter(str(folder), parent, tasks=TASKS, later=_SOCKETS if card else ())
+    return confinement.means
 
 
 def close(means: Means) -> None:
@@ -75,9 +77,9 @@ def _keep_in_mind(folder: str) -> None:
 def rules(card: Collection[str]) -> Rules:
     """What may be read, run and written to, with these devices of a card."""
     toolkits = [path for pattern in _TOOLKITS for path in glob.glob(pattern)] if card else []
-    run = [*_SYSTEM, *toolkits, *place.runnable(), *_compiler()]
-    read = [*place.readable(), *_package(), *_READ, *_MACHINE, *_includes(), *_named(), *(_driver() if card else ())]
-    return Rules(tuple(_there(read)), tuple(_there(run)), (*place.DEVICES, *card, *_THREADS))
+    run = [*_SYSTEM, *toolkits, *paths.runnable(), *_compiler()]
+    read = [*paths.readable(), *_package(), *_READ, *_MACHINE, *_includes(), *_named(), *(_driver() if card else ())]
+    return Rules(tuple(_there(read)), tuple(_there(run)), (*paths.DEVICES, *card, *_THREADS))
 
 
 def devices() -> list[str]:

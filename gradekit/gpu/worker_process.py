@@ -1,0 +1,193 @@
+"""The GPU worker's process from outside: started confined, asked with a time limit, and ended.
+
+Whatever a program does to the process or to the card, whoever asks gets an answer or a CardFault.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gradekit import wire
+from gradekit.confine import Means
+from gradekit.confine.available import HIGHEST_WITHOUT_NAMESPACES
+from gradekit.confine.folders import PrivateFolder
+from gradekit.gpu import files
+from gradekit.gpu.faults import CardFault, Kind
+from gradekit.gpu.server import CAP
+from gradekit.processes import ChildProcess, Command, clean_environment
+from gradekit.program import Program
+from gradekit.sandbox import host
+
+START_SECONDS = 120.0
+"""How long importing torch and Triton and meeting the card may take."""
+
+KEPT = 64 << 10
+"""Bytes of what is printed, by kernels and by compilers, that are read."""
+
+MODULE = "gradekit.gpu"
+
+_PASSED_ON = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX",
+              "TRITON_LIBCUDA_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")  # fmt: skip
+"""What the process sees of the grader's environment, beside PATH: where the driver and a C compiler are."""
+
+
+class WorkerProcess:
+    """A running worker on `device`, confined `without` those means (names of fields of Means).
+
+    What it writes to its standard error (`said`), what kernels print, and its progress go to files that have no name, so
+    that nothing can be put in their place. Its `folder`, with Triton's cache, is its own: the next worker gets another, for
+    this one has met kernels. `prepared` are programs that it is ready to time, each with how many sets of inputs there are.
+    """
+
+    def __init__(self, device: str, without: Sequence[str] = ()) -> None:
+        self.prepared: dict[int, tuple[Program, int]] = {}
+        self.means: Means | None = None  # until it is ready
+        self._private = PrivateFolder("gradekit-card-")
+        self.folder = self._private.path
+        self._said, self._printed, self._progress = (files.note() for _ in range(3))
+        self._sock, theirs = socket.socketpair()
+        with theirs:
+            inherited = (theirs.fileno(), self._progress)
+            arguments = (*map(str, inherited), str(self.folder), device, str(os.getpid()), *without)
+            settings = environment(self.folder, device)
+            command = Command(MODULE, arguments, settings, self.folder, inherited, self._printed, self._said)
+            self._child = ChildProcess(command, self._sock)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._child.pid
+
+    def is_alive(self) -> bool:
+        """Whether it still runs, and is this process's own."""
+        return self._child.is_alive()
+
+    def ready(self) -> None:
+        """Waits until it has met the card, confined at least as strongly as is required.
+
+        Raises:
+            wire.WireError, ValueError: it could not be started.
+            CardFault: it is confined less strongly than is required.
+        """
+        if self.means is None:
+            answer = wire.receive(self._sock, CAP, time.monotonic() + START_SECONDS)
+            if not isinstance(answer, dict) or not isinstance(answer.get("ok"), dict):
+                raise ValueError("its first message makes no sense")
+            self.means = Means.of(answer["ok"].get("means"))
+        required = min(host.required, HIGHEST_WITHOUT_NAMESPACES)
+        if self.means.level < required:
+            raise _too_open(self.means, required)
+
+    def ask(self, request: dict[str, Any], seconds: float, memory: int | None) -> dict[str, Any]:
+        """The answer to a request, whose tensors lie in the memory of that descriptor.
+
+        Raises:
+            CardFault: the answer tells of one, or none came within `seconds`, or it makes no sense.
+        """
+        for descriptor in (self._said, self._printed):
+            os.ftruncate(descriptor, 0)
+        try:
+            deadline = time.monotonic() + seconds
+            wire.send_descriptors(self._sock, [self._progress if memory is None else memory])
+            wire.send(self._sock, request, deadline)
+            answer = wire.receive(self._sock, CAP, deadline)
+        except wire.WireError as error:
+            raise self._lost(error, seconds) from None
+        try:
+            return checked(answer)
+        except CardFault as fault:
+            raise self._told(fault) from None
+
+    def said(self) -> str:
+        """The end of what it has written to its standard error during the last request."""
+        return _tail(self._said)
+
+    def printed(self) -> tuple[str, ...]:
+        """The lines that kernels have printed during the last request, from the end."""
+        return tuple(_tail(self._printed).splitlines())
+
+    def end(self) -> int:
+        """Kills the process and all that it started, and removes its files; its exit code as subprocess gives it."""
+        status = self._child.end()
+        self._private.remove()
+        for descriptor in (self._said, self._printed, self._progress):
+            os.close(descriptor)
+        return status
+
+    def progress(self) -> dict[str, Any]:
+        """What it was last at: {"what": "compile" or another activity, "kernel": name, "line": of the submission}."""
+        try:
+            told = json.loads(_tail(self._progress))
+            return {"what": told["what"], "kernel": told["kernel"], "line": told["line"]}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return {"what": "", "kernel": "", "line": None}
+
+    def _told(self, fault: CardFault) -> CardFault:
+        """The fault with what the compiler itself said, and where."""
+        lines = [line for line in self.said().splitlines() if "error:" in line][:3] if fault.kind == "compile" else []
+        if not lines:
+            return fault
+        where = re.match(r"[^:]+\.py:(\d+):", lines[0])
+        line = int(where[1]) if where else fault.line
+        return CardFault(fault.kind, "\n".join([fault.message, *lines])[:2000], fault.kernel, line)
+
+    def _lost(self, error: wire.WireError, seconds: float) -> LostWorker:
+        """The process is gone, silent or senseless: what it was at is to blame."""
+        at, status = self.progress(), self._child.end()
+        late = isinstance(error, wire.DeadlineExceeded)
+        message = f"not done after {seconds:g} seconds" if late else f"the worker's process ended ({_ending(status)})"
+        kind: Kind = "hang" if late else "crash"
+        if at["what"] == "compile":
+            kind, message = "compile", f"the compiler: {message}"
+        return LostWorker(kind, message, str(at["kernel"]), at["line"] if type(at["line"]) is int else None)
+
+
+class LostWorker(CardFault):
+    """The worker's process has ended, or had to be ended."""
+
+
+def checked(answer: Any) -> dict[str, Any]:
+    """What an answer of the worker's holds.
+
+    Raises:
+        CardFault: it tells of one, or makes no sense.
+    """
+    if isinstance(answer, dict) and isinstance(answer.get("ok"), dict):
+        return answer["ok"]
+    raise CardFault.from_json(answer.get("fault") if isinstance(answer, dict) else None)
+
+
+def environment(folder: Path, device: str) -> dict[str, str]:
+    """All that the worker sees of the environment; Triton's cache is in its own folder, where no submission can be."""
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} if device != "cpu" else {}
+    base = clean_environment(str(folder))
+    if device != "cpu":
+        base.pop("CUDA_VISIBLE_DEVICES", None)
+    return base | {"PATH": os.environ.get("PATH", base["PATH"])} | kept
+
+
+def _too_open(means: Means, required: int) -> CardFault:
+    why = "; ".join(means.missing()[:-1])
+    return CardFault(
+        "isolation",
+        f"the process that compiles kernels is isolated at level {means.level} here, where level {required} is "
+        f"required ({why})",
+    )
+
+
+def _tail(descriptor: int) -> str:
+    """The last bytes of a file that the worker may be writing to."""
+    start = max(os.fstat(descriptor).st_size - KEPT, 0)
+    return os.pread(descriptor, KEPT, start).decode("utf-8", "replace")
+
+
+def _ending(status: int) -> str:
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit code {status}"

@@ -1,0 +1,160 @@
+"""Child processes of the grader: how each is started, and how it ends with all that it has started.
+
+The fork server, the GPU worker, the offline compiler, Inductor's process and a class's warm graders all start here. Each is
+a module run by this Python in a session of its own, so that one signal reaches everything below it; none outlives this
+process or the object that stands for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+END_SECONDS = 10.0
+"""How long the kernel may take to end a process that was killed: a driver may still be busy with it."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """`python -P -m module arguments...` in `folder` (None: the current one), with that `environment` and no other.
+
+    It inherits `descriptors`, and `stdout` and `stderr` (None: this process's own), and nothing else that is open.
+    """
+
+    module: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path | None = None
+    descriptors: tuple[int, ...] = ()
+    stdout: int = subprocess.DEVNULL
+    stderr: int | None = subprocess.DEVNULL
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """The running process, in a session of its own.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", self.module, *self.arguments],
+            pass_fds=self.descriptors,
+            stdin=subprocess.DEVNULL,
+            stdout=self.stdout,
+            stderr=self.stderr,
+            cwd=self.folder,
+            env=dict(self.environment),
+            start_new_session=True,
+        )
+
+
+class ChildProcess:
+    """A command that runs until it ends by itself, or `end` is called; `sock` is this side of a socket to it, if it has one.
+
+    To end it, its socket is closed; where it can `terminate`, it is sent SIGTERM; after `patience` seconds it is killed with
+    its whole process group. This happens, too, when nobody holds this object any more, and when the interpreter ends.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+
+    def __init__(
+        self, command: Command, sock: socket.socket | None = None, *, patience: float = 0.0, terminate: bool = False
+    ) -> None:
+        self.sock = sock
+        self._popen = command.start()
+        ending = _Ending(self._popen, sock, os.getpid(), patience, terminate)
+        self._finalizer = weakref.finalize(self, ending)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._popen.pid
+
+    def is_alive(self) -> bool:
+        """Whether it runs, and belongs to this process: a fork of this one has no part in it."""
+        return self._finalizer.alive and _is_alive(self._popen)
+
+    def wait(self, seconds: float) -> bool:
+        """Waits until it has ended by itself, at most `seconds`; whether it has."""
+        try:
+            self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def end(self) -> int:
+        """Ends it and all that it has started; its exit code as subprocess gives it, negative for a signal."""
+        self._finalizer()
+        return self._popen.returncode or 0
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """How a process is ended, kept apart from the object that stands for it, so that the collector can call it."""
+
+    popen: subprocess.Popen[bytes]
+    sock: socket.socket | None
+    owner: int
+    patience: float
+    terminate: bool
+
+    def __call__(self) -> None:
+        if self.sock is not None:
+            self.sock.close()
+        if os.getpid() != self.owner:
+            return
+        if self.terminate:
+            self.popen.terminate()
+        if self.patience:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.popen.wait(self.patience)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.popen.pid, signal.SIGKILL)  # what it has started may have outlived it
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(END_SECONDS)
+
+
+def _is_alive(popen: subprocess.Popen[bytes]) -> bool:
+    """Asked without reaping it: until it is reaped, no other process group can have its number."""
+    if popen.returncode is not None:
+        return False
+    try:
+        return os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False
+
+
+def clean_environment(folder: str) -> dict[str, str]:
+    """The environment of a process that meets hostile data and keeps its files in `folder`: nothing of the user's but where
+    the packages are."""
+    parents = [_package_parent(name) for name in ("gradekit", "torch", "triton")]
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": folder,
+        "TMPDIR": folder,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(parent for parent in parents if parent)),
+        "PYTHONUNBUFFERED": "1",
+        "TRITON_CACHE_DIR": str(Path(folder, "triton")),
+        "TRITON_DEFAULT_FP_FUSION": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",  # a thread in the fork server would not survive the fork
+        "MKL_NUM_THREADS": "1",
+        "TORCHDYNAMO_DISABLE": "1",  # torch.compile in a submission runs its function as it stands
+    }
+
+
+def _package_parent(name: str) -> str:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return ""
+    return str(Path(spec.origin).parent.parent)

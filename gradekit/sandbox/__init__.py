@@ -1,0 +1,32 @@
+"""The grader's side of the tracer: starts it, limits it, speaks with it, and trusts nothing that it says.
+
+One fork server per grader imports torch and triton once; each `Tracer` is a child that it forks, holding one submission.
+Every wait has a time limit, every message a size limit, and a child that dies or stays silent is a `TraceError`, never an
+exception of another kind.
+
+    limits.py   what a submission may use               servers.py   the fork server, and the isolation it must offer
+    errors.py   TraceError, Unavailable                 answers.py   what a submission's process sends, checked
+    form.py     Form: a call, without the values        tracer.py    Tracer: one submission, asked to load and to trace
+"""
+
+from gradekit.processes import clean_environment
+from gradekit.sandbox.answers import Loaded
+from gradekit.sandbox.errors import TraceError, Unavailable
+from gradekit.sandbox.form import Form
+from gradekit.sandbox.limits import Limits
+from gradekit.sandbox.servers import host
+from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer, signature
+
+__all__ = [
+    "NO_SUBMISSION",
+    "Form",
+    "HasText",
+    "Limits",
+    "Loaded",
+    "TraceError",
+    "Tracer",
+    "Unavailable",
+    "clean_environment",
+    "host",
+    "signature",
+]

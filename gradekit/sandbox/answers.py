@@ -1,0 +1,112 @@
+"""What a submission's process sends, checked: it may have been taken over, so nothing in it is believed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gradekit import wellformed
+from gradekit.findings import Cause
+from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
+from gradekit.sandbox.errors import TraceError, malformed
+
+MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
+"""The longest text that is taken from a submission's process, and how many functions and notes it may have."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """`functions`: how many parameters each requires and takes (-1: any number); `notes`: what was left out, and why."""
+
+    functions: dict[str, tuple[int, int]]
+    notes: tuple[str, ...]
+
+
+def loaded(answer: Mapping[str, Any]) -> Loaded:
+    """What an answer to "load" says.
+
+    Raises:
+        TraceError: it makes no sense.
+    """
+    functions, notes = answer.get("functions"), answer.get("notes")
+    if not isinstance(functions, dict) or not isinstance(notes, list) or len(functions) + len(notes) > MOST_NAMES:
+        raise malformed()
+    return Loaded({text(name): _counts(counts) for name, counts in functions.items()}, tuple(map(text, notes)))
+
+
+def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mapping[str, Kernel]) -> Program:
+    """The program that an answer to "trace" or "gradient" holds; it may name `kernels` that were sent before.
+
+    Raises:
+        TraceError: it makes no sense.
+    """
+    try:
+        found = decode(answer["program"])
+        known = {key: kernels[key] for key in answer["known"]}
+        found = replace(found, kernels=found.kernels | known)
+        wellformed.check(found, [arg for arg in args if isinstance(arg, View)], known)
+    except (ProgramError, KeyError, TypeError, RecursionError) as error:
+        raise malformed(text(str(error))) from None
+    return found
+
+
+def types(answer: Mapping[str, Any]) -> list[str]:
+    """The types of a kernel's arguments, from an answer to "signature".
+
+    Raises:
+        TraceError: it makes no sense.
+    """
+    found = answer.get("types")
+    if not isinstance(found, list):
+        raise malformed()
+    return [text(kind) for kind in found]
+
+
+def error(data: Any) -> TraceError:
+    """The error that an answer tells of."""
+    try:
+        line = data["line"]
+        if line is not None and (type(line) is not int or not 0 <= line < 1 << 31):
+            return malformed()
+        return TraceError(Cause(data["cause"]), text(data["message"]), line, text(data["detail"]))
+    except (KeyError, TypeError, ValueError):
+        return malformed()
+
+
+def text(data: Any) -> str:
+    """Text from the wire, without what no encoding can carry, at most MOST_TEXT characters.
+
+    Raises:
+        TraceError: it is no text.
+    """
+    if not isinstance(data, str):
+        raise malformed()
+    return data[:MOST_TEXT].encode("utf-8", "replace").decode()
+
+
+def _counts(data: Any) -> tuple[int, int]:
+    if (
+        isinstance(data, list)
+        and len(data) == 2
+        and all(type(count) is int and -1 <= count < 1 << 16 for count in data)
+    ):
+        return data[0], data[1]
+    raise malformed()
+
+
+_REASONS = {
+    signal.SIGKILL: ": most likely it took too much memory",
+    signal.SIGXFSZ: ": it wrote more into files than it may",
+    signal.SIGXCPU: ": it computed for longer than it may",
+}
+
+
+def ending(status: int) -> str:
+    """How a process with that wait status ended, and why that usually happens."""
+    if os.WIFSIGNALED(status):
+        number = signal.Signals(os.WTERMSIG(status))
+        return f"killed by {number.name}{_REASONS.get(number, '')}"
+    return f"exit code {os.WEXITSTATUS(status)}"

@@ -1,0 +1,26 @@
+"""Why a submission was not loaded or traced."""
+
+from __future__ import annotations
+
+from gradekit.findings import Cause
+
+
+class TraceError(Exception):
+    """The submission was not loaded or traced: why, at which of its lines, and what Triton or Python itself said."""
+
+    def __init__(self, cause: Cause, message: str, line: int | None = None, detail: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.message = message
+        self.line = line
+        self.detail = detail
+
+
+class Unavailable(Exception):
+    """The tracer's own process cannot be started on this machine: a fault of the grader, whatever the submission."""
+
+
+def malformed(why: str = "") -> TraceError:
+    """The error for an answer that no honest process would have sent."""
+    reason = f" ({why})" if why else ""
+    return TraceError(Cause.CRASH, f"The submission's process sent an answer that makes no sense.{reason}")

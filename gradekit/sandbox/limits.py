@@ -1,0 +1,35 @@
+"""What a submission may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use.
+
+    Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower one
+    gets more (`ForkServer.pace`). A submission that waits, or has to wait for others on a busy machine, gets
+    `tracer.WAITING` times as many by the clock. `cpu_seconds` are those of all calls together; `memory_bytes` counts beyond
+    what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it may have at one
+    time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the wire, has at most
+    `program_bytes`.
+    """
+
+    import_seconds: float = 8.0
+    call_seconds: float = 8.0
+    cpu_seconds: int = 1200
+    memory_bytes: int = 4 << 30
+    file_bytes: int = 64 << 20
+    processes: int = 32
+    output_bytes: int = 1 << 20
+    program_bytes: int = 16 << 20
+
+    def of_process(self) -> dict[str, int]:
+        """Those that the kernel enforces, by name."""
+        names = ("memory_bytes", "file_bytes", "cpu_seconds", "processes")
+        return {name: getattr(self, name) for name in names}
+
+
+DEFAULT = Limits()

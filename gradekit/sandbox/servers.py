@@ -1,0 +1,226 @@
+"""The fork server that submissions' processes come from, and the isolation that it must offer them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+from gradekit import wire
+from gradekit.confine import Means, identity
+from gradekit.confine.folders import PrivateFolder
+from gradekit.findings import Cause
+from gradekit.processes import ChildProcess, Command, clean_environment
+from gradekit.sandbox.errors import TraceError, Unavailable
+from gradekit.sandbox.limits import Limits
+
+START_SECONDS = 120.0
+"""How long importing torch and triton may take, on a cold disk."""
+
+CONFINE_SECONDS = 30.0
+"""How long a fork and its confinement may take on a machine that is busy beyond reason."""
+
+STOP_SECONDS = 10.0
+"""How long the end of all submissions may take before the supervisor itself is killed."""
+
+CONTROL_CAP = 1 << 16
+
+CLOSED = 2
+"""The level from which on the filesystem, and so /proc, is out of a submission's sight."""
+
+
+class ForkServer:
+    """The process that imports torch and triton once, and forks a child for each submission.
+
+    `pace` is how much slower this machine is than the one that limits of seconds were chosen on: 1 or more, 1 until known.
+    """
+
+    def __init__(self, without: tuple[str, ...] = ()) -> None:
+        self._folder = PrivateFolder("gradekit-tracer-")
+        self.scratch = str(self._folder.path)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            arguments = (str(theirs.fileno()), self.scratch, *without)
+            command = Command(
+                "gradekit.tracer", arguments, clean_environment(self.scratch), self._folder.path, (theirs.fileno(),)
+            )
+            self.process = ChildProcess(command, ours, patience=STOP_SECONDS, terminate=True)
+        self._control = ours
+        self._means: Means | None = None
+        self.pace = 1.0
+        self._lock = threading.Lock()
+        self.abandoned: list[int] = []
+
+    def means(self) -> Means:
+        """By what means submissions are confined here.
+
+        Raises:
+            Unavailable: the server cannot be started.
+        """
+        try:
+            with self._lock:
+                return self._wait(time.monotonic() + START_SECONDS)
+        except (wire.WireError, OSError, ValueError) as error:
+            raise _not_started(error) from None
+
+    def fork(self, limits: Limits, level: int) -> tuple[int, socket.socket]:
+        """A new child, isolated at `level` or above: its process id, and the socket to it.
+
+        Raises:
+            Unavailable: the server cannot be started, or submissions are isolated below `level`.
+            TraceError: the server has ended.
+        """
+        while self.abandoned:
+            self.end(self.abandoned.pop())
+        insist(self.means(), level)
+        ours, theirs = socket.socketpair()
+        with theirs, contextlib.ExitStack() as failed:
+            failed.callback(ours.close)
+            answer = self._ask({"do": "fork", "limits": limits.of_process()}, [theirs.fileno()])
+            theirs.close()
+            self._await_confinement(answer["pid"], ours)
+            failed.pop_all()
+        return answer["pid"], ours
+
+    def end(self, pid: int) -> int:
+        """Kills a child, by the number that `fork` gave, and all that it started; its wait status."""
+        if not self.is_alive():  # and with it, nothing is left
+            return 0
+        with contextlib.suppress(TraceError, Unavailable):
+            return self._ask({"do": "end", "pid": pid}, [])["status"]
+        return 0
+
+    def stop(self) -> None:
+        """Ends the server and every child, whatever they may be doing, and removes their files."""
+        self.process.end()
+        self._folder.remove()
+
+    def is_alive(self) -> bool:
+        """Whether it still runs, and is this process's own."""
+        return self.process.is_alive()
+
+    def _await_confinement(self, pid: int, sock: socket.socket) -> None:
+        """The child's first word, before it has met a submission: that it is confined as was promised."""
+        try:
+            wire.receive(sock, CONTROL_CAP, time.monotonic() + CONFINE_SECONDS)
+        except wire.WireError as error:
+            self.end(pid)
+            raise Unavailable(
+                f"A submission's process could not be confined ({error}): see `gradekit doctor`."
+            ) from None
+
+    def _wait(self, deadline: float) -> Means:
+        """What the server says of its machine, once it has imported everything."""
+        if self._means is None:
+            said = wire.receive(self._control, CONTROL_CAP, deadline)
+            self._means, self.pace = Means.of(said["means"]), float(said["pace"])
+            if self._means.level < CLOSED:
+                identity.close_to_others()
+        return self._means
+
+    def _ask(self, request: dict[str, object], descriptors: list[int]) -> dict[str, int]:
+        deadline = time.monotonic() + START_SECONDS
+        try:
+            with self._lock:
+                self._wait(deadline)
+                wire.send_descriptors(self._control, descriptors)
+                wire.send(self._control, request, deadline)
+                return wire.receive(self._control, CONTROL_CAP, deadline)
+        except (wire.WireError, OSError, ValueError) as error:
+            if self._means is None:  # no submission has run in it yet
+                raise _not_started(error) from None
+            raise TraceError(Cause.CRASH, f"The tracer's process has ended ({error}).") from None
+
+
+class Host:
+    """This process's fork server, which is started when it is needed, and again after it has died; `required` is the level
+    of isolation below which it runs no submission."""
+
+    def __init__(self) -> None:
+        self.required = 0
+        self._without: tuple[str, ...] = ()
+        self._server: ForkServer | None = None
+
+    def server(self) -> ForkServer:
+        """The running server, which may still be starting: call it early, to import torch meanwhile."""
+        if self._server is None or not self._server.is_alive():
+            self.stop()
+            self._server = ForkServer(self._without)
+        return self._server
+
+    def means(self) -> Means:
+        """By what means submissions are confined on this machine; its `level` is from 0 to 3.
+
+        Raises:
+            Unavailable: the tracer cannot be started.
+        """
+        return self.server().means()
+
+    def pace(self) -> float:
+        """How much slower this machine is than the one that limits of seconds were chosen on: 1 or more, 1 until known."""
+        return 1.0 if self._server is None else self._server.pace
+
+    def fork(self, limits: Limits) -> tuple[ForkServer, int, socket.socket]:
+        """A process for one submission: its server, its process id there, and the socket to it.
+
+        Raises:
+            Unavailable: the tracer cannot be started, or does not reach the required level of isolation.
+        """
+        server = self.server()
+        return server, *server.fork(limits, self.required)
+
+    def stop(self) -> None:
+        """Ends the server, if it runs, and every submission's process."""
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
+
+    @contextlib.contextmanager
+    def requiring(self, level: int) -> Iterator[None]:
+        """Inside, no submission runs that is isolated below `level`, nor a kernel's compiler where it could be isolated so.
+
+        Raises:
+            Unavailable: this machine does not reach it, now or whenever a tracer starts later.
+        """
+        before, self.required = self.required, level
+        try:
+            insist(self.means(), level)
+            yield
+        finally:
+            self.required = before
+
+    @contextlib.contextmanager
+    def without(self, *means: str) -> Iterator[None]:
+        """Inside, the server does without the named means (fields of Means): to see what is left on a machine that has less.
+        The server is started anew, before and after."""
+        before, self._without = self._without, means
+        self.stop()
+        try:
+            yield
+        finally:
+            self._without = before
+            self.stop()
+
+
+host = Host()
+"""The one of this process: a second server would import torch and triton again."""
+
+
+def insist(means: Means, level: int) -> None:
+    """Accepts `means` that reach `level`.
+
+    Raises:
+        Unavailable: they do not; the message says what is missing.
+    """
+    if means.level < level:
+        missing = "; ".join(means.missing())
+        raise Unavailable(
+            f"Submissions are isolated at level {means.level} here, where level {level} is required ({missing}). "
+            "See `gradekit doctor`."
+        )
+
+
+def _not_started(error: Exception) -> Unavailable:
+    return Unavailable(f"The tracer could not be started ({error}): see `gradekit doctor`.")

@@ -1,0 +1,295 @@
+"""One submission in a process of its own, asked to load and to trace."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from gradekit import framework, wire
+from gradekit.findings import Cause
+from gradekit.framework import Inspection
+from gradekit.program import Argument, Kernel, Program, View, encode
+from gradekit.sandbox import answers
+from gradekit.sandbox.answers import Loaded
+from gradekit.sandbox.errors import TraceError, Unavailable, malformed
+from gradekit.sandbox.form import Form
+from gradekit.sandbox.limits import DEFAULT, Limits
+from gradekit.sandbox.servers import ForkServer, host
+from gradekit.tracer import requests
+
+INSPECT_SECONDS = 60.0
+"""How long importing torch.compile's machinery and compiling a small model may take."""
+
+GRACE_SECONDS = 2.0
+"""How much longer than its own alarm the child is given before it is killed."""
+
+WAITING = 2.5
+"""How many times its seconds of computing a request may take by the clock."""
+
+AHEAD = 8
+"""How many calls a submission's process is given before the first of them is wanted: few enough for their requests to
+lie in the socket's buffer, whatever the process is doing."""
+
+
+class HasText(Protocol):
+    """What the tracer needs of a submission."""
+
+    @property
+    def text(self) -> str:
+        """One Python source text."""
+
+
+@dataclass(frozen=True)
+class _Text:
+    text: str
+
+
+NO_SUBMISSION = _Text("")
+"""A submission without a line, for a process that is to load none."""
+
+
+class Tracer:
+    """One submission in a process of its own, which starts with the first request. Use it as a context manager, or `close`
+    it. `output` is what the submission has printed so far."""
+
+    def __init__(self, submission: HasText, *, limits: Limits = DEFAULT) -> None:
+        self.output = ""
+        self._submission = submission
+        self._limits = limits
+        self._kernels: dict[str, Kernel] = {}
+        self._loaded: Loaded | None = None
+        self._server: ForkServer = host.server()
+        self._sock: socket.socket | None = None
+        self._pid = 0
+        # by name
+        self._planned: dict[str, Form] = {}  # that will be asked for, once fewer than AHEAD are
+        self._asked: dict[str, Form] = {}  # in the order of the answers that are to come
+        self._ready: dict[str, Program | TraceError] = {}  # what came before it was wanted
+
+    def load(self) -> Loaded:
+        """Runs the submission's top-level statements (once).
+
+        Raises:
+            TraceError: it cannot be loaded.
+        """
+        if self._loaded is None:
+            answer = self._ask({"do": "load", "text": self._submission.text}, self._limits.import_seconds)
+            self._loaded = answers.loaded(answer)
+        return self._loaded
+
+    def trace(self, entry: str, args: Sequence[Argument]) -> Program:
+        """The program of `entry(*args)`: tensors as views of storages that the caller numbers, numbers as Scalars.
+
+        Raises:
+            TraceError: the call fails, or is not one that can be traced.
+        """
+        return self._traced(Form(entry, tuple(args)))
+
+    def trace_gradient(
+        self, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None = None
+    ) -> Program:
+        """The program of `entry(*args)` and its backward pass; the last input is the gradient of the result (laid out
+        as `upstream` says, contiguous by default), and the results are the gradients of the tensor arguments at the
+        positions `wanted`, None where there is none.
+
+        Raises:
+            TraceError: the call or its backward pass fails, or is not one that can be traced.
+        """
+        return self._traced(Form(entry, tuple(args), tuple(wanted), upstream))
+
+    def prefetch(self, forms: Iterable[Form]) -> None:
+        """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one does
+        something else. Each is then given, once, by `trace` or `trace_gradient`, errors too; wanting them in the same
+        order keeps waiting short. Where the process is lost, the rest are forgotten, and traced when they are wanted.
+
+        Raises:
+            TraceError: the submission cannot be loaded.
+        """
+        self.load()
+        known = self._asked.keys() | self._ready.keys()  # for a check before, which then did not want it
+        self._planned |= {name: form for form in forms if (name := form.name) not in known}
+        self._ask_ahead()
+
+    def forget_planned(self) -> None:
+        """Asks for no more of what was prefetched than has been asked for."""
+        self._planned.clear()
+
+    def inspect(self, entry: str, args: Sequence[Argument]) -> Inspection:
+        """What torch makes of a model around `entry`, compiled for tensors like `args`; takes some seconds.
+
+        Raises:
+            TraceError: there is no such entry, or the process was lost.
+        """
+        self._settle()
+        self.load()
+        request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
+        try:
+            return framework.parse(self._ask(request, INSPECT_SECONDS), self._submission.text)
+        except ValueError as error:
+            raise malformed(str(error)) from None
+
+    def signature(self, ttir: str) -> list[str]:
+        """The types of the arguments of the kernel that `ttir` is, as Triton names them; nothing is loaded for it.
+
+        Raises:
+            TraceError: MLIR or Triton do not accept the text, or break down over it.
+        """
+        self._settle()
+        return answers.types(self._ask({"do": "signature", "ttir": ttir}, self._limits.call_seconds))
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._forget_ahead()
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+            self._server.end(self._pid)
+
+    def abandon(self) -> None:
+        """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the process
+        ends by itself, and the server is told with the next request."""
+        self._forget_ahead()
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+            self._server.abandoned.append(self._pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # --- requests and answers ----------------------------------------------------------------------------------------
+
+    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        if self._sock is None:
+            self._server, self._pid, self._sock = host.fork(self._limits)
+        try:
+            self._send(request, seconds)
+        except wire.WireError as error:
+            raise self._lost(error, request) from None
+        return self._receive(request, seconds)
+
+    def _send(self, request: dict[str, Any], seconds: float) -> None:
+        assert self._sock is not None
+        times = {"seconds": seconds * self._server.pace, "wall_seconds": WAITING * seconds * self._server.pace}
+        wire.send(self._sock, request | times, self._deadline(seconds))
+
+    def _receive(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """The answer to `request`, all of whose predecessors were answered: so the child is at it by now."""
+        assert self._sock is not None
+        try:
+            answer = wire.receive(self._sock, self._limits.program_bytes, self._deadline(seconds))
+        except wire.WireError as error:
+            raise self._lost(error, request) from None
+        return self._checked(answer)
+
+    def _deadline(self, seconds: float) -> float:
+        return time.monotonic() + WAITING * seconds * self._server.pace + GRACE_SECONDS
+
+    def _checked(self, answer: Any) -> dict[str, Any]:
+        if not isinstance(answer, dict):
+            raise malformed()
+        self.output = (self.output + answers.text(answer.get("output", "")))[: self._limits.output_bytes]
+        if "error" in answer:
+            raise answers.error(answer["error"])
+        if not isinstance(answer.get("ok"), dict):
+            raise malformed()
+        return answer["ok"]
+
+    def _lost(self, error: wire.WireError, request: dict[str, Any]) -> TraceError:
+        """The child is gone, silent or senseless: it is ended, and the next request gets a new one."""
+        sock, self._sock, self._loaded = self._sock, None, None
+        self._forget_ahead()
+        self._kernels.clear()
+        status = self._server.end(self._pid)
+        if sock is not None:
+            sock.close()
+        if request["do"] == "load" and self._submission is not NO_SUBMISSION:
+            _load_nothing()
+        where = requests.activity(request)
+        if isinstance(error, wire.DeadlineExceeded):
+            return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
+        if isinstance(error, wire.ConnectionClosed):
+            return TraceError(Cause.CRASH, f"The submission's process ended {where} ({answers.ending(status)}).")
+        return TraceError(Cause.CRASH, f"The submission's process sent no readable answer {where} ({error}).")
+
+    def _program(self, answer: dict[str, Any], args: Sequence[Argument]) -> Program:
+        program = answers.program(answer, args, self._kernels)
+        self._kernels |= program.kernels
+        return program
+
+    # --- calls that are not wanted yet -------------------------------------------------------------------------------
+
+    def _traced(self, form: Form) -> Program:
+        name = form.name
+        while name in self._planned or name in self._asked:
+            self._ask_ahead()
+            self._take()
+        if name not in self._ready:
+            self._settle()
+            self.load()
+            return self._program(self._ask(form.request, self._limits.call_seconds), form.args)
+        found = self._ready.pop(name)
+        self._ask_ahead()
+        if isinstance(found, TraceError):
+            raise found
+        return found
+
+    def _ask_ahead(self) -> None:
+        while self._planned and len(self._asked) < AHEAD and self._sock is not None:
+            name = next(iter(self._planned))
+            form = self._planned.pop(name)
+            try:
+                self._send(form.request, self._limits.call_seconds)
+            except wire.WireError:  # the child has ended: its last answers may still be there to be read
+                self._planned.clear()
+                return
+            self._asked[name] = form
+
+    def _take(self) -> None:
+        """Keeps the next answer until its form is wanted. Where none is to come, there is no process to ask."""
+        if not self._asked:
+            return self._planned.clear()
+        name = next(iter(self._asked))
+        form = self._asked.pop(name)
+        try:
+            self._ready[name] = self._program(self._receive(form.request, self._limits.call_seconds), form.args)
+        except TraceError as error:
+            self._ready[name] = error
+
+    def _settle(self) -> None:
+        """Takes all answers that are to come: nothing else can be asked before."""
+        while self._asked:
+            self._take()
+
+    def _forget_ahead(self) -> None:
+        self._planned.clear()
+        self._asked.clear()
+
+
+def _load_nothing() -> None:
+    """A process that was lost in loading a submission is held against it where one without a line can be loaded.
+
+    Raises:
+        Unavailable: it cannot.
+    """
+    try:
+        with Tracer(NO_SUBMISSION) as tracer:
+            tracer.load()
+    except TraceError as error:
+        why = f"Not even an empty file can be loaded here ({error.message.rstrip('.')})"
+        raise Unavailable(f"{why}: see `gradekit doctor`.") from None
+
+
+def signature(ttir: str) -> list[str] | None:
+    """The types of the arguments of a kernel, read by Triton itself in a clean process; None where that refuses it."""
+    try:
+        with Tracer(NO_SUBMISSION) as tracer:
+            return tracer.signature(ttir)
+    except TraceError:
+        return None
