@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gradekit.batch.cards import found
+from gradekit.batch.gpus import found
 from gradekit.batch.store import Result, Store
 from gradekit.versions import environment as versions
 

@@ -12,7 +12,7 @@ from typing import Any
 
 _OFFERED = {
     "gradekit.assignment": ("beside", "public_tests"),
-    "gradekit.plugin.marks": ("points", "award"),
+    "gradekit.plugin.check_points": ("points", "award"),
     "gradekit.plugin.runner": ("grade", "NoSuchCheck"),
     "gradekit.request": ("GradingOptions", "GradingRequest"),
     "gradekit.judge.compare": ("assert_close",),

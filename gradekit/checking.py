@@ -1,7 +1,7 @@
 """Checks one submission from a path to a report, and answers with a report whatever happens on the way.
 
 Only a wrong command (no such file, assignment or check) raises. A submission that cannot be read is a rejected report,
-and an error of gradekit's own is a fault report: nobody sees a traceback, and nobody gets a zero for it.
+and an error of gradekit's own is a fault report, which shows no traceback and costs no points.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ def _graded(request: GradingRequest, watching: dict[str, Any]) -> Report:
 
 
 def rejected(path: Path, error: SubmissionError) -> Report:
-    """The report on a submission that cannot be read, where not even its assignment can be told."""
+    """The report on a submission that cannot be read, so that not even its assignment is known."""
     return unchecked("", str(path), Status.REJECTED, error.message, cause=error.cause, source=error.source)
 
 
 def fault(assignment: str, path: Path, error: Exception) -> Report:
     """The report on a run in which gradekit itself failed with `error`; its message says where the details are."""
-    return unchecked(assignment, str(path), Status.FAULT, f"{type(error).__name__}: {error}\n{kept(error)}")
+    return unchecked(assignment, str(path), Status.FAULT, f"{type(error).__name__}: {error}\n{save_traceback(error)}")
 
 
 def unchecked(assignment: str, path: str, status: Status, message: str, **more: Any) -> Report:
@@ -108,7 +108,7 @@ def unchecked(assignment: str, path: str, status: Status, message: str, **more: 
     return Report(assignment, status, {"path": path, "sha256": ""}, (), environment(), 0.0, message, **more)
 
 
-def kept(error: BaseException, write: Callable[[str], str] | None = None) -> str:
+def save_traceback(error: BaseException, write: Callable[[str], str] | None = None) -> str:
     """Write the whole traceback of `error` to a file, and say where: for the people who maintain gradekit."""
     text = "".join(traceback.format_exception(error))
     try:

@@ -21,7 +21,7 @@ from gradekit.versions import version
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class Door(click.Group):
+class CommandGroup(click.Group):
     """A group whose commands never end in a traceback: an error of gradekit's own is a sentence and exit code 3."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -34,7 +34,7 @@ class Door(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (AssignmentError, UsageError) as error:
-            from gradekit.report.text import clean  # names of files are whatever somebody called them
+            from gradekit.report.text import clean  # file names may hold control characters
 
             raise click.UsageError(clean(str(error))) from None
         except BrokenPipeError:  # the reader has seen enough: gradekit check | head
@@ -49,15 +49,15 @@ def _leave_quietly() -> NoReturn:
 
 
 def _fault(error: Exception) -> NoReturn:
-    from gradekit.checking import FAULT, kept
+    from gradekit.checking import FAULT, save_traceback
     from gradekit.report.text import clean
 
     said = clean(f"{type(error).__name__}: {error}"[:2000])
-    click.echo(f"gradekit itself failed: {said}\n{kept(error)}", err=True)
+    click.echo(f"gradekit itself failed: {said}\n{save_traceback(error)}", err=True)
     raise click.exceptions.Exit(FAULT)
 
 
-@click.group(cls=Door, context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 @click.version_option(version("gradekit") or "unknown", prog_name="gradekit")
 def main() -> None:
     """Grades Triton kernels on any machine, and says what is wrong with them.
@@ -107,7 +107,7 @@ def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
 
 
 def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
-    """A file to write to: told before the grading, not after it, that it cannot be."""
+    """A file to write to; that it cannot be written is reported before the grading, not after it."""
     if value is None or value == "-":
         return Path(value) if value else None
     path = Path(value)
@@ -344,7 +344,7 @@ def bench(path: Path, id: str | None, picture: Path | None, json_file: Path | No
     if picture is not None and not figure.can_draw():
         raise click.UsageError("a picture needs matplotlib: pip install 'gradekit[plot]', or leave -o out")
     try:
-        record = benching.bench(path, id, on_row=_told_of_row, **options)
+        record = benching.bench(path, id, on_row=_show_progress, **options)
     except NeedsCard as error:
         click.echo(f"Nothing was timed: {error.reason}. `gradekit inspect` says much without one.", err=True)
         raise click.exceptions.Exit(2) from None
@@ -353,7 +353,7 @@ def bench(path: Path, id: str | None, picture: Path | None, json_file: Path | No
     _show_bench(record, picture, json_file)
 
 
-def _told_of_row(row: dict[str, Any]) -> None:
+def _show_progress(row: dict[str, Any]) -> None:
     if sys.stderr.isatty():
         click.echo(f"{row['size']}: {row['error'] or 'timed'}", err=True)
 

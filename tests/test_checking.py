@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gradekit import checking
-from gradekit.checking import UsageError, check, exit_code, kept
+from gradekit.checking import UsageError, check, exit_code, save_traceback
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.request import GradingOptions, GradingRequest
 
@@ -97,7 +97,7 @@ def test_details_that_cannot_be_kept_are_no_second_error() -> None:
     def full(text: str) -> str:
         raise OSError("disk full")
 
-    assert kept(ValueError("oh"), full) == "The details could not be written: disk full."
+    assert save_traceback(ValueError("oh"), full) == "The details could not be written: disk full."
 
 
 @pytest.mark.parametrize(

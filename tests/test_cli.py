@@ -167,7 +167,7 @@ def test_no_error_of_gradekits_own_shows_a_traceback(monkeypatch: pytest.MonkeyP
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr("gradekit.assignment.discover", broken)
-    monkeypatch.setattr("gradekit.checking.kept", lambda error: "The details are in oh.txt.")
+    monkeypatch.setattr("gradekit.checking.save_traceback", lambda error: "The details are in oh.txt.")
     result = run("list")
     assert result.exit_code == 3
     assert result.output == "gradekit itself failed: ZeroDivisionError: oh\nThe details are in oh.txt.\n"

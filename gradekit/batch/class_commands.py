@@ -188,8 +188,8 @@ def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
     from gradekit.batch.grading_session import listed
     from gradekit.report.text import counted
 
-    told = f"{target}: {counted(count, 'student')} with points"
-    return told + (f"; left as they were, without a result: {listed(without)}" if without else "")
+    text = f"{target}: {counted(count, 'student')} with points"
+    return text + (f"; left as they were, without a result: {listed(without)}" if without else "")
 
 
 @click.command()
@@ -225,13 +225,13 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     needs the same release of the assignments.
     """
     _complete()
-    from gradekit.batch import cards
-    from gradekit.batch.cluster_worker import STANDIN, lanes, serve
+    from gradekit.batch import gpus
+    from gradekit.batch.cluster_worker import FAKE_GPU, serve, worker_processes
 
-    found = [STANDIN] if stand_in else [] if no_cards else cards.found()
+    found = [FAKE_GPU] if stand_in else [] if no_cards else gpus.visible()
     count = os.cpu_count() or 1 if graders is None else graders
     click.echo(f"{count} graders, {len(found)} cards for {address}")
-    serve(lanes(address, count, found))
+    serve(worker_processes(address, count, found))
 
 
 COMMANDS: dict[str, click.Command] = {

@@ -1,4 +1,4 @@
-"""A machine's part in a cluster: Dask workers, one with all graders for correctness and one for each card.
+"""The Dask workers of one machine in a cluster: one with all graders for correctness, and one for each GPU.
 
 Each worker is a process of Dask's own, started again whenever it ends, also because its scheduler went away: it joins
 the next one at the same address. They end with this process.
@@ -15,29 +15,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 
-from gradekit.batch.grader import CARD, STANDIN
+from gradekit.batch.grader import CARD, FAKE_GPU
 from gradekit.batch.pool import certificates
 from gradekit.confine import linux
 
-PAUSE = 2.0
+RESTART_SECONDS = 2.0
 """Seconds before a worker that ended is started again."""
 
 
 @dataclass
-class Lane:
+class WorkerProcess:
     """One worker process: its command, and what it sees beyond this process's environment."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
     process: subprocess.Popen[bytes] | None = None
-    since: float = field(default=-PAUSE)
+    since: float = field(default=-RESTART_SECONDS)
 
     def keep(self) -> None:
         """Start it if it does not run."""
         if self.process is not None and self.process.poll() is None:
             return
-        if time.monotonic() - self.since >= PAUSE:
+        if time.monotonic() - self.since >= RESTART_SECONDS:
             self.since = time.monotonic()
             self.process = subprocess.Popen(
                 self.command,
@@ -51,27 +51,27 @@ class Lane:
         if self.process is not None:
             self.process.terminate()
             try:
-                self.process.wait(PAUSE)
+                self.process.wait(RESTART_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
 
 
-def lanes(address: str, graders: int, cards: Sequence[str]) -> list[Lane]:
+def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[WorkerProcess]:
     """The workers of this machine: `graders` at a time for correctness (0: none), and each of `cards` alone."""
     of_cards = [
-        Lane(card, _command(address, 1, "card"), {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == STANDIN else card})
+        WorkerProcess(card, _command(address, 1, "card"), {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card})
         for card in cards
     ]
     if not graders:
         return of_cards
-    return [Lane("graders", _command(address, graders, "grader"), {CARD: "", "CUDA_VISIBLE_DEVICES": ""}), *of_cards]
+    return [WorkerProcess("graders", _command(address, graders, "grader"), {CARD: "", "CUDA_VISIBLE_DEVICES": ""}), *of_cards]
 
 
-def _command(address: str, threads: int, lane: str) -> list[str]:
+def _command(address: str, threads: int, resource: str) -> list[str]:
     return [
         sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "1", "--nthreads", str(threads),
-        "--resources", f"{lane}={threads}", "--no-nanny", "--no-dashboard", "--memory-limit", "0", *_certificates(),
+        "--resources", f"{resource}={threads}", "--no-nanny", "--no-dashboard", "--memory-limit", "0", *_certificates(),
     ]  # fmt: skip
 
 
@@ -84,20 +84,20 @@ def _end_with_parent() -> None:
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def serve(found: Sequence[Lane]) -> None:
-    """Keep all workers running until this process is told to end (SIGTERM, SIGINT)."""
-    told: list[int] = []
+def serve(found: Sequence[WorkerProcess]) -> None:
+    """Keep all workers running until this process receives SIGTERM or SIGINT."""
+    received: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
-        told.append(number)
+        received.append(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     try:
-        while not told:
-            for lane in found:
-                lane.keep()
+        while not received:
+            for worker in found:
+                worker.keep()
             time.sleep(0.2)
     finally:
-        for lane in found:
-            lane.end()
+        for worker in found:
+            worker.end()

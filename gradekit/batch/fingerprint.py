@@ -53,7 +53,7 @@ def fingerprint(programs: Iterable[Program], text: str) -> Fingerprint:
     for found, _, _ in bags:
         shingles |= found
     host = {_hash("host", *_steps(program.steps)) for program in programs}
-    options = {f"{name}={value}" for k in kernels.values() for name, value in k.options.items() if _is_told(value)}
+    options = {f"{name}={value}" for k in kernels.values() for name, value in k.options.items() if _is_compared(value)}
     return {
         "whole": _hash(*sorted({whole for _, whole, _ in bags}), *sorted(host)),
         "shingles": dict(sorted((shingles | Counter(host)).items())[:MOST]),
@@ -62,7 +62,7 @@ def fingerprint(programs: Iterable[Program], text: str) -> Fingerprint:
     } | of_source(text)
 
 
-def _is_told(value: Any) -> bool:
+def _is_compared(value: Any) -> bool:
     return isinstance(value, (int, str, bool)) and len(str(value)) < 40
 
 
@@ -157,9 +157,9 @@ def of_source(text: str) -> Fingerprint:
     except (tokenize.TokenError, SyntaxError, ValueError):
         tokens = []
     comments = {_hash(token.string.strip("# \t")) for token in tokens if token.type == tokenize.COMMENT}
-    told = [token for token in tokens if token.type not in (*_SKIPPED, tokenize.COMMENT)]
-    names = {_hash(t.string) for t in told if t.type == tokenize.NAME and not keyword.iskeyword(t.string)}
-    plain = [_plain(token) for token in told]
+    kept = [token for token in tokens if token.type not in (*_SKIPPED, tokenize.COMMENT)]
+    names = {_hash(t.string) for t in kept if t.type == tokenize.NAME and not keyword.iskeyword(t.string)}
+    plain = [_plain(token) for token in kept]
     runs = {_hash(*plain[i : i + TOKENS]) for i in range(len(plain) - TOKENS + 1)}
     return {
         "tokens": sorted(runs)[:MOST_WORDS],

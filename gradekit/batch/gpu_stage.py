@@ -1,7 +1,7 @@
-"""Two lanes for a submission: correctness on any machine, then speed on one with a card, where only programs go.
+"""Grading in two stages: correctness on any machine, then speed on a machine with a GPU, which gets only programs.
 
-Pure functions of records. What the second lane finds stands beside the first one's result in the store, and takes the
-place of what was pending when records are read.
+Pure functions of records. The store keeps the results of both stages; when records are read, what the GPU stage measured
+replaces the speed checks that were pending.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Record = Mapping[str, Any]
 _OF_CARD = ("gpu", "gpu_uuid", "driver")
 
 
-def wants_card(found: Record) -> bool:
+def awaits_gpu(found: Record) -> bool:
     """Whether a speed check waits for a card."""
     waiting = (c["kind"] == Kind.SPEED and c["outcome"] == Outcome.PENDING for c in found["checks"])
     return found["status"] == Status.GRADED and any(waiting)

@@ -41,7 +41,7 @@ class Line:
 
     @property
     def counts(self) -> bool:
-        """Whether there is a result to hand to an LMS: nobody gets a zero for a fault of the grader."""
+        """Whether there is a result to hand to an LMS: a fault of the grader is no zero."""
         return self.status in ("graded", "rejected")
 
 

@@ -1,4 +1,4 @@
-"""A warm grader: a process that grades one submission after another, and can be killed at any moment.
+"""A grader process: grades one submission after another, and can be killed at any moment.
 
 Run as `python -m gradekit.batch.grader DESCRIPTOR`: reads jobs from that socket and answers each with a report record.
 It ends when the other side is gone, also in the middle of a grading, and takes the submission's process with it.
@@ -36,16 +36,16 @@ LARGEST_JOB = 64 << 20
 LARGEST_ANSWER = 16 << 20
 """Bytes of a submission with its job, and of a report record with what is kept, on the wire."""
 
-GRADINGS = 200
+MAX_GRADINGS = 200
 """After so many gradings a process makes room for a new one, so that nothing adds up for a whole night."""
 
 
 CARD = "GRADEKIT_CARD"
 """The variable that tells a grader's process, and a cluster's worker, the UUID of its card."""
 
-STANDIN = "standin"
+FAKE_GPU = "standin"
 
-PARTING = 2.0
+EXIT_SECONDS = 2.0
 """Seconds that a process has to end by itself."""
 
 
@@ -86,7 +86,7 @@ class SpeedJob:
 
 
 @dataclass(frozen=True)
-class Graded:
+class JobResult:
     """A report record, and what is kept beside it: the `programs` that wait for a card, and the `fingerprint` as JSON."""
 
     record: dict[str, Any]
@@ -95,9 +95,9 @@ class Graded:
 
 
 class Grader:
-    """The warm process, from outside: started at the first job, and again after it has died.
+    """The grader process as its parent sees it: started at the first job, and again after it has died.
 
-    It sees the `card` of this UUID and no other; none at all where there is no name, and a stand-in for "standin".
+    It sees the GPU with the UUID `card` and no other; none if that is empty, and a fake one for FAKE_GPU.
     """
 
     def __init__(self, card: str = "") -> None:
@@ -105,13 +105,13 @@ class Grader:
         self._process: ChildProcess | None = None
         self._done = 0
 
-    def grade(self, job: GradingJob | SpeedJob, seconds: float) -> Graded:
+    def grade(self, job: GradingJob | SpeedJob, seconds: float) -> JobResult:
         """The report record of `job`, with what is to be kept.
 
         Raises:
             GraderFailed: no record within `seconds`, or a process that died.
         """
-        if self._process is None or not self._process.is_alive() or self._done >= GRADINGS:
+        if self._process is None or not self._process.is_alive() or self._done >= MAX_GRADINGS:
             self.close()
             self._process, self._done = self._started(), 0
         sock = self._process.sock
@@ -122,11 +122,11 @@ class Grader:
             answer = wire.receive(sock, LARGEST_ANSWER, deadline)
         except wire.WireError as error:
             self.close()
-            raise GraderFailed(f"the grader's process {_became(error, seconds)}") from None
+            raise GraderFailed(f"the grader's process {_failure(error, seconds)}") from None
         self._done += 1
         if not isinstance(answer, dict) or "record" not in answer:
             raise GraderFailed(str(answer.get("failed", answer)) if isinstance(answer, dict) else "no record")
-        return Graded(**answer)
+        return JobResult(**answer)
 
     def close(self) -> None:
         """End the process, and all that it started. It is asked first, that it may leave nothing behind."""
@@ -143,14 +143,14 @@ class Grader:
             command = Command(
                 "gradekit.batch.grader", (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None
             )
-            return ChildProcess(command, ours, patience=PARTING)
+            return ChildProcess(command, ours, patience=EXIT_SECONDS)
 
 
 def _visible(card: str) -> str:
-    return "" if card == STANDIN else card
+    return "" if card == FAKE_GPU else card
 
 
-def _became(error: wire.WireError, seconds: float) -> str:
+def _failure(error: wire.WireError, seconds: float) -> str:
     return f"did not answer in {seconds:g} s" if isinstance(error, wire.DeadlineExceeded) else f"ended ({error})"
 
 
@@ -161,7 +161,7 @@ def serve(connection: socket.socket) -> None:
     """Answer jobs until the other side is gone."""
     keep_between_submissions()
     scratch = tempfile.mkdtemp(prefix="gradekit-grader-")
-    os.chmod(scratch, 0o711)  # submissions, as somebody else, have their own folders in it
+    os.chmod(scratch, 0o711)  # submissions run as another user and have their own folders in it
     tempfile.tempdir = scratch
     threading.Thread(target=_end_with, args=(connection, scratch), daemon=True).start()
     for number in itertools.count(1):
@@ -205,7 +205,7 @@ def _assignment(job: GradingJob | SpeedJob) -> Assignment:
     return assignment
 
 
-def _graded(job: GradingJob) -> Graded:
+def _graded(job: GradingJob) -> JobResult:
     from gradekit.checking import check
     from gradekit.report import record
 
@@ -214,7 +214,7 @@ def _graded(job: GradingJob) -> Graded:
     options = GradingOptions(**job.options)
     with _file(job) as path:
         report = check(path, job.assignment, options, on_subject=lambda subject: kept.update(_kept(subject)))
-    return Graded(record.to_dict(report), **kept)
+    return JobResult(record.to_dict(report), **kept)
 
 
 def _kept(subject: Subject) -> dict[str, str]:
@@ -223,28 +223,28 @@ def _kept(subject: Subject) -> dict[str, str]:
     from gradekit.batch.fingerprint import fingerprint
     from gradekit.program import ProgramError
 
-    told = json.dumps(fingerprint(subject.programs, subject.submission.text), separators=(",", ":"))
+    prints = json.dumps(fingerprint(subject.programs, subject.submission.text), separators=(",", ":"))
     waiting = subject.programs_to_time
     try:
-        return {"fingerprint": told, "programs": recorded.dumps(waiting) if waiting else ""}
+        return {"fingerprint": prints, "programs": recorded.dumps(waiting) if waiting else ""}
     except ProgramError:
-        return {"fingerprint": told}
+        return {"fingerprint": prints}
 
 
-def _timed(job: SpeedJob) -> Graded:
-    """The speed checks alone, from programs; nobody else uses the GPU meanwhile."""
+def _timed(job: SpeedJob) -> JobResult:
+    """The speed checks alone, from programs; no other process uses the GPU meanwhile."""
     from gradekit import recorded
-    from gradekit.batch.cards import alone_on
+    from gradekit.batch.gpus import exclusive_use
     from gradekit.plugin import grade
     from gradekit.report import record
 
     assignment, card = _assignment(job), os.environ.get(CARD, "")
-    device = STANDIN if card == STANDIN else "cuda" if card else "auto"
+    device = FAKE_GPU if card == FAKE_GPU else "cuda" if card else "auto"
     options = replace(GradingOptions(**job.options), kind="speed", device=device, shrink=True)
-    with alone_on(card):
+    with exclusive_use(card):
         programs = recorded.loads(job.programs)
         report = grade(GradingRequest(assignment, Submission(job.name, "", ""), options, programs))
-    return Graded(record.to_dict(report))
+    return JobResult(record.to_dict(report))
 
 
 @contextlib.contextmanager

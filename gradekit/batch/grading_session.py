@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, get
-from gradekit.batch import cards, exports, feedback, gradebook, intake, policy, pool, roster, scheduler, summary, totals
+from gradekit.batch import exports, feedback, gpus, gradebook, intake, policy, pool, roster, scheduler, summary, totals
 from gradekit.batch import similar as similarity
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
@@ -89,7 +89,7 @@ class GradingSession:
             there = ", ".join(self._policies) or "nothing"
             yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
         if self._policy.due and not any(hand_in.submitted for hand_in in found):
-            yield "no hand-in says when it was handed in, so nobody is late: leave that to the LMS"
+            yield "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
         strangers = roster.strangers(found, self._students)
         if strangers:
             yield f"not on the class list: {listed(strangers)}"
@@ -123,14 +123,14 @@ class GradingSession:
         """
         id, store = self.request.assignment.id, self.folder.store
         names = {digest: hand_in.student for hand_in, digest in store.hand_ins(id)}
-        local = [] if self.workers.cluster else cards.found()
-        waiting = scheduler.wanting_cards(store, self.request) if self.workers.cluster or local else []
+        local = [] if self.workers.cluster else gpus.visible()
+        waiting = scheduler.awaiting_gpu(store, self.request) if self.workers.cluster or local else []
         fresh = [digest for digest in waiting if digest not in self._todo]
         if not self._todo and not fresh:
             return
         try:
             with self.workers.pool(len(self._todo), local) as workers:
-                lines = ProgressLog(names, len(self._todo), len(fresh), workers.has_cards(), say)
+                lines = ProgressLog(names, len(self._todo), len(fresh), workers.has_gpus(), say)
                 scheduler.grade(store, self.request, self._todo, workers, lines.graded, lines.measured)
         except pool.ClusterLost as error:
             raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None

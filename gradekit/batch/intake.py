@@ -84,26 +84,26 @@ def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
     for reader in (_gradescope, _moodle, _nbgrader, _canvas, _folders):
         found = reader(root, wanted)
         if found:
-            return sorted(map(_told, found), key=lambda hand_in: (hand_in.student, str(hand_in.path)))
+            return sorted(map(_printable_hand_in, found), key=lambda hand_in: (hand_in.student, str(hand_in.path)))
     names = ", ".join(sorted(child.name for child in _children(root))[:5]) or "nothing"
     raise IntakeError(f"{root} holds {names}: expected a folder or a {wanted.spelled} file for each student")
 
 
-def _told(hand_in: HandIn) -> HandIn:
+def _printable_hand_in(hand_in: HandIn) -> HandIn:
     said = [_printable(word) for word in (hand_in.student, hand_in.name, hand_in.email, hand_in.problem)]
     return replace(hand_in, student=said[0], name=said[1], email=said[2], problem=said[3])
 
 
 def aside(root: Path, found: Iterable[HandIn], wanted: Wanted) -> list[str]:
-    """What in `root` looks like a hand-in and is nobody's: its name is not as the LMS gives it."""
+    """Entries of `root` that look like hand-ins, and whose names are not of the form that the LMS gives."""
     taken = {part for hand_in in found for part in (hand_in.path, *hand_in.path.parents)}
     left = (child for child in _children(root) if child not in taken and _looks_handed_in(child, wanted))
     return sorted(_printable(child.name) for child in left)
 
 
 def _looks_handed_in(child: Path, wanted: Wanted) -> bool:
-    is_somebodys = _MOODLE.fullmatch(child.name) or _CANVAS.fullmatch(child.name)
-    return not is_somebodys and (child.is_dir() or wanted.is_candidate(child.name))
+    is_from_lms = _MOODLE.fullmatch(child.name) or _CANVAS.fullmatch(child.name)
+    return not is_from_lms and (child.is_dir() or wanted.is_candidate(child.name))
 
 
 def _printable(name: str) -> str:

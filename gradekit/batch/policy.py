@@ -38,7 +38,7 @@ class PolicyError(UsageError):
 
 
 @dataclass(frozen=True)
-class Late:
+class LatePolicy:
     """What lateness costs, in percent of the points earned.
 
     Either `percent_a_day` for each day begun, or `steps`: (from this much lateness on, percent), rising; never more than
@@ -65,7 +65,7 @@ class Policy:
     due: datetime | None = None
     closes: datetime | None = None
     grace: timedelta = timedelta(0)
-    late: Late = Late()
+    late: LatePolicy = LatePolicy()
     keep: str = "best"
     extra_credit: float = 0.0
     hidden: str = "after_published"
@@ -111,7 +111,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Mark:
+class CountedAttempt:
     """What the attempt counts: `points` after the `penalty` (in percent), and the sentence that explains them."""
 
     attempt: Attempt
@@ -120,20 +120,20 @@ class Mark:
     why: str = ""
 
 
-def mark(attempt: Attempt, policy: Policy, student: str) -> Mark:
+def counted(attempt: Attempt, policy: Policy, student: str) -> CountedAttempt:
     """What `attempt` counts under `policy`."""
     if policy.is_closed(attempt.submitted, student):
-        return Mark(attempt, 0.0, 100.0, "handed in after the assignment closed")
+        return CountedAttempt(attempt, 0.0, 100.0, "handed in after the assignment closed")
     earned = min(attempt.earned, attempt.possible + policy.extra_credit)
     late = policy.lateness(attempt.submitted, student)
     percent = policy.late.percent(late)
     why = f"{spelled(late)} late: {percent:g} % less" if percent else ""
-    return Mark(attempt, earned * (100.0 - percent) / 100.0, percent, why)
+    return CountedAttempt(attempt, earned * (100.0 - percent) / 100.0, percent, why)
 
 
-def kept(attempts: Sequence[Attempt], policy: Policy, student: str) -> Mark | None:
+def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> CountedAttempt | None:
     """The attempt that counts: the best (of equals, the first), or the last that was handed in before closing."""
-    marks = [mark(attempt, policy, student) for attempt in sorted(attempts, key=_when)]
+    marks = [counted(attempt, policy, student) for attempt in sorted(attempts, key=_when)]
     if not marks:
         return None
     if policy.keep == "last":
@@ -235,12 +235,12 @@ def _table(value: Any, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _late(value: Any, where: str) -> Late:
+def _late(value: Any, where: str) -> LatePolicy:
     table = _table(value, where)
     unknown = table.keys() - {"percent_a_day", "steps", "at_most"}
     if unknown:
         raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are percent_a_day, steps, at_most")
-    return Late(
+    return LatePolicy(
         _number(table.get("percent_a_day", 0), f"{where}.percent_a_day", 100),
         tuple(_step(step, f"{where}.steps") for step in table.get("steps", ())),
         _number(table.get("at_most", 100), f"{where}.at_most", 100),

@@ -1,4 +1,4 @@
-"""Where jobs run: warm graders of this machine, or the workers of a Dask cluster. Both give futures of Graded, as text.
+"""Where jobs run: grader processes of this machine, or the workers of a Dask cluster. Both return futures of JobResult as text.
 
 Results come back as JSON of a limited size. A worker that dies loses its jobs, and nothing else: `run` hands them out again.
 """
@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gradekit.batch.grader import CARD, LARGEST_ANSWER, Graded, Grader, GraderFailed, GradingJob, SpeedJob
+from gradekit.batch.grader import CARD, LARGEST_ANSWER, Grader, GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.report import record
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SECONDS = 600.0
 PATIENCE = 600.0
 """Seconds that a cluster's scheduler may be away."""
 
-LANES = {GradingJob: "grader", SpeedJob: "card"}
+RESOURCES = {GradingJob: "grader", SpeedJob: "card"}
 """The Dask resource that a job takes one of, where workers have such."""
 
 AnyJob = GradingJob | SpeedJob
@@ -51,21 +51,21 @@ class Pool(Protocol):
     def submit(self, job: AnyJob) -> Future[str]:
         """The future of what `run_job` answers."""
 
-    def has_cards(self) -> bool:
-        """Whether there is somebody for a SpeedJob."""
+    def has_gpus(self) -> bool:
+        """Whether a worker takes SpeedJobs."""
 
     def is_lost(self, future: Future[str]) -> bool:
-        """Whether nobody works on this future any more, although it is not done."""
+        """Whether no worker has this future any more, although it is not done."""
 
 
-def graded(text: str) -> Graded:
+def graded(text: str) -> JobResult:
     """What `run_job` answered.
 
     Raises:
         GraderFailed: anything else.
     """
     try:
-        answer = Graded(**json.loads(text))
+        answer = JobResult(**json.loads(text))
         record.validate(answer.record)
     except (ValueError, TypeError, record.RecordError) as error:
         raise GraderFailed(f"not a report record: {error}") from None
@@ -79,7 +79,7 @@ _GRADERS: list[Grader] = []
 
 
 def run_job(job: AnyJob) -> str:
-    """`job`, done by this thread's own warm grader; as JSON. Runs on a worker.
+    """`job`, by this thread's own grader process; the result as JSON. Runs on a worker.
 
     Raises:
         GraderFailed: there is no result; the next try gets a new process.
@@ -94,9 +94,9 @@ def run_job(job: AnyJob) -> str:
     return text
 
 
-def _with_host(answer: Graded) -> Graded:
+def _with_host(answer: JobResult) -> JobResult:
     environment = answer.record["environment"] | {"host": platform.node()}
-    return Graded(answer.record | {"environment": environment}, answer.programs, answer.fingerprint)
+    return JobResult(answer.record | {"environment": environment}, answer.programs, answer.fingerprint)
 
 
 @atexit.register
@@ -112,17 +112,17 @@ class LocalPool:
     """Threads of this process, each with a grader's process of its own: `workers` of them, and one for each of `cards`."""
 
     def __init__(self, workers: int, cards: Sequence[str] = ()) -> None:
-        self._lanes: dict[type, ThreadPoolExecutor] = {GradingJob: _threads(workers, [""] * workers)}
+        self._executors_by_job: dict[type, ThreadPoolExecutor] = {GradingJob: _threads(workers, [""] * workers)}
         if cards:
-            self._lanes[SpeedJob] = _threads(len(cards), cards)
+            self._executors_by_job[SpeedJob] = _threads(len(cards), cards)
 
     def submit(self, job: AnyJob) -> Future[str]:
         """The future of what `run_job` answers."""
-        return self._lanes[type(job)].submit(run_job, job)
+        return self._executors_by_job[type(job)].submit(run_job, job)
 
-    def has_cards(self) -> bool:
+    def has_gpus(self) -> bool:
         """Whether this machine has a card."""
-        return SpeedJob in self._lanes
+        return SpeedJob in self._executors_by_job
 
     def is_lost(self, future: Future[str]) -> bool:
         """Never: its threads live as long as this process."""
@@ -131,11 +131,11 @@ class LocalPool:
     def stop(self, *, at_once: bool) -> None:
         """End all graders; `at_once`, also in the middle of a job."""
         if at_once:
-            for lane in self._lanes.values():
-                lane.shutdown(wait=False, cancel_futures=True)
+            for executor in self._executors_by_job.values():
+                executor.shutdown(wait=False, cancel_futures=True)
             _close_graders()
-        for lane in self._lanes.values():
-            lane.shutdown()
+        for executor in self._executors_by_job.values():
+            executor.shutdown()
         _close_graders()
 
 
@@ -176,7 +176,7 @@ class ClusterPool:
         self.patience = patience
         self._client: Client | None = None
         self._executors: dict[str, Executor] = {}
-        self._asked: weakref.WeakKeyDictionary[Future[str], Client] = weakref.WeakKeyDictionary()
+        self._client_of: weakref.WeakKeyDictionary[Future[str], Client] = weakref.WeakKeyDictionary()
 
     def submit(self, job: AnyJob) -> Future[str]:
         """The future of what `run_job` answers on a worker.
@@ -187,9 +187,9 @@ class ClusterPool:
         deadline = time.monotonic() + self.patience
         while True:
             try:
-                future = self._executor(LANES[type(job)]).submit(run_job, job)
+                future = self._executor(RESOURCES[type(job)]).submit(run_job, job)
                 assert self._client is not None
-                self._asked[future] = self._client
+                self._client_of[future] = self._client
                 return future
             except (OSError, RuntimeError) as error:  # it went away at this very moment
                 self._drop()
@@ -197,29 +197,29 @@ class ClusterPool:
                     raise ClusterLost(f"{self.address}: {error}") from None
                 time.sleep(0.5)
 
-    def has_cards(self) -> bool:
+    def has_gpus(self) -> bool:
         """Whether a worker has a card."""
         return self._offers(self._connected(), "card")
 
     def is_lost(self, future: Future[str]) -> bool:
         """Whether the connection that it was asked for through is gone."""
-        asked = self._asked.get(future)
+        asked = self._client_of.get(future)
         return asked is None or asked is not self._client or asked.status in ("closing", "closed")
 
     def close(self) -> None:
         """Leave the cluster; jobs that it still has are dropped there."""
         self._drop()
 
-    def _executor(self, lane: str) -> Executor:
+    def _executor(self, resource: str) -> Executor:
         client = self._connected()
-        if lane not in self._executors:
-            restricted = {"resources": {lane: 1}} if self._offers(client, lane) else {}
-            self._executors[lane] = client.get_executor(pure=False, **restricted)
-        return self._executors[lane]
+        if resource not in self._executors:
+            restricted = {"resources": {resource: 1}} if self._offers(client, resource) else {}
+            self._executors[resource] = client.get_executor(pure=False, **restricted)
+        return self._executors[resource]
 
-    def _offers(self, client: Client, lane: str) -> bool:
+    def _offers(self, client: Client, resource: str) -> bool:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        return any(lane in worker.get("resources", {}) for worker in workers)
+        return any(resource in worker.get("resources", {}) for worker in workers)
 
     def _connected(self) -> Client:
         """A client of the scheduler that has workers; waited for, if need be.

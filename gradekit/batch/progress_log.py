@@ -1,6 +1,6 @@
-"""What a grading says as it goes: a line for each submission, and about how long the rest takes.
+"""The progress of grading a class: a line for each result, and an estimate of the time that the rest takes.
 
-Two counts, for the two lanes: submissions that are graded, and those whose speed is measured on a card.
+Two counts, one for each stage: submissions that are graded, and those whose speed is measured on a GPU.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from gradekit.batch import summary
-from gradekit.batch.gpu_stage import wants_card
+from gradekit.batch.gpu_stage import awaits_gpu
 from gradekit.batch.policy import spelled
 from gradekit.report.text import one_line, seconds, shortened
 
@@ -20,8 +20,8 @@ WIDTH = 160
 WINDOW = 40
 """The last so many results say how fast it goes: the first ones wait until graders have started."""
 
-ENOUGH = 3
-"""Results before which nobody can tell."""
+MIN_RESULTS = 3
+"""Results from which on the remaining time is estimated."""
 
 Say = Callable[[str], None]
 
@@ -44,7 +44,7 @@ class Count:
 
     def _left(self) -> str:
         missing = self.total - self.done
-        if missing <= 0 or len(self._times) < ENOUGH:
+        if missing <= 0 or len(self._times) < MIN_RESULTS:
             return ""
         left = missing * (self._times[-1] - self._times[0]) / (len(self._times) - 1)
         return f", {duration(left)} left"
@@ -75,14 +75,14 @@ class ProgressLog:
     def graded(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission has its result."""
         self._graded.add(self._clock())
-        self._measured.total += self._are_cards and wants_card(found)
-        self._tell(str(self._graded), digest, found)
+        self._measured.total += self._are_cards and awaits_gpu(found)
+        self._write(str(self._graded), digest, found)
 
     def measured(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission's speed was measured."""
         self._measured.add(self._clock())
         card = one_line(str(found["environment"].get("gpu")))
-        self._tell(f"speed {self._measured}, on {card}", digest, found)
+        self._write(f"speed {self._measured}, on {card}", digest, found)
 
-    def _tell(self, head: str, digest: str, found: Mapping[str, Any]) -> None:
+    def _write(self, head: str, digest: str, found: Mapping[str, Any]) -> None:
         self._say(shortened(f"[{head}] {summary.line_for(self._names[digest], found)}", WIDTH))

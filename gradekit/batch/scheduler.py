@@ -1,7 +1,7 @@
-"""Grades what has no result yet: each distinct submission once, by the graders of a pool, and what waits for a card there.
+"""Schedules the grading of a class: each distinct submission once, on the workers of a pool; then its speed on a GPU.
 
-This module only says what to run, and commits each result when it is known. It may be killed at any moment; what the
-store has is never run again. What fails for a reason of a machine's is handed out again; a student's failure is not.
+Commits each result as soon as it is known, so that it may be killed at any moment: what is in the store is not run
+again. A job that fails because of a machine is submitted again; one that a student's code fails is not.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 from gradekit.assignment import Assignment
 from gradekit.batch import digests
-from gradekit.batch.gpu_stage import merged, wants_card
-from gradekit.batch.grader import Graded, GraderFailed, GradingJob, SpeedJob
+from gradekit.batch.gpu_stage import awaits_gpu, merged
+from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn
 from gradekit.batch.pool import Pool, graded
 from gradekit.batch.store import ResultKey, Store
@@ -26,14 +26,14 @@ from gradekit.findings import Cause, Status
 from gradekit.report import record
 from gradekit.request import GradingOptions
 
-TRIES = 2
+MAX_TRIES = 2
 """How often a submission is tried where the grader, and not the submission, fails."""
 
-LOSSES = 6
+MAX_LOSSES = 6
 """How often a submission is handed out again where the machine that had it was lost."""
 
-PULSE = 5.0
-"""Seconds after which it is looked whether somebody still works on what is awaited."""
+POLL_SECONDS = 5.0
+"""How often it is checked whether the pool has lost a job, in seconds."""
 
 Done = Callable[[str, Mapping[str, Any]], None]
 """Called with a digest and its record, as soon as the result is in the store."""
@@ -92,8 +92,8 @@ def _is_result(found: Mapping[str, Any], machine: str, request: BatchRequest) ->
     return machine == request.machine and found["status"] != Status.FAULT
 
 
-def _silent(digest: str, found: Mapping[str, Any]) -> None:
-    """Says nothing."""
+def _ignore(digest: str, found: Mapping[str, Any]) -> None:
+    """Do nothing."""
 
 
 def grade(
@@ -101,29 +101,28 @@ def grade(
     request: BatchRequest,
     submissions: Mapping[str, HandIn],
     pool: Pool,
-    done: Done = _silent,
-    timed: Done = _silent,
+    done: Done = _ignore,
+    timed: Done = _ignore,
 ) -> None:
     """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
 
-    `done` is told of each that is graded, `timed` of each whose speed a card has measured.
-
+    `done` is called for each submission that is graded, `timed` for each whose speed was measured on a GPU.
     Where the pool has cards, what of a result waits for one is measured there; so is what waits of earlier results (see
-    `wanting_cards`), whose submissions need not be graded again.
+    `awaiting_gpu`), whose submissions need not be graded again.
     """
-    work = _Work(store, request, submissions, pool, done, timed)
+    work = _Queue(store, request, submissions, pool, done, timed)
     for digest, hand_in in submissions.items():
         work.begin(digest, hand_in)
-    if pool.has_cards():
-        for digest in wanting_cards(store, request):
+    if pool.has_gpus():
+        for digest in awaiting_gpu(store, request):
             if digest not in submissions:
                 work.time(digest)
     work.end()
 
 
-def wanting_cards(store: Store, request: BatchRequest) -> list[str]:
+def awaiting_gpu(store: Store, request: BatchRequest) -> list[str]:
     """The submissions of whose newest result a part waits for a card."""
-    return [digest for digest, found in records(store, request).items() if wants_card(found)]
+    return [digest for digest, found in records(store, request).items() if awaits_gpu(found)]
 
 
 def records(store: Store, request: BatchRequest) -> dict[str, dict[str, Any]]:
@@ -146,8 +145,8 @@ class _Task:
     losses: int = 0
 
 
-class _Work:
-    """All that is under way."""
+class _Queue:
+    """The jobs that are running, and what becomes of their results."""
 
     def __init__(
         self,
@@ -165,12 +164,12 @@ class _Work:
     def begin(self, digest: str, hand_in: HandIn) -> None:
         """Have a submission graded; one that cannot be read has its result at once."""
         if hand_in.problem:
-            self._commit(digest, Graded(unreadable(self.request, hand_in)))
+            self._commit(digest, JobResult(unreadable(self.request, hand_in)))
             return
         try:
             content = base64.b64encode(digests.content(hand_in.path)).decode()
         except (OSError, digests.TooLarge) as error:
-            self._commit(digest, Graded(fault(self.request, hand_in, error)))
+            self._commit(digest, JobResult(fault(self.request, hand_in, error)))
             return
         name = digests.plain_name(self.request.assignment, hand_in.path)
         self._submit(_Task(digest, GradingJob(*self._common(), name, content)))
@@ -190,7 +189,7 @@ class _Work:
     def end(self) -> None:
         """Take results as they come, until there are none to come."""
         while self.tasks:
-            ready, waiting = wait(list(self.tasks), PULSE, FIRST_COMPLETED)
+            ready, waiting = wait(list(self.tasks), POLL_SECONDS, FIRST_COMPLETED)
             for future in [*ready, *(future for future in waiting if self.pool.is_lost(future))]:
                 self._take(self.tasks.pop(future), future)
 
@@ -202,13 +201,13 @@ class _Work:
             answer = graded(future.result(0))
         except GraderFailed as error:
             task.tries += 1
-            self._again(task, error, task.tries < TRIES)
+            self._again(task, error, task.tries < MAX_TRIES)
         except Exception as error:  # noqa: BLE001  # a lost worker, a lost scheduler: not the grader's, nor the student's
             task.losses += 1
-            self._again(task, error, task.losses < LOSSES)
+            self._again(task, error, task.losses < MAX_LOSSES)
         else:
             task.tries += 1
-            if answer.record["status"] == Status.FAULT and task.tries < TRIES:
+            if answer.record["status"] == Status.FAULT and task.tries < MAX_TRIES:
                 self._submit(task)
             else:
                 self._keep(task, answer)
@@ -217,21 +216,21 @@ class _Work:
         if hopeful:
             self._submit(task)
         elif isinstance(task.job, GradingJob):
-            self._commit(task.digest, Graded(fault(self.request, self.submissions[task.digest], error)))
+            self._commit(task.digest, JobResult(fault(self.request, self.submissions[task.digest], error)))
 
-    def _keep(self, task: _Task, answer: Graded) -> None:
+    def _keep(self, task: _Task, answer: JobResult) -> None:
         if isinstance(task.job, SpeedJob):
             self._commit_speed(task.digest, answer)
             return
         self._commit(task.digest, answer)
-        if wants_card(answer.record) and self.pool.has_cards():
+        if awaits_gpu(answer.record) and self.pool.has_gpus():
             self.time(task.digest)
 
-    def _commit(self, digest: str, answer: Graded) -> None:
+    def _commit(self, digest: str, answer: JobResult) -> None:
         self._add(self.request.key(digest), answer)
         self.done(digest, answer.record)
 
-    def _commit_speed(self, digest: str, answer: Graded) -> None:
+    def _commit_speed(self, digest: str, answer: JobResult) -> None:
         if answer.record["status"] == Status.FAULT:  # nothing was measured: it stays pending
             return
         card = str(answer.record["environment"].get("gpu") or "no card")
@@ -240,7 +239,7 @@ class _Work:
         before = next(r.record for r in reversed(history) if r.key == self.request.key(digest))
         self.timed(digest, merged(before, answer.record))
 
-    def _add(self, key: ResultKey, answer: Graded) -> None:
+    def _add(self, key: ResultKey, answer: JobResult) -> None:
         host = str(answer.record["environment"].get("host") or platform.node())
         uuid = answer.record["environment"].get("gpu_uuid")
         self.store.add_result(

@@ -26,7 +26,7 @@ from gradekit.checking import UsageError
 from gradekit.marks import Mark
 from gradekit.request import GradingOptions
 
-MEETINGS = 10
+CREATE_ATTEMPTS = 10
 """How often it is tried to make tables that another command makes too."""
 
 _METADATA = sa.MetaData()
@@ -145,7 +145,7 @@ class Store:
         self.url = url
         self._engine = _engine(url)
         if self._engine.dialect.name == "sqlite":
-            sa.event.listen(self._engine, "connect", _patient)
+            sa.event.listen(self._engine, "connect", _configure_sqlite)
         _make_tables(self._engine)
 
     @contextmanager
@@ -272,16 +272,16 @@ def _engine(url: str) -> sa.Engine:
 
 def _make_tables(engine: sa.Engine) -> None:
     """Make the tables that are not there; another command may be making them at this very moment."""
-    for attempt in range(MEETINGS):
+    for attempt in range(CREATE_ATTEMPTS):
         try:
             return _METADATA.create_all(engine)
         except sa.exc.DBAPIError as error:
-            if attempt + 1 == MEETINGS:
+            if attempt + 1 == CREATE_ATTEMPTS:
                 raise StoreError(f"the database cannot be used: {error.orig}") from None
             time.sleep(0.05 * attempt)
 
 
-def _patient(connection: Any, record: Any) -> None:
+def _configure_sqlite(connection: Any, record: Any) -> None:
     """SQLite: readers do not block the writer, a busy file is waited for, and what is committed is on the disk."""
     for pragma in ("journal_mode=WAL", "busy_timeout=30000", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}")
@@ -290,7 +290,7 @@ def _patient(connection: Any, record: Any) -> None:
 def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any]:
     return {
         "assignment": assignment, "student": hand_in.student, "name": hand_in.name, "email": hand_in.email,
-        "path": _told(hand_in.path), "digest": digest, "problem": hand_in.problem, "seen": _now(),
+        "path": _path_text(hand_in.path), "digest": digest, "problem": hand_in.problem, "seen": _now(),
         "submitted": hand_in.submitted.isoformat() if hand_in.submitted else "",
     }  # fmt: skip
 
@@ -298,7 +298,7 @@ def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any
 _BYTES = "bytes:"
 
 
-def _told(path: Path) -> str:
+def _path_text(path: Path) -> str:
     """A path as text; one that is not UTF-8 byte by byte, percent-encoded."""
     text = str(path)
     try:

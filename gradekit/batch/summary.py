@@ -88,7 +88,7 @@ def _asked(check: Mapping[str, Any]) -> Iterable[tuple[float, float]]:
 
 
 def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    """What nobody has measured yet, and why."""
+    """What has not been measured yet, and why."""
     why = Counter(
         one_line(check["message"]) or one_line(check["title"])
         for record in records for check in record["checks"] if check["outcome"] == "pending"

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
-from gradekit.batch.policy import Attempt, Mark, Policy, kept
+from gradekit.batch.policy import Attempt, CountedAttempt, Policy, chosen_attempt
 from gradekit.batch.roster import Student
 from gradekit.batch.store import StoredMark
 from gradekit.marks import applied
@@ -67,7 +67,7 @@ def _line(
     """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
     newest = given[-1][0]
     line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))
-    chosen = kept([a for a in (_attempt(h, d, records, student, marks) for h, d in given) if a], policy, student)
+    chosen = chosen_attempt([a for a in (_attempt(h, d, records, student, marks) for h, d in given) if a], policy, student)
     if chosen is None:
         return replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
     return _counted(line, chosen, records[chosen.attempt.key])
@@ -81,7 +81,7 @@ def _attempt(hand_in: HandIn, digest: str, records: Records, student: str, marks
     return Attempt(score["earned"], score["possible"], score["pending"], hand_in.submitted, digest)
 
 
-def _counted(line: Line, mark: Mark, found: Mapping[str, Any]) -> Line:
+def _counted(line: Line, mark: CountedAttempt, found: Mapping[str, Any]) -> Line:
     attempt = mark.attempt
     return replace(
         line, status=found["status"], points=mark.points, possible=attempt.possible, pending=attempt.pending,

@@ -15,12 +15,12 @@ from typing import Any
 
 from gradekit.assignment import Assignment, get
 from gradekit.batch import digests
-from gradekit.batch.gpu_stage import merged, wants_card
-from gradekit.batch.grader import Graded, Grader, GraderFailed, GradingJob, SpeedJob
+from gradekit.batch.gpu_stage import awaits_gpu, merged
+from gradekit.batch.grader import Grader, GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.checking import unchecked
 from gradekit.findings import Cause, Status
-from gradekit.lms.layout import Layout
+from gradekit.lms.platforms import Platform
 from gradekit.report import record
 from gradekit.report.text import one_line
 from gradekit.request import GradingOptions
@@ -33,25 +33,25 @@ MARGIN = 15
 
 
 def autograde(
-    layout: Layout, id: str, *, root: Path = Path("/"), seconds: int | None = None, isolation: int | None = None
+    platform: Platform, id: str, *, root: Path = Path("/"), seconds: int | None = None, isolation: int | None = None
 ) -> Mapping[str, Any]:
-    """Grade the submission in `layout`'s place with the assignment `id`, deliver the record, and answer with it.
+    """Grade the submission in `platform`'s place with the assignment `id`, deliver the record, and answer with it.
 
     `seconds` is the LMS's limit where it is not the usual one; below the level `isolation`, nothing is run (see doctor).
     """
-    limit = max((seconds or layout.seconds) - MARGIN, MARGIN)
+    limit = max((seconds or platform.seconds) - MARGIN, MARGIN)
     end = time.monotonic() + limit
-    layout.deliver(root, unfinished(id, f"The grading did not finish in {limit} s."), False)
-    graded, asked = _graded(layout.folder(root), id, limit, isolation)
+    platform.deliver(root, unfinished(id, f"The grading did not finish in {limit} s."), False)
+    graded, asked = _graded(platform.folder(root), id, limit, isolation)
     found, address = graded.record, os.environ.get(CLUSTER)
-    if address and asked and graded.programs and wants_card(found):
-        layout.deliver(root, found, False)
+    if address and asked and graded.programs and awaits_gpu(found):
+        platform.deliver(root, found, False)
         found = timed(graded, asked, address, end - time.monotonic())
-    layout.deliver(root, found, True)
+    platform.deliver(root, found, True)
     return found
 
 
-def timed(graded: Graded, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
+def timed(graded: JobResult, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
     """The record, with the speed that a machine with a card in the cluster at `address` found within so many seconds.
 
     Programs alone go there. What is not known in time stays pending, and a note says why.
@@ -66,7 +66,7 @@ def timed(graded: Graded, asked: GradingJob, address: str, seconds: float) -> di
         if on_card["status"] == Status.GRADED:
             return merged(graded.record, on_card)
         why = on_card["message"]
-    except Exception as error:  # noqa: BLE001  # a cluster that is away costs nobody a point
+    except Exception as error:  # noqa: BLE001  # an unreachable cluster costs no points
         why = str(error) or f"no answer in {seconds:.0f} s"
     finally:
         pool.close()
@@ -75,31 +75,31 @@ def timed(graded: Graded, asked: GradingJob, address: str, seconds: float) -> di
 
 
 def unfinished(id: str, message: str) -> dict[str, Any]:
-    """The record of a grading that gradekit could not bring to its end: a fault, and nobody's zero."""
+    """The record of a grading run that gradekit could not finish: a fault, which costs no points."""
     text = f"{message} This is no result: please tell your instructor."
     return record.to_dict(unchecked(id, "", Status.FAULT, text))
 
 
-def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tuple[Graded, GradingJob | None]:
+def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tuple[JobResult, GradingJob | None]:
     """What the submission came to, and the job that it was, if it came to one."""
     try:
         assignment = get(id)
         hand_in = chosen(HandIn("", folder), [folder], Wanted.by(assignment))
         if hand_in.problem:
             found = unchecked(id, "", Status.REJECTED, _upper(hand_in.problem), cause=Cause.UNREADABLE)
-            return Graded(record.to_dict(found)), None
+            return JobResult(record.to_dict(found)), None
         job = _job(assignment, hand_in.path, isolation)
         return _in_a_process(job, seconds), job
-    except Exception as error:  # noqa: BLE001  # whatever it is, the LMS gets a record, and nobody a zero
-        return Graded(unfinished(id, f"{type(error).__name__}: {error}")), None
+    except Exception as error:  # noqa: BLE001  # whatever it is, the LMS gets a record, and no points are lost
+        return JobResult(unfinished(id, f"{type(error).__name__}: {error}")), None
 
 
-def _in_a_process(job: GradingJob, seconds: float) -> Graded:
+def _in_a_process(job: GradingJob, seconds: float) -> JobResult:
     grader = Grader()
     try:
         return grader.grade(job, seconds)
     except GraderFailed as error:
-        return Graded(unfinished(job.assignment, _upper(str(error))))
+        return JobResult(unfinished(job.assignment, _upper(str(error))))
     finally:
         grader.close()
 

@@ -24,11 +24,11 @@ def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int
     """
     from gradekit.checking import exit_code
     from gradekit.lms.autograde import autograde as run
-    from gradekit.lms.layout import LAYOUTS
+    from gradekit.lms.platforms import PLATFORMS
     from gradekit.report.record import from_dict
 
-    found = run(LAYOUTS[lms], id, root=root, seconds=seconds, isolation=isolation)
-    if LAYOUTS[lms].tells_by_exit_code:
+    found = run(PLATFORMS[lms], id, root=root, seconds=seconds, isolation=isolation)
+    if PLATFORMS[lms].tells_by_exit_code:
         raise click.exceptions.Exit(exit_code(from_dict(found)))
 
 

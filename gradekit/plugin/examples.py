@@ -27,8 +27,8 @@ from hypothesis.strategies import DataObject, SearchStrategy
 from gradekit.compat.hypothesis import overrun
 from gradekit.plugin.profiles import Profile
 
-AROUND = 12
-"""Examples that are tried after the one that failed in a rehearsal."""
+MORE_EXAMPLES = 12
+"""The number of examples that are tried after the first that failed, for the diagnosis."""
 
 
 class Example:
@@ -74,7 +74,7 @@ class _Skip(Exception):
 
 
 @dataclass(frozen=True)
-class Seen:
+class FailedExample:
     """A failure: its example, and the error with the innermost entry of its traceback, by which Hypothesis knows it."""
 
     example: Example
@@ -106,7 +106,7 @@ class Examples:
     ran: int = 0
     stopped_early: bool = False
     undecided: Exception | None = None
-    _failures: dict[tuple[str, ...], Seen] = field(default_factory=dict)
+    _failures: dict[tuple[str, ...], FailedExample] = field(default_factory=dict)
     _passed: dict[tuple[str, ...], Example] = field(default_factory=dict)
     _interactive: bool = False
     _went_on: set[tuple[str, ...]] = field(default_factory=set)
@@ -143,7 +143,7 @@ class Examples:
         drawn, self._only_drawn = self._only_drawn, None
         return [] if self._interactive else drawn
 
-    def rehearse(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> bool:
+    def run_all(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> bool:
         """Run the test on `drawn` without Hypothesis, up to the first example that fails; whether every one passed."""
         with contextlib.suppress(Exception, pytest.fail.Exception):  # the caller decides what becomes of it
             for given in drawn:
@@ -153,14 +153,14 @@ class Examples:
         return not self._failures and self.undecided is None and len(self._passed) == self.ran > 0
 
     @property
-    def trouble(self) -> BaseException | None:
-        """What the first failure of a rehearsal was; or why an example was not decided, where there was none."""
+    def first_problem(self) -> BaseException | None:
+        """What the first failing example of `run_all` raised; without one, why an example could not be decided."""
         return next((seen.error for seen in self._failures.values()), self.undecided)
 
-    def look_around(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> None:
-        """After the first failure of a rehearsal, run some of the examples after it: a diagnosis wants to know which pass."""
+    def run_more(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> None:
+        """Run some of the examples after the first that failed in `run_all`: the diagnosis asks which of them pass."""
         rest = drawn[self.ran :]
-        for given in rest[:: max(len(rest) // AROUND, 1)][:AROUND]:
+        for given in rest[:: max(len(rest) // MORE_EXAMPLES, 1)][:MORE_EXAMPLES]:
             if any(self.hopeless(seen.error) for seen in self._failures.values()):
                 break
             with contextlib.suppress(Exception, pytest.fail.Exception):  # one failure is reported
@@ -223,7 +223,7 @@ class Examples:
 
     def _remember(self, example: Example, error: BaseException) -> None:
         traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors
-        self._failures[example.key] = Seen(example, error, _innermost(error))
+        self._failures[example.key] = FailedExample(example, error, _innermost(error))
         self.ended(False)
         if self._deadline is None or self.hopeless(error):
             patience = 0.0 if self.hopeless(error) else self.profile.shrink_seconds

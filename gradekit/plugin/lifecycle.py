@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gradekit.findings import Check, Outcome, Report
-from gradekit.plugin import marks, record
-from gradekit.plugin.checking import EVIDENCE, checking, rehearsed
+from gradekit.plugin import check_points, check_results
+from gradekit.plugin.check_run import EVIDENCE, ran_cached, running
 from gradekit.plugin.run_state import GradingRun
 
 PLUGIN = pytest.StashKey["GradingPlugin"]()
@@ -49,11 +49,11 @@ class GradingPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Split the points while all tests are there, before -k leaves some out."""
-        self.run.possible = marks.possible_points(items)
+        self.run.possible = check_points.possible_points(items)
         kind = self.run.request.options.kind
         if kind:
-            self.config.hook.pytest_deselected(items=[item for item in items if marks.worth(item).kind != kind])
-            items[:] = [item for item in items if marks.worth(item).kind == kind]
+            self.config.hook.pytest_deselected(items=[item for item in items if check_points.worth(item).kind != kind])
+            items[:] = [item for item in items if check_points.worth(item).kind == kind]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All checks are known: now the submission must have been executed."""
@@ -66,7 +66,7 @@ class GradingPlugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Tell those who watch that a check begins."""
-        self.config.hook.pytest_gradekit_begin(title=marks.title(item), **self._progress())
+        self.config.hook.pytest_gradekit_begin(title=check_points.title(item), **self._progress())
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
@@ -78,13 +78,13 @@ class GradingPlugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Run a check under the seed and the profile, and keep the evidence."""
-        with checking(item, self.run):
+        with running(item, self.run):
             return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
         """Examples that this process has drawn before are run without Hypothesis; where one fails, it starts over."""
-        return rehearsed(pyfuncitem, self.run) or None
+        return ran_cached(pyfuncitem, self.run) or None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:
@@ -93,9 +93,9 @@ class GradingPlugin:
             item.repr_failure = _in_a_line  # type: ignore[assignment, method-assign]
         report = yield
         if call.when == "call" or (call.when == "setup" and call.excinfo):
-            evidence = item.stash.get(EVIDENCE, None) or record.Evidence()
+            evidence = item.stash.get(EVIDENCE, None) or check_results.CheckEvidence()
             error = call.excinfo.value if call.excinfo else None
-            check = record.check_of(item, self.run, error, evidence)
+            check = check_results.check_of(item, self.run, error, evidence)
             self.run.checks.append(check)
             _as_pytest_says(report, check, item)
             self.config.hook.pytest_gradekit_check(check=check, **self._progress())
@@ -104,21 +104,21 @@ class GradingPlugin:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """pytest or gradekit itself broke: the report must say so, and give nobody a zero."""
+        """pytest or gradekit itself failed: the report says so, and no check loses points for it."""
         self.run.faults.append(f"The grader broke down: {excinfo.exconly()}")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Sum up: a run that broke off is a fault, and checks that it did not come to are nobody's zero."""
+        """Make the report: a run that broke off is a fault, and the checks that were not run lose no points."""
         run = self.run
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
         if missing and not run.faults:
             run.faults.append("The run was interrupted.")
-        run.checks += [record.unrun(item, run) for item in missing]
+        run.checks += [check_results.unrun(item, run) for item in missing]
         run.notes += self._about_the_run() + run.troubles()
         if run.subject is not None:
             self.config.hook.pytest_gradekit_subject(subject=run.subject)
-        self.report = record.report_of(run)
+        self.report = check_results.report_of(run)
         self.config.hook.pytest_gradekit_report(report=self.report)
         self._write(self.report)
 
@@ -150,7 +150,7 @@ class GradingPlugin:
 
 
 def _in_a_line(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
-    """In place of a traceback with its source, which takes long to lay out, and which nobody sees."""
+    """The exception in one line; a traceback with source lines would take long to format, and is not shown."""
     return excinfo.exconly()
 
 

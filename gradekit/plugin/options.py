@@ -38,7 +38,7 @@ def request(config: pytest.Config) -> GradingRequest | None:
     """What the command line asks for; None where it names no submission.
 
     Raises:
-        pytest.UsageError: the assignment cannot be told, or is described wrongly.
+        pytest.UsageError: the assignment is not clear, or its description is wrong.
     """
     path = config.getoption("submission") or os.environ.get("GRADEKIT_SUBMISSION")
     if not path:

@@ -45,7 +45,7 @@ class Rejection(Exception):
 class GradingRun:
     """One run of the tests of `request.assignment` on its submission; a context manager, whose `open` begins it.
 
-    `faults` are sentences about the grader's own failures: a run that has any gives nobody a zero.
+    `faults` are sentences about the grader's own failures: a run that has any costs no points.
     """
 
     request: GradingRequest
@@ -198,8 +198,8 @@ def device_named(wanted: str) -> Device:
 def import_torch() -> None:
     """Import torch here too, while the submission's process does; it may warn that numpy is not there, needlessly.
 
-    What it makes lives as long as the process, so the garbage collector is told never to look at it: that saves a
-    tenth of a quick check.
+    What it makes lives as long as the process, so the garbage collector is told to skip it: that saves a tenth of a quick
+    check.
     """
     if "torch" in sys.modules:
         return

@@ -14,7 +14,7 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Report
-from gradekit.plugin import record
+from gradekit.plugin import check_results
 from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.plugin.run_state import GradingRun
 from gradekit.quiz.grading import grade as grade_quiz
@@ -87,7 +87,7 @@ def grade(
         raise NoSuchCheck(keyword, listener.left_out)
     if found is None or not found.checks:  # the grader's fault, whatever pytest called it
         run.faults = run.faults or [f"The tests could not be run. {output.strip()[-2000:]}"]
-        return record.report_of(run)
+        return check_results.report_of(run)
     return found
 
 

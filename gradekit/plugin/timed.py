@@ -14,7 +14,7 @@ from typing import Any
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Kind
-from gradekit.plugin.marks import Worth
+from gradekit.plugin.check_points import Worth
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class TimedCall:
     expected: Callable[..., Any]
 
 
-class _Seen(BaseException):
+class _CallFound(BaseException):
     """Ends a check once the call is known; no Exception, so that no test takes it for a failure of its own."""
 
     def __init__(self, call: TimedCall) -> None:
         self.call = call
 
 
-class _Entry:
+class _FakeEntry:
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -42,14 +42,14 @@ class _Entry:
         """Takes note.
 
         Raises:
-            _Seen: always.
+            _CallFound: always.
         """
-        raise _Seen(TimedCall(self._name, args, against, expected))
+        raise _CallFound(TimedCall(self._name, args, against, expected))
 
 
-class _StandIn:
-    def __getattr__(self, name: str) -> _Entry:
-        return _Entry(name)
+class _FakeSubmission:
+    def __getattr__(self, name: str) -> _FakeEntry:
+        return _FakeEntry(name)
 
 
 def timed_calls(assignment: Assignment) -> list[TimedCall]:
@@ -99,8 +99,8 @@ def _values(value: Any, count: int) -> tuple[Any, ...]:
 
 def _call(check: Callable[..., Any], values: dict[str, Any]) -> TimedCall | None:
     try:
-        check(_StandIn(), **values)
-    except _Seen as seen:
+        check(_FakeSubmission(), **values)
+    except _CallFound as seen:
         return seen.call
     except TypeError:  # it wants more than a submission: not for us
         return None

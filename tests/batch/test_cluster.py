@@ -167,7 +167,7 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(root: Path) -> None:
     from gradekit.batch.pool import ClusterLost, ClusterPool
 
     with pytest.raises(ClusterLost, match="cannot be reached"):
-        ClusterPool("tcp://127.0.0.1:1", patience=1).has_cards()
+        ClusterPool("tcp://127.0.0.1:1", patience=1).has_gpus()
 
 
 def test_the_coordinator_needs_nothing_heavy() -> None:

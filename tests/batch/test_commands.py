@@ -83,5 +83,5 @@ def test_who_cannot_be_late_is_said(root: Path) -> None:
     (root / "due.toml").write_text("[assignments.double]\ndue = 2026-12-01T23:59:00+01:00\n")
     session = GradingSession(ClassFolder.open(root / "out", new=True), "double", course=root / "due.toml")
     assert session.take_in(root / "in")[1:] == [
-        "no hand-in says when it was handed in, so nobody is late: leave that to the LMS"
+        "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
     ]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.batch import cards
-from gradekit.batch.gpu_stage import merged, wants_card
+from gradekit.batch import gpus
+from gradekit.batch.gpu_stage import awaits_gpu, merged
 from gradekit.findings import Kind, Outcome, Status
 from gradekit.report.record import validate
 from tests.patience import GUARD
@@ -22,9 +22,9 @@ H200 = {"environment": ENVIRONMENT | {"gpu": "NVIDIA H200", "gpu_uuid": "GPU-1",
 
 
 def test_a_pending_speed_check_wants_a_card_and_other_pending_ones_do_not() -> None:
-    assert wants_card(record(PASSED, SPEED))
-    assert not wants_card(record(PASSED, replace(PENDING, kind=Kind.MEMORY)))
-    assert not wants_card(record(PASSED, FAST))
+    assert awaits_gpu(record(PASSED, SPEED))
+    assert not awaits_gpu(record(PASSED, replace(PENDING, kind=Kind.MEMORY)))
+    assert not awaits_gpu(record(PASSED, FAST))
 
 
 def test_what_the_card_measured_takes_the_place_of_what_was_pending() -> None:
@@ -57,17 +57,17 @@ def test_to_merge_twice_is_to_merge_once() -> None:
     [(None, ["GPU-a-1", "GPU-b-2"]), ("1", ["GPU-b-2"]), ("GPU-a-1", ["GPU-a-1"]), ("", []), ("7", [])],
 )
 def test_cards_are_those_that_may_be_used(visible: str | None, wanted: list[str]) -> None:
-    assert cards.chosen("0, GPU-a-1\n1, GPU-b-2\n", visible) == wanted
+    assert gpus.selected("0, GPU-a-1\n1, GPU-b-2\n", visible) == wanted
 
 
 def test_what_the_tool_says_of_a_missing_driver_is_no_card() -> None:
-    assert cards.chosen("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", None) == []
+    assert gpus.selected("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", None) == []
 
 
 def test_a_card_is_used_by_one_process_at_a_time(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from gradekit.batch.cards import alone_on\n"
-        "with alone_on('GPU-test-of-lanes'):\n"
+        "import sys, time; from gradekit.batch.gpus import exclusive_use\n"
+        "with exclusive_use('GPU-test-of-lanes'):\n"
         "    began = time.monotonic(); time.sleep(0.5); print(began, time.monotonic())"
     )
     root = Path(__file__).parents[2]

@@ -8,12 +8,22 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch.policy import Attempt, Late, Policy, PolicyError, kept, load, mark, parse, spelled
+from gradekit.batch.policy import (
+    Attempt,
+    LatePolicy,
+    Policy,
+    PolicyError,
+    chosen_attempt,
+    counted,
+    load,
+    parse,
+    spelled,
+)
 
 DUE = datetime.fromisoformat("2026-12-01T23:59:00+01:00")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-BY_DAY = Late(percent_a_day=10, at_most=50)
-BY_STEP = Late(steps=((timedelta(0), 5), (DAY, 20), (3 * DAY, 40)))
+BY_DAY = LatePolicy(percent_a_day=10, at_most=50)
+BY_STEP = LatePolicy(steps=((timedelta(0), 5), (DAY, 20), (3 * DAY, 40)))
 
 
 @pytest.mark.parametrize(
@@ -29,11 +39,11 @@ BY_STEP = Late(steps=((timedelta(0), 5), (DAY, 20), (3 * DAY, 40)))
         (BY_STEP, DAY, 5),
         (BY_STEP, DAY + HOUR, 20),
         (BY_STEP, 30 * DAY, 40),
-        (Late(percent_a_day=60), 9 * DAY, 100),
-        (Late(), 9 * DAY, 0),
+        (LatePolicy(percent_a_day=60), 9 * DAY, 100),
+        (LatePolicy(), 9 * DAY, 0),
     ],
 )
-def test_lateness_costs(late: Late, lateness: timedelta, percent: float) -> None:
+def test_lateness_costs(late: LatePolicy, lateness: timedelta, percent: float) -> None:
     assert late.percent(lateness) == percent
 
 
@@ -55,20 +65,20 @@ def test_lateness_costs(late: Late, lateness: timedelta, percent: float) -> None
     ],
 )
 def test_an_attempt_counts(policy: Policy, student: str, after_due: timedelta, points: float) -> None:
-    assert mark(Attempt(80, 100, submitted=DUE + after_due), policy, student).points == pytest.approx(points)
+    assert counted(Attempt(80, 100, submitted=DUE + after_due), policy, student).points == pytest.approx(points)
 
 
 def test_an_attempt_without_a_time_is_not_late() -> None:
-    assert mark(Attempt(80, 100), Policy(due=DUE, closes=DUE, late=BY_DAY), "ada").points == 80
+    assert counted(Attempt(80, 100), Policy(due=DUE, closes=DUE, late=BY_DAY), "ada").points == 80
 
 
 def test_extra_credit_counts_up_to_its_limit() -> None:
-    assert mark(Attempt(118, 100), Policy(extra_credit=10), "ada").points == 110
-    assert mark(Attempt(118, 100), Policy(), "ada").points == 100
+    assert counted(Attempt(118, 100), Policy(extra_credit=10), "ada").points == 110
+    assert counted(Attempt(118, 100), Policy(), "ada").points == 100
 
 
 def test_the_penalty_is_explained() -> None:
-    late = mark(Attempt(80, 100, submitted=DUE + DAY + 2 * HOUR), Policy(due=DUE, late=BY_DAY), "ada")
+    late = counted(Attempt(80, 100, submitted=DUE + DAY + 2 * HOUR), Policy(due=DUE, late=BY_DAY), "ada")
     assert late.why == "1 day 2 h late: 20 % less"
 
 
@@ -82,19 +92,19 @@ CLOSED = Attempt(100, 100, submitted=DUE + 9 * DAY, key="closed")
     ("policy", "attempts", "key"),
     [
         (Policy(due=DUE), [WORSE, EARLY, BETTER], "better"),
-        (Policy(due=DUE, late=Late(percent_a_day=50)), [WORSE, EARLY, BETTER], "early"),
+        (Policy(due=DUE, late=LatePolicy(percent_a_day=50)), [WORSE, EARLY, BETTER], "early"),
         (Policy(due=DUE, keep="last"), [WORSE, EARLY, BETTER], "worse"),
         (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [EARLY, BETTER, CLOSED], "better"),
         (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [CLOSED], "closed"),
     ],
 )
 def test_this_attempt_is_kept(policy: Policy, attempts: list[Attempt], key: str) -> None:
-    chosen = kept(attempts, policy, "ada")
+    chosen = chosen_attempt(attempts, policy, "ada")
     assert chosen is not None and chosen.attempt.key == key
 
 
 def test_of_no_attempts_none_is_kept() -> None:
-    assert kept([], Policy(), "ada") is None
+    assert chosen_attempt([], Policy(), "ada") is None
 
 
 @pytest.mark.parametrize(
@@ -140,7 +150,7 @@ def test_course_toml_says_all_of_it(tmp_path: Path) -> None:
         DUE, DUE + 7 * DAY, timedelta(minutes=15), BY_DAY, "last", 10.0, "after_due_date",
         {"ada": DAY + 12 * HOUR, "bob": datetime.fromisoformat("2026-12-24T00:00:00+00:00")},
     )  # fmt: skip
-    assert matmul.late == Late(steps=((timedelta(0), 5.0), (DAY, 20.0)))
+    assert matmul.late == LatePolicy(steps=((timedelta(0), 5.0), (DAY, 20.0)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from gradekit.batch import feedback, summary, totals
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
-from gradekit.batch.policy import Late, Policy
+from gradekit.batch.policy import LatePolicy, Policy
 from gradekit.batch.roster import Student
 from gradekit.batch.store import StoredMark
 from gradekit.findings import Status
@@ -77,7 +77,7 @@ def test_a_fault_does_not_cost_an_earlier_attempt() -> None:
 
 
 def test_lateness_costs_and_is_noted() -> None:
-    policy = Policy(due=DUE, late=Late(percent_a_day=10))
+    policy = Policy(due=DUE, late=LatePolicy(percent_a_day=10))
     (line,) = lines([(handed("ada", DUE + DAY), "wrong")], policy=policy)
     assert (line.points, line.penalty, line.note) == (36, 10, "1 day late: 10 % less")
 

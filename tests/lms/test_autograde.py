@@ -1,4 +1,4 @@
-"""In each LMS's own layout: whatever the submission does, the record that the LMS expects, and exit code 0."""
+"""In each LMS's own platform: whatever the submission does, the record that the LMS expects, and exit code 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gradekit.lms.autograde import autograde
-from gradekit.lms.layout import LAYOUTS, Layout
+from gradekit.lms.platforms import PLATFORMS, Platform
 from tests.patience import GUARD
 
 ROOT = Path(__file__).parents[2]
@@ -78,8 +78,8 @@ def test_classroom_reads_the_later_result_of_the_step(tmp_path: Path) -> None:
 def delivered(folder: Path, **options: Any) -> list[dict[str, Any]]:
     """The records that an LMS without a name gets, in order."""
     records: list[dict[str, Any]] = []
-    layout = Layout("test", str(folder), 600, lambda root, record, last: records.append(dict(record)))
-    autograde(layout, **({"id": "vector_add"} | options))
+    platform = Platform("test", str(folder), 600, lambda root, record, last: records.append(dict(record)))
+    autograde(platform, **({"id": "vector_add"} | options))
     return records
 
 
@@ -110,8 +110,8 @@ def test_a_grader_that_is_out_of_time_is_a_fault_and_leaves_no_process(
     assert last["status"] == "fault" and "did not answer in" in last["message"]
 
 
-@pytest.mark.parametrize("lms", LAYOUTS)
+@pytest.mark.parametrize("lms", PLATFORMS)
 def test_each_layout_has_a_place_and_a_limit(lms: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    layout = LAYOUTS[lms]
-    assert layout.folder(tmp_path).is_relative_to(tmp_path) and layout.seconds >= 30
+    platform = PLATFORMS[lms]
+    assert platform.folder(tmp_path).is_relative_to(tmp_path) and platform.seconds >= 30

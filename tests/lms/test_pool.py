@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch import cards
-from gradekit.batch.grader import Graded, GradingJob
+from gradekit.batch import gpus
+from gradekit.batch.grader import GradingJob, JobResult
 from gradekit.lms import autograde as module
 from gradekit.lms.autograde import timed
-from gradekit.lms.layout import LAYOUTS
+from gradekit.lms.platforms import PLATFORMS
 from tests.batch.clusters import RIGHT, assignments, environment, running
 from tests.patience import GUARD
 from tests.report.samples import FAILED, PENDING, record
@@ -53,7 +53,7 @@ CARDS = {"a card of this machine": (), "a stand-in": ("--stand-in",)}
 
 @pytest.mark.parametrize("card", CARDS)
 def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path, card: str) -> None:
-    if not CARDS[card] and not cards.found():
+    if not CARDS[card] and not gpus.visible():
         pytest.skip("there is no GPU here")
     with running(root, uuid.uuid4().hex, ("--graders", "0", *CARDS[card])) as cluster:
         found = results(root, cluster.address)
@@ -69,12 +69,12 @@ def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path, monkey
         monkeypatch.setenv(name, value)
     left: list[float] = []
 
-    def timed_in_half_a_second(graded: Graded, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
+    def timed_in_half_a_second(graded: JobResult, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
         left.append(seconds)
         return timed(graded, asked, address, 0.5)
 
     monkeypatch.setattr(module, "timed", timed_in_half_a_second)
-    module.autograde(LAYOUTS["gradescope"], "double", root=root, seconds=1800)
+    module.autograde(PLATFORMS["gradescope"], "double", root=root, seconds=1800)
     assert left and 0 < left[0] < 1800 - module.MARGIN
     found = read(root)
     assert found["score"] == 60
@@ -83,7 +83,7 @@ def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path, monkey
 
 
 def test_waiting_ends_in_time() -> None:
-    waiting = Graded(record(FAILED, PENDING), programs="x")
+    waiting = JobResult(record(FAILED, PENDING), programs="x")
     found = timed(waiting, GradingJob("softmax", "", {}, "s.py", ""), "tcp://127.0.0.1:1", 0.5)
     assert found["score"] == waiting.record["score"]
     assert "cannot be reached" in found["notes"][-1]

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gradekit.plugin import examples as module
-from gradekit.plugin.examples import AROUND, Example, Examples, controlled
+from gradekit.plugin.examples import MORE_EXAMPLES, Example, Examples, controlled
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 
 PROFILE = Profile("test", examples=60, seconds=5.0, shrink_seconds=1.0)
@@ -278,25 +278,25 @@ def test_a_rehearsal_ends_with_the_first_failure_and_looks_around_a_little() -> 
     outcomes: list[bool] = []
     examples = rehearsing(5, ended=outcomes.append)
     drawn = [{"n": n} for n in range(100)]
-    assert not examples.rehearse(drawn, {})
+    assert not examples.run_all(drawn, {})
     assert outcomes == [True] * 6 + [False]
-    assert "6 is too large" in str(examples.trouble)
-    examples.look_around(drawn, {})
-    assert "6 is too large" in str(examples.trouble)
-    assert 7 < len(outcomes) <= 7 + AROUND
+    assert "6 is too large" in str(examples.first_problem)
+    examples.run_more(drawn, {})
+    assert "6 is too large" in str(examples.first_problem)
+    assert 7 < len(outcomes) <= 7 + MORE_EXAMPLES
 
 
 def test_after_a_hopeless_failure_a_rehearsal_does_not_look_around() -> None:
     examples = rehearsing(5, hopeless=lambda error: True)
     drawn = [{"n": n} for n in range(100)]
-    examples.rehearse(drawn, {})
-    examples.look_around(drawn, {})
+    examples.run_all(drawn, {})
+    examples.run_more(drawn, {})
     assert examples.ran == 7
 
 
 def test_a_rehearsal_that_takes_too_long_passes_with_what_it_saw(clock: Clock) -> None:
     examples = controlling(lambda n: clock.sleep(1), Profile("impatient", examples=60, seconds=4))
-    assert examples.rehearse([{"n": n} for n in range(60)], {})
+    assert examples.run_all([{"n": n} for n in range(60)], {})
     assert examples.stopped_early and examples.ran == 4
 
 

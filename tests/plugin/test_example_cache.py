@@ -11,7 +11,7 @@ from gradekit import reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Report
 from gradekit.inputs.spec import Input, normal
-from gradekit.plugin import rehearsal
+from gradekit.plugin import example_cache
 from gradekit.sandbox import Form, Tracer
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
@@ -118,7 +118,7 @@ def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
 def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False)
     known = next(
-        examples for key, (examples, _) in rehearsal._drawn.current._entries.items() if "test_doubles" in str(key)
+        examples for key, (examples, _) in example_cache._drawn.current._entries.items() if "test_doubles" in str(key)
     )
     shown = next(check.counterexample for check in report.checks if check.id == "test_doubles")
     assert shown is not None
@@ -146,8 +146,8 @@ def test_and_nowhere_else(assignment: Make, submitted: Write) -> None:
 def test_examples_are_kept_in_the_order_of_their_simplicity() -> None:
     plain, half, long, strided = normal((3,)), normal((3,), "float16"), normal((4,)), Input("float32", (2,), (2,))
     drawn = [(strided, 1), (long, 1), (half, 1), (plain, 2), (plain, 1)]
-    rehearsal.remember("a check", [{"x": x, "n": n} for x, n in drawn])
-    kept = [(given["x"], given["n"]) for given in rehearsal.remembered("a check") or ()]
+    example_cache.put("a check", [{"x": x, "n": n} for x, n in drawn])
+    kept = [(given["x"], given["n"]) for given in example_cache.get("a check") or ()]
     assert kept == [(plain, 1), (plain, 2), (half, 1), (long, 1), (strided, 1)]
 
 
@@ -169,17 +169,17 @@ def test_a_test_that_was_edited_draws_anew(assignment: Make, submitted: Write, d
 
 
 def test_values_that_a_test_could_change_are_not_kept() -> None:
-    rehearsal.remember("a check", [{"sizes": [1, 2]}])
-    assert not rehearsal.remembered("a check")
-    rehearsal.remember("a check", [{"sizes": (1, 2)}])
-    assert rehearsal.remembered("a check") == ({"sizes": (1, 2)},)
+    example_cache.put("a check", [{"sizes": [1, 2]}])
+    assert not example_cache.get("a check")
+    example_cache.put("a check", [{"sizes": (1, 2)}])
+    assert example_cache.get("a check") == ({"sizes": (1, 2)},)
 
 
 def test_only_so_many_checks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "_drawn", reuse.shared(2))
+    monkeypatch.setattr(example_cache, "_drawn", reuse.shared(2))
     for number in range(3):
-        rehearsal.remember(number, [{"n": number}])
-    assert [rehearsal.remembered(number) is None for number in range(3)] == [True, False, False]
+        example_cache.put(number, [{"n": number}])
+    assert [example_cache.get(number) is None for number in range(3)] == [True, False, False]
 
 
 def test_the_next_submission_is_traced_ahead_of_its_examples(

@@ -1,7 +1,7 @@
 """From what happened in pytest to the report record: the outcome of a check, its message, its counterexample.
 
-Decides nothing about right and wrong: exceptions are told apart by their type. A Failure or a failed assertion is the
-student's; what the engine cannot know is pending; an exception that nobody foresaw is the grader's own fault.
+Decides nothing about right and wrong: the type of an exception decides. A Failure or a failed assertion counts against
+the submission; what the engine cannot evaluate is pending; any other exception is a fault of the grader.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
-from gradekit.plugin import marks
+from gradekit.plugin import check_points
 from gradekit.plugin.run_state import GradingRun, Rejection
 from gradekit.versions import environment
 
@@ -41,14 +41,14 @@ class History:
 
 
 @dataclass
-class Evidence:
+class CheckEvidence:
     """What stands behind a check's outcome.
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
     raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
     """
 
-    award: marks.Award = field(default_factory=marks.Award)
+    award: check_points.Award = field(default_factory=check_points.Award)
     drawn: dict[str, Any] = field(default_factory=dict)
     call: Call | None = None
     repeated: BaseException | None = None
@@ -58,7 +58,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckVerdict:
     """The part of a check that an exception decides."""
 
     outcome: Outcome
@@ -69,7 +69,7 @@ class Verdict:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: Evidence) -> Check:
+def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: CheckEvidence) -> Check:
     """The check of `item`, which ended with `error` (None: it passed)."""
     error = evidence.repeated or error
     verdict = _passed(evidence) if error is None else verdict_of(error)
@@ -78,8 +78,8 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
     possible = run.possible.get(item.nodeid, 0.0)
     return Check(
         id=item.name,
-        title=marks.title(item),
-        kind=marks.worth(item).kind,
+        title=check_points.title(item),
+        kind=check_points.worth(item).kind,
         outcome=verdict.outcome,
         earned=_earned(verdict, error, evidence, possible),
         possible=possible,
@@ -88,7 +88,7 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
         source=verdict.source or _source(run, verdict.line),
         counterexample=_counterexample(item, run, verdict, evidence),
         details=_whose(item) | evidence.details | verdict.details,
-        bonus=marks.worth(item).bonus,
+        bonus=check_points.worth(item).bonus,
     )
 
 
@@ -98,12 +98,12 @@ def _whose(item: pytest.Item) -> dict[str, Any]:
 
 
 def unrun(item: pytest.Item, run: GradingRun) -> Check:
-    """The check of an `item` that a run which broke off did not come to: nobody's zero."""
+    """The check of an `item` that was not run because the run broke off: a fault, which costs no points."""
     message = "This check was not run, because the grading run broke off."
     possible = run.possible.get(item.nodeid, 0.0)
-    worth = marks.worth(item)
+    worth = check_points.worth(item)
     return Check(
-        item.name, marks.title(item), worth.kind, Outcome.FAULT, 0.0, possible, message, bonus=worth.bonus,
+        item.name, check_points.title(item), worth.kind, Outcome.FAULT, 0.0, possible, message, bonus=worth.bonus,
         details=_whose(item),
     )  # fmt: skip
 
@@ -136,7 +136,7 @@ def _facts(run: GradingRun) -> dict[str, Any]:
 # --- exceptions ------------------------------------------------------------------------------------------------------
 
 
-def verdict_of(error: BaseException) -> Verdict:
+def verdict_of(error: BaseException) -> CheckVerdict:
     """What `error`, raised by a check, says: by its type alone."""
     from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
     from gradekit.judge.failure import Failure
@@ -144,21 +144,21 @@ def verdict_of(error: BaseException) -> Verdict:
     from gradekit.subject.device import NeedsCard
 
     if isinstance(error, Rejection):
-        return Verdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=_detail(error))
+        return CheckVerdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=_detail(error))
     if isinstance(error, Failure):
-        return Verdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
+        return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
     if isinstance(error, TraceError):
-        return Verdict(Outcome.FAILED, error.message, error.cause, error.line, details=_detail(error))
+        return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=_detail(error))
     if isinstance(error, ForbiddenOp):
         message = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
-        return Verdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)
+        return CheckVerdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)
     if isinstance(error, OverBudget):
-        return Verdict(Outcome.FAILED, str(error), Cause.BUDGET_EXCEEDED, getattr(error, "line", None))
+        return CheckVerdict(Outcome.FAILED, str(error), Cause.BUDGET_EXCEEDED, getattr(error, "line", None))
     if isinstance(error, Unsupported):
         message = f"This machine cannot check it: gradekit's engine does not know {error.op}."
-        return Verdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
+        return CheckVerdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
     if isinstance(error, NeedsCard):
-        return Verdict(Outcome.PENDING, f"Not measured: {error.reason.rstrip('.')}.")
+        return CheckVerdict(Outcome.PENDING, f"Not measured: {error.reason.rstrip('.')}.")
     return _ordinary(error)
 
 
@@ -166,14 +166,14 @@ def _detail(error: Any) -> dict[str, Any]:
     return {"detail": error.detail} if error.detail else {}
 
 
-def _ordinary(error: BaseException) -> Verdict:
+def _ordinary(error: BaseException) -> CheckVerdict:
     if isinstance(error, pytest.skip.Exception):
-        return Verdict(Outcome.PENDING, str(error))
+        return CheckVerdict(Outcome.PENDING, str(error))
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
-        return Verdict(Outcome.FAILED, _sentence(error))
+        return CheckVerdict(Outcome.FAILED, _sentence(error))
     message = f"The grader failed here, not the submission: {type(error).__name__}: {error}"
     text = "".join(traceback.format_exception(error))
-    return Verdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
+    return CheckVerdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
 
 
 def _sentence(error: BaseException) -> str:
@@ -182,14 +182,14 @@ def _sentence(error: BaseException) -> str:
     return text.split("\nassert ", 1)[0] or "The assertion failed."
 
 
-def _passed(evidence: Evidence) -> Verdict:
+def _passed(evidence: CheckEvidence) -> CheckVerdict:
     if evidence.award.fraction == 1:
-        return Verdict(Outcome.PASSED)
+        return CheckVerdict(Outcome.PASSED)
     cause = Cause(evidence.award.cause) if evidence.award.cause else None
-    return Verdict(Outcome.FAILED, evidence.award.why, cause)
+    return CheckVerdict(Outcome.FAILED, evidence.award.why, cause)
 
 
-def _earned(verdict: Verdict, error: BaseException | None, evidence: Evidence, possible: float) -> float:
+def _earned(verdict: CheckVerdict, error: BaseException | None, evidence: CheckEvidence, possible: float) -> float:
     if error is not None:
         return 0.0
     return possible * evidence.award.fraction if verdict.outcome is Outcome.FAILED else possible
@@ -198,7 +198,7 @@ def _earned(verdict: Verdict, error: BaseException | None, evidence: Evidence, p
 # --- what the student reads ------------------------------------------------------------------------------------------
 
 
-def diagnosis(error: BaseException, evidence: Evidence, run: GradingRun) -> Diagnosis | None:
+def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) -> Diagnosis | None:
     """What is wrong with the submission where a check ended with `error`; None where the evidence is not clear.
 
     May run further examples: call it while the check is open.
@@ -212,7 +212,7 @@ def diagnosis(error: BaseException, evidence: Evidence, run: GradingRun) -> Diag
     return diagnose(error, call.observation, _named(call, run), evidence.history)
 
 
-def _diagnosed(verdict: Verdict, diagnosis: Diagnosis) -> Verdict:
+def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
     """The verdict with the diagnosis's sentence and cause."""
     message = f"{verdict.message} {diagnosis.sentence}".strip()
     details = verdict.details | {"observed_cause": verdict.cause}
@@ -236,7 +236,7 @@ def _source(run: GradingRun, line: int | None) -> SourceLine | None:
     return run.submission.line(line) if run.submission and line else None
 
 
-def _counterexample(item: pytest.Item, run: GradingRun, verdict: Verdict, evidence: Evidence) -> dict[str, Any] | None:
+def _counterexample(item: pytest.Item, run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence) -> dict[str, Any] | None:
     if verdict.outcome is not Outcome.FAILED or run.rejection or not (evidence.call or evidence.drawn):
         return None
     return {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run)}
@@ -251,7 +251,7 @@ def replay(item: pytest.Item, run: GradingRun) -> str:
     return shlex.join(words)
 
 
-def _inputs(run: GradingRun, evidence: Evidence) -> Iterable[dict[str, Any]]:
+def _inputs(run: GradingRun, evidence: CheckEvidence) -> Iterable[dict[str, Any]]:
     if evidence.call is None:
         return [_input(value, name) for name, value in evidence.drawn.items()]
     names = _names(evidence.call, run)

@@ -1,6 +1,6 @@
-"""The cards of this machine, by UUID, and the right to use one alone.
+"""The GPUs of this machine by UUID, and exclusive use of one.
 
-Asks the driver's own tool, so that nothing heavy is imported and no context is made on a card.
+Asks nvidia-smi, so that nothing heavy is imported and no CUDA context is created.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from pathlib import Path
 SECONDS = 30
 
 
-def found() -> list[str]:
+def visible() -> list[str]:
     """The UUIDs of the cards that this process may use; none where there is no driver."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
     command = [tool, "--query-gpu=index,uuid", "--format=csv,noheader"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
+        listing = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return chosen(told, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return selected(listing, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
-def chosen(told: str, visible: str | None) -> list[str]:
-    """The UUIDs in what the driver's tool `told` ("0, GPU-..."), as far as CUDA_VISIBLE_DEVICES names them."""
-    known = dict(re.findall(r"(?m)^(\d+), ((?:GPU|MIG)-[\w/-]+)\s*$", told))
+def selected(listing: str, visible: str | None) -> list[str]:
+    """The UUIDs in nvidia-smi's `listing` ("0, GPU-..."), as far as CUDA_VISIBLE_DEVICES names them."""
+    known = dict(re.findall(r"(?m)^(\d+), ((?:GPU|MIG)-[\w/-]+)\s*$", listing))
     if visible is None:
         return list(known.values())
     names = [name.strip() for name in visible.split(",") if name.strip()]
@@ -42,7 +42,7 @@ def chosen(told: str, visible: str | None) -> list[str]:
 
 
 @contextlib.contextmanager
-def alone_on(card: str) -> Iterator[None]:
+def exclusive_use(card: str) -> Iterator[None]:
     """Open while this process alone, of all graders on this machine, uses the card: others wait."""
     if not card:
         yield

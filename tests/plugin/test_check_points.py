@@ -4,8 +4,8 @@ import pytest
 
 from gradekit import award, points
 from gradekit.findings import Kind
-from gradekit.plugin import marks
-from gradekit.plugin.marks import Worth, awarding
+from gradekit.plugin import check_points
+from gradekit.plugin.check_points import Worth, awarding
 
 SAMPLE = """
 import pytest
@@ -54,23 +54,23 @@ def test_points_refuse_to_be_negative() -> None:
 
 
 def test_the_title_is_the_first_line_of_the_docstring(items: dict[str, pytest.Item]) -> None:
-    assert marks.title(items["test_documented"]) == "Stays inside its tensors"
+    assert check_points.title(items["test_documented"]) == "Stays inside its tensors"
 
 
 def test_a_given_title_replaces_the_docstring(items: dict[str, pytest.Item]) -> None:
-    assert marks.title(items["test_titled"]) == "A title of its own"
+    assert check_points.title(items["test_titled"]) == "A title of its own"
 
 
 def test_a_parameter_is_named_in_the_title(items: dict[str, pytest.Item]) -> None:
-    assert marks.title(items["test_parametrized[float16]"]) == "Computes in every dtype [float16]"
+    assert check_points.title(items["test_parametrized[float16]"]) == "Computes in every dtype [float16]"
 
 
 def test_without_a_docstring_the_title_is_the_name(items: dict[str, pytest.Item]) -> None:
-    assert marks.title(items["test_free"]) == "test_free"
+    assert check_points.title(items["test_free"]) == "test_free"
 
 
 def test_parametrizations_share_their_points_evenly(items: dict[str, pytest.Item]) -> None:
-    by_node = marks.possible_points(list(items.values()))
+    by_node = check_points.possible_points(list(items.values()))
     possible = {name: by_node[item.nodeid] for name, item in items.items()}
     assert [possible[f"test_parametrized[{d}]"] for d in ("float32", "float16", "bfloat16")] == [3.0, 3.0, 3.0]
     assert (possible["test_documented"], possible["test_free"]) == (30.0, 0.0)

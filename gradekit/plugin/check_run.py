@@ -11,31 +11,31 @@ import pytest
 from gradekit.compat.hypothesis import at_least
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Cause
-from gradekit.plugin import marks, rehearsal
+from gradekit.plugin import check_points, example_cache
+from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.profiles import Profile
-from gradekit.plugin.record import Evidence, diagnosis
 from gradekit.plugin.run_state import GradingRun
 
 if TYPE_CHECKING:
     from gradekit.subject.runs import Share
     from gradekit.subject.subject import Call, Subject
 
-EVIDENCE = pytest.StashKey[Evidence]()
+EVIDENCE = pytest.StashKey[CheckEvidence]()
 _EXAMPLES = pytest.StashKey[Examples]()
 
 
 @contextlib.contextmanager
-def checking(item: pytest.Item, run: GradingRun) -> Iterator[None]:
-    """Open while the test function of `item` runs; leaves an Evidence in the item's stash.
+def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
+    """Open while the test function of `item` runs; leaves an CheckEvidence in the item's stash.
 
     Raises:
         Unsupported, NeedsCard: no example failed, but of at least one the result could not be known here.
     """
     assert run.subject is not None, "checks of a rejected submission do not run"
     run.subject.begin_check(_share(run.profile))
-    with marks.awarding() as award:
-        evidence = item.stash[EVIDENCE] = Evidence(award)
+    with check_points.awarding() as award:
+        evidence = item.stash[EVIDENCE] = CheckEvidence(award)
         factory = _examples(item, run, run.subject, evidence)
         test = getattr(item, "obj", None)
         with at_least(run.profile.at_least, test), controlled(test, run.request.seed, factory) as examples:
@@ -60,11 +60,11 @@ def _last_call(subject: Subject) -> Call | None:
     return subject.calls[-1] if subject.calls else None
 
 
-def rehearsed(item: pytest.Function, run: GradingRun) -> bool:
+def ran_cached(item: pytest.Function, run: GradingRun) -> bool:
     """Whether the check of `item` has passed on the examples that this process remembers.
 
     Raises:
-        what the simplest of them raised that fails, where the grading is to be `swift`; else it is for Hypothesis to find.
+        what the simplest failing example raised, where the request does not ask for shrinking.
     """
     examples = item.stash.get(_EXAMPLES, None)
     fixtures = arguments(item)
@@ -72,15 +72,15 @@ def rehearsed(item: pytest.Function, run: GradingRun) -> bool:
     if examples is None or not drawn:
         return False
     assert run.subject is not None, "checks of a rejected submission do not run"
-    key = rehearsal.key(item, run)
-    run.subject.expect(rehearsal.forms(key))
-    if examples.rehearse(drawn, fixtures):
-        rehearsal.remember_forms(key, run.subject.forms)
+    key = example_cache.key(item, run)
+    run.subject.expect(example_cache.calls(key))
+    if examples.run_all(drawn, fixtures):
+        example_cache.put_calls(key, run.subject.forms)
         return True
     evidence = item.stash[EVIDENCE]
-    if not run.request.options.shrink and examples.trouble is not None:
-        evidence.history.around = lambda: examples.look_around(drawn, fixtures)
-        raise examples.trouble
+    if not run.request.options.shrink and examples.first_problem is not None:
+        evidence.history.around = lambda: examples.run_more(drawn, fixtures)
+        raise examples.first_problem
     examples.forget()
     evidence.history.ran.clear()
     return False
@@ -88,24 +88,24 @@ def rehearsed(item: pytest.Function, run: GradingRun) -> bool:
 
 def _remembered(
     item: pytest.Function, run: GradingRun, examples: Examples, fixtures: dict[str, Any]
-) -> Sequence[rehearsal.Given]:
-    key = rehearsal.key(item, run)
-    known = rehearsal.remembered(key)
+) -> Sequence[example_cache.DrawnArguments]:
+    key = example_cache.key(item, run)
+    known = example_cache.get(key)
     if known is None and not run.request.options.shrink:
-        rehearsal.remember(key, examples.drawn(lambda: item.obj(**fixtures)))
-        known = rehearsal.remembered(key)
+        example_cache.put(key, examples.drawn(lambda: item.obj(**fixtures)))
+        known = example_cache.get(key)
     return known or ()
 
 
 def _remember(item: pytest.Item, run: GradingRun, examples: Examples | None) -> None:
     passed = examples.all_passed if examples is not None else None
-    key = rehearsal.key(item, run)
-    if passed is not None and not rehearsal.remembered(key):
-        rehearsal.remember(key, passed)
+    key = example_cache.key(item, run)
+    if passed is not None and not example_cache.get(key):
+        example_cache.put(key, passed)
 
 
 def _examples(
-    item: pytest.Item, run: GradingRun, subject: Subject, evidence: Evidence
+    item: pytest.Item, run: GradingRun, subject: Subject, evidence: CheckEvidence
 ) -> Callable[[Callable[..., Any]], Examples]:
     """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
     from gradekit.engine.executor import Unsupported
@@ -153,7 +153,7 @@ def _decide(examples: Examples | None) -> None:
         raise examples.undecided
 
 
-def _trace_back(evidence: Evidence, examples: Examples | None, error: BaseException) -> None:
+def _trace_back(evidence: CheckEvidence, examples: Examples | None, error: BaseException) -> None:
     """Find the example behind the error, and run it once more, so that the calls are those of this example."""
     example = examples.failure(error) if examples is not None else None
     if examples is None or example is None:

@@ -1,11 +1,11 @@
-"""Examples that this process has drawn before: a warm grader runs them again without asking Hypothesis.
+"""A cache of drawn examples: a process that grades many submissions runs them again without asking Hypothesis.
 
 One seed gives every student the same examples, and drawing them takes longer than running most. So what was drawn for a
-check is kept, the simplest example first, and the next submission is tried on just that. If anything fails there, or
-could not be known, the check starts over with Hypothesis, which finds the same failure and shrinks it; in a swift run,
-where a class is graded, the simplest example that fails is shown as it is. Points are the same either way.
+check is cached, the simplest example first, and the next submission is tried on it. If an example fails, or its result
+cannot be known, the check starts over with Hypothesis, which finds the same failure and shrinks it; without shrinking,
+as when a class is graded, the simplest example that fails is shown as it is. Points are the same either way.
 
-Works in the grader's process; what it keeps lives as long as that.
+Lives in the grader's process, and as long as it does.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gradekit.reuse import SharedCache, shared
 if TYPE_CHECKING:
     from gradekit.sandbox import Form
 
-Given = Mapping[str, Any]
+DrawnArguments = Mapping[str, Any]
 """What was drawn for one example, by the name of the parameter."""
 
 MOST = 512
-"""Checks that are remembered."""
+"""The number of checks whose examples are cached."""
 
-_drawn: SharedCache[Hashable, tuple[Given, ...]] = shared(MOST)
+_drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(MOST)
 _forms: SharedCache[Hashable, dict[str, Form]] = shared(MOST)
 
 
@@ -38,24 +38,24 @@ def key(item: pytest.Item, run: GradingRun) -> Hashable:
     return (item.nodeid, str(item.path), stat.st_mtime_ns, stat.st_size, run.request.seed, run.profile)
 
 
-def remembered(key: Hashable) -> tuple[Given, ...] | None:
-    """The examples of the check, if they are known; none where it cannot be rehearsed."""
+def get(key: Hashable) -> tuple[DrawnArguments, ...] | None:
+    """The examples of the check, None if they are not cached; empty if they cannot be."""
     return _drawn.get(key)
 
 
-def remember(key: Hashable, examples: Sequence[Given]) -> None:
+def put(key: Hashable, examples: Sequence[DrawnArguments]) -> None:
     """Keep what was drawn for a check, the simplest first; nothing where a test could change the values."""
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
     distinct = {repr(given): given for given in examples}.values()
     _drawn.put(key, tuple(sorted(distinct, key=_simplicity)) if fixed else ())
 
 
-def remember_forms(key: Hashable, forms: Mapping[str, Form]) -> None:
+def put_calls(key: Hashable, forms: Mapping[str, Form]) -> None:
     """Keep the forms of the calls that a check made, in their order: the next submission is called in the same ones."""
     _forms.put(key, dict(forms))
 
 
-def forms(key: Hashable) -> Mapping[str, Form]:
+def calls(key: Hashable) -> Mapping[str, Form]:
     """The forms of the calls that the check has made before."""
     return _forms.get(key) or {}
 
@@ -68,7 +68,7 @@ def _is_fixed(value: Any) -> bool:
     return not hasattr(value, "data_ptr")  # a tensor can be hashed and changed
 
 
-def _simplicity(given: Given) -> tuple[int, ...]:
+def _simplicity(given: DrawnArguments) -> tuple[int, ...]:
     """A measure of how hard an example is to read: those of its specs added up, then the size of its numbers."""
     values = list(_flat(tuple(given.values())))
     specs = [value.simplicity for value in values if hasattr(value, "simplicity")]

@@ -5,19 +5,19 @@ import pytest
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.findings import Cause, Outcome
 from gradekit.judge.failure import Failure
-from gradekit.plugin.record import Verdict, verdict_of
+from gradekit.plugin.check_results import CheckVerdict, verdict_of
 from gradekit.plugin.run_state import Rejection
 from gradekit.sandbox import TraceError
 
 
 def test_a_failure_keeps_its_cause_line_and_facts() -> None:
     verdict = verdict_of(Failure(Cause.NAN, "NaN where there is none", line=4, facts={"wrong": 1}))
-    assert verdict == Verdict(Outcome.FAILED, "NaN where there is none", Cause.NAN, 4, details={"wrong": 1})
+    assert verdict == CheckVerdict(Outcome.FAILED, "NaN where there is none", Cause.NAN, 4, details={"wrong": 1})
 
 
 def test_an_error_of_the_students_host_code_is_theirs() -> None:
     verdict = verdict_of(TraceError(Cause.READS_VALUES, "needs values", 7, "Traceback"))
-    assert verdict == Verdict(Outcome.FAILED, "needs values", Cause.READS_VALUES, 7, details={"detail": "Traceback"})
+    assert verdict == CheckVerdict(Outcome.FAILED, "needs values", Cause.READS_VALUES, 7, details={"detail": "Traceback"})
 
 
 def test_what_the_engine_does_not_know_is_pending_by_name() -> None:
@@ -49,7 +49,7 @@ def test_an_assertion_shows_its_message_without_pytests_comparison() -> None:
 
 def test_pytest_fail_is_a_failure_and_skip_is_pending() -> None:
     assert verdict_of(pytest.fail.Exception("no")).outcome is Outcome.FAILED
-    assert verdict_of(pytest.skip.Exception("later")) == Verdict(Outcome.PENDING, "later")
+    assert verdict_of(pytest.skip.Exception("later")) == CheckVerdict(Outcome.PENDING, "later")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("1 / 0"), KeyError("x"), RuntimeError("torch broke")])

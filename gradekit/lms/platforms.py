@@ -21,13 +21,13 @@ Deliver = Callable[[Path, Record, bool], None]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Platform:
     """One LMS. Its paths are under a root folder: "/", but in tests.
 
     `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
     grading unless it is told otherwise. What hidden tests found is Gradescope's to show when it is time; the others never
     get to see it. A grading exits with 0 whatever its result, since to an LMS any other code says that there is none;
-    but where the layout `tells_by_exit_code`, as `gradekit check` does.
+    but where the platform `tells_by_exit_code`, as `gradekit check` does.
     """
 
     name: str
@@ -86,13 +86,13 @@ def _oci(root: Path, record: Record, last: bool) -> None:
         print(terminal.render(visible(record, False)), end="", flush=True)
 
 
-LAYOUTS = {
-    layout.name: layout
-    for layout in (
-        Layout("gradescope", "autograder/submission", 600, _gradescope),
-        Layout("prairielearn", "grade/student", 600, _prairielearn),
-        Layout("autolab", None, 600, _autolab),
-        Layout("classroom", None, 600, _classroom),
-        Layout("oci", "submission", 3600, _oci, tells_by_exit_code=True),
+PLATFORMS = {
+    platform.name: platform
+    for platform in (
+        Platform("gradescope", "autograder/submission", 600, _gradescope),
+        Platform("prairielearn", "grade/student", 600, _prairielearn),
+        Platform("autolab", None, 600, _autolab),
+        Platform("classroom", None, 600, _classroom),
+        Platform("oci", "submission", 3600, _oci, tells_by_exit_code=True),
     )
 }
