@@ -19,7 +19,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union
 
@@ -159,11 +159,21 @@ class Launch:
 
 @dataclass(frozen=True)
 class Choice:
-    """An autotuned launch: one list of steps (hooks, then the launch) for each configuration, any of which may run."""
+    """An autotuned launch: one list of steps (hooks, then the launch) for each configuration, any of which may run.
+
+    `tuning` is the number of the option, if there is one, that is no configuration but the first call, in which the
+    autotuner runs every configuration before it launches one.
+    """
 
     options: tuple[tuple[Step, ...], ...]
     labels: tuple[str, ...]
     source: Source | None = None
+    tuning: int | None = None
+
+    @property
+    def configurations(self) -> tuple[int, ...]:
+        """The numbers of the options that are configurations; of all, where none is."""
+        return tuple(n for n in range(len(self.options)) if n != self.tuning) or tuple(range(len(self.options)))
 
 
 Step = Allocate | Fill | Copy | Literal | Aten | Launch | Choice
@@ -207,15 +217,32 @@ class Program:
 
     def launches(self) -> Iterator[Launch]:
         """The launches of a run that takes the first option of every choice."""
-        yield from _launches(self.steps)
+        return (step for step in run_steps(self.steps) if isinstance(step, Launch))
+
+    def choices(self) -> list[Choice]:
+        """The autotuned launches, in order."""
+        return [step for step in self.steps if isinstance(step, Choice) and step.options]
 
 
-def _launches(steps: tuple[Step, ...]) -> Iterator[Launch]:
+def run_steps(steps: Iterable[Step], chosen: int | Sequence[int] = 0) -> Iterator[Step]:
+    """The steps of one run, in order, without choices: each choice takes the option `chosen`, or the n-th takes `chosen[n]`
+    (the first, where that says nothing); numbers are taken modulo how many options there are."""
+    numbers = iter(()) if isinstance(chosen, int) else iter(chosen)
+    usual = chosen if isinstance(chosen, int) else 0
     for step in steps:
-        if isinstance(step, Launch):
+        if not isinstance(step, Choice):
             yield step
-        elif isinstance(step, Choice) and step.options:
-            yield from _launches(step.options[0])
+        elif step.options:
+            yield from run_steps(step.options[next(numbers, usual) % len(step.options)], usual)
+
+
+def every_step(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps with those of every option of every choice, in order; the choice itself comes before its options."""
+    for step in steps:
+        yield step
+        if isinstance(step, Choice):
+            for option in step.options:
+                yield from every_step(option)
 
 
 # --- JSON codec: every dataclass becomes {"is": its name, field: value, ...} -----------------------------------------

@@ -148,6 +148,7 @@ class _Checker:
 
     def choice(self, step: Choice, depth: int) -> None:
         _expect(0 < len(step.options) == len(step.labels), "a choice without labels")
+        _expect(step.tuning is None or 0 < step.tuning < len(step.options), "a choice without configurations")
         _text(*step.labels)
         for option in step.options:
             self.run(option, depth + 1)

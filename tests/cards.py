@@ -43,6 +43,7 @@ class FakeRun:
 class FakePrepared:
     id: int = 0
     option_label: str = ""
+    chosen: tuple[int, ...] = ()
     choices: dict[str, float] = field(default_factory=dict)
     launches: int = 1
     peak_bytes: int = 4096

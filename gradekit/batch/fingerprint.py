@@ -18,7 +18,7 @@ from typing import Any
 
 from gradekit.engine.executor import parsed
 from gradekit.engine.ttir import Module, Op, Region, TTIRError
-from gradekit.program import Choice, Launch, Program, Step
+from gradekit.program import Aten, Program, Step, run_steps
 from gradekit.reuse import SharedCache, shared
 from gradekit.subject import digest
 
@@ -68,11 +68,7 @@ def _is_compared(value: Any) -> bool:
 
 def _steps(steps: Sequence[Step]) -> Iterator[str]:
     """What the host does, in order: "Allocate", "Launch", "aten::sum"."""
-    for step in steps:
-        if isinstance(step, Choice):
-            yield from _steps(step.options[0] if step.options else ())
-        else:
-            yield step.op if hasattr(step, "op") else "Launch" if isinstance(step, Launch) else type(step).__name__
+    return (step.op if isinstance(step, Aten) else type(step).__name__ for step in run_steps(steps))
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------

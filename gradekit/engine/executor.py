@@ -33,7 +33,6 @@ from gradekit.program import (
     ITEMSIZE,
     Allocate,
     Aten,
-    Choice,
     Copy,
     Descriptor,
     Fill,
@@ -43,6 +42,7 @@ from gradekit.program import (
     Scalar,
     Step,
     View,
+    run_steps,
 )
 
 __all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "RunResult", "Unsupported", "option_count", "run"]
@@ -91,7 +91,7 @@ def run(
 
 def option_count(program: Program) -> int:
     """How many runs it takes to see every configuration of every autotuned launch."""
-    return max((len(step.options) for step in program.steps if isinstance(step, Choice)), default=1)
+    return max((len(choice.options) for choice in program.choices()), default=1)
 
 
 class _Execution:
@@ -115,7 +115,7 @@ class _Execution:
         self._place(inputs)
 
     def run(self) -> RunResult:
-        for step in self.program.steps:
+        for step in run_steps(self.program.steps, self.option):
             self._step(step)
         results = [self._result(result) for result in self.program.results]
         findings = explain(self.incidents, self.namer, self.grids)
@@ -156,9 +156,6 @@ class _Execution:
                 self._write(target, torch.tensor(values).view(target.shape), line)
             case Aten():
                 self.incidents += compute(self.memory, step, self.allow)
-            case Choice(options=options) if options:
-                for inner in options[self.option % len(options)]:
-                    self._step(inner)
             case Launch():
                 self._launch(step, line)
 

@@ -30,7 +30,6 @@ from gradekit.program import (
     ITEMSIZE,
     Allocate,
     Aten,
-    Choice,
     Copy,
     Fill,
     Launch,
@@ -38,6 +37,7 @@ from gradekit.program import (
     Program,
     Step,
     View,
+    run_steps,
 )
 
 SAMPLE = 32
@@ -68,12 +68,12 @@ def count(
     program: Program,
     inputs: Sequence[Tensor | None] = (),
     *,
-    option: int = 0,
+    chosen: int | Sequence[int] = 0,
     sample: int = SAMPLE,
     budget: Budget | None = None,
     seed: int = 0,
 ) -> Counted:
-    """What configuration `option` of `program` moves and computes.
+    """What a run of `program` moves and computes in which choices take the options `chosen` (see `run_steps`).
 
     Args:
         inputs: values for those inputs on which loops or addresses depend; None (or nothing at all) reads as zeros.
@@ -84,7 +84,7 @@ def count(
         Unsupported: the engine does not know an operation.
         OverBudget: the steps or seconds of `budget` are used up.
     """
-    return _Counter(program, inputs, option, sample, Meter(budget or Budget()), random.Random(seed)).run()
+    return _Counter(program, inputs, chosen, sample, Meter(budget or Budget()), random.Random(seed)).run()
 
 
 def least_bytes(program: Program) -> int:
@@ -103,12 +103,12 @@ class _Counter:
         self,
         program: Program,
         inputs: Sequence[Tensor | None],
-        option: int,
+        chosen: int | Sequence[int],
         sample: int,
         meter: Meter,
         chance: random.Random,
     ) -> None:
-        self.program, self.option, self.sample, self.meter, self.chance = program, option, sample, meter, chance
+        self.program, self.chosen, self.sample, self.meter, self.chance = program, chosen, sample, meter, chance
         self.storages: dict[int, Storage] = {}
         self.written: set[int] = set()
         self.counted = Counted()
@@ -117,7 +117,7 @@ class _Counter:
             self._place(view.storage, tensor)
 
     def run(self) -> Counted:
-        for step in self.program.steps:
+        for step in run_steps(self.program.steps, self.chosen):
             self._step(step)
         return self.counted
 
@@ -138,9 +138,6 @@ class _Counter:
                 self._moved([origin], [target])
             case Aten(args=args, outputs=outputs):
                 self._moved([a for a in args if isinstance(a, View)], list(outputs))
-            case Choice(options=options) if options:
-                for inner in options[self.option % len(options)]:
-                    self._step(inner)
             case Launch():
                 self._launch(step)
 

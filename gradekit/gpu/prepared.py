@@ -15,15 +15,12 @@ from torch import Tensor
 
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.place import POISON
-from gradekit.gpu.replay import Bound, Replay, Watch, choices, peak_bytes, settled
+from gradekit.gpu.replay import Bound, Replay, Watch, peak_bytes
 from gradekit.gpu.timing import Call, Turn
-from gradekit.program import Choice, Launch
+from gradekit.program import Choice, Launch, run_steps
 
 TUNING = 4.0
 """Milliseconds of the turn that each configuration gets."""
-
-FIRST_CALL = "the first call,"
-"""How the label of an option begins that is no configuration, but the call in which Triton tries them all."""
 
 
 class Clock(Protocol):
@@ -65,7 +62,7 @@ class Preparation:
         """
         watch("compile", "", None)
         self.replay.compile_all()
-        found = choices(self.replay.program)
+        found = self.replay.program.choices()
         self.chosen = [0] * len(found)
         for position, choice in enumerate(found):
             self._tune(position, choice, watch)
@@ -91,24 +88,24 @@ class Preparation:
     @property
     def label(self) -> str:
         """The chosen configurations, as their author wrote them."""
-        found = choices(self.replay.program)
+        found = self.replay.program.choices()
         return "; ".join(_labels(choice, found)[k] for choice, k in zip(found, self.chosen, strict=True))
 
     @property
     def launches(self) -> int:
         """Kernel launches of one call."""
-        return sum(isinstance(step, Launch) for step in settled(self.replay.program, self.chosen))
+        return sum(isinstance(step, Launch) for step in run_steps(self.replay.program.steps, self.chosen))
 
     @property
     def peak_bytes(self) -> int:
         """See `replay.peak_bytes`."""
-        return peak_bytes(settled(self.replay.program, self.chosen), self.replay.program.results)
+        return peak_bytes(list(run_steps(self.replay.program.steps, self.chosen)), self.replay.program.results)
 
     # --- which option ------------------------------------------------------------------------------------------------
 
     def _tune(self, position: int, choice: Choice, watch: Watch) -> None:
-        labels, seconds, faults = _labels(choice, choices(self.replay.program)), dict[int, float](), list[CardFault]()
-        for option in configurations(choice):
+        labels, seconds, faults = _labels(choice, self.replay.program.choices()), dict[int, float](), list[CardFault]()
+        for option in choice.configurations:
             chosen = [*self.chosen[:position], option, *self.chosen[position + 1 :]]
             try:
                 seconds[option] = self._timed(chosen, watch)
@@ -142,12 +139,6 @@ class Preparation:
         """What the last round wrote is gone before the next one, so that no kernel can find its work done already."""
         for data in {data.data_ptr(): data for bound in self.bounds for data in bound.made}.values():
             data.fill_(POISON)
-
-
-def configurations(choice: Choice) -> list[int]:
-    """The options that are configurations; all, where none is."""
-    found = [k for k, label in enumerate(choice.labels) if not label.startswith(FIRST_CALL)]
-    return found or list(range(len(choice.options)))
 
 
 def _labels(choice: Choice, among: Sequence[Choice]) -> list[str]:

@@ -10,7 +10,7 @@ Worker side; knows nothing of cards (`machine` does) and of expected values.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -25,7 +25,6 @@ from gradekit.program import (
     Allocate,
     Argument,
     Aten,
-    Choice,
     Copy,
     Descriptor,
     Fill,
@@ -37,6 +36,7 @@ from gradekit.program import (
     Scalar,
     Step,
     View,
+    run_steps,
 )
 
 Call = Callable[[], Any]
@@ -124,7 +124,7 @@ class Replay:
         Raises:
             CardFault: with the kernel and the line that it comes from.
         """
-        chosen = tuple(option % len(choice.options) for choice in choices(self.program))
+        chosen = tuple(option % len(choice.options) for choice in self.program.choices())
         watch("compile", self.only_kernel(chosen), None)
         bound = self._bound([_with_storage(t, self.machine.device) for t in inputs], chosen, careful=True)
         return Ran(bound.results, self.awaited(bound, watch))
@@ -161,7 +161,7 @@ class Replay:
         Raises:
             CardFault: the first that cannot be.
         """
-        launches = [step for step in settled(self.program, chosen) if isinstance(step, Launch)]
+        launches = [step for step in run_steps(self.program.steps, chosen) if isinstance(step, Launch)]
         faults = self.machine.compile([self._kernel(launch) for launch in launches])
         for fault in faults.values():
             lines = [_line(launch) for launch in launches if self._kernel(launch).name == fault.kernel]
@@ -178,7 +178,7 @@ class Replay:
         place = Place(self.machine.device, self.program.addresses, self.machine.address, careful=careful)
         for number, tensor in _by_storage(self.program, inputs).items():
             place.put(number, bytes_of(tensor))
-        steps = settled(self.program, chosen)
+        steps = list(run_steps(self.program.steps, chosen))
         kept = {result.storage for result in self.program.results if isinstance(result, View)}
         for step in steps:
             self._allocate(step, place, kept)
@@ -220,7 +220,7 @@ class Replay:
 
     def only_kernel(self, chosen: Sequence[int]) -> str:
         """The name of the kernel, where all launches are of one."""
-        names = {self._kernel(step).name for step in settled(self.program, chosen) if isinstance(step, Launch)}
+        names = {self._kernel(step).name for step in run_steps(self.program.steps, chosen) if isinstance(step, Launch)}
         return names.pop() if len(names) == 1 else ""
 
     def _kernel(self, launch: Launch) -> Kernel:
@@ -284,25 +284,6 @@ def _without_copy(compute: Callable[..., Tensor], target: Tensor) -> Call:
 # --- what a program is, before anything runs -------------------------------------------------------------------------
 
 
-def choices(program: Program) -> list[Choice]:
-    """The autotuned launches of a program, in order."""
-    return [step for step in program.steps if isinstance(step, Choice) and step.options]
-
-
-def settled(program: Program, chosen: Sequence[int] = ()) -> list[Step]:
-    """The steps that run when the k-th choice takes option `chosen[k]`, the first where nothing is said."""
-    options = iter(chosen)
-    return [inner for step in program.steps for inner in _settled(step, options)]
-
-
-def _settled(step: Step, options: Iterator[int]) -> Iterator[Step]:
-    if not isinstance(step, Choice):
-        yield step
-    elif step.options:
-        for inner in step.options[next(options, 0) % len(step.options)]:
-            yield from _settled(inner, iter(()))
-
-
 def peak_bytes(steps: Sequence[Step], results: Sequence[Argument]) -> int:
     """The most bytes that allocations take at one time, if each is freed after the last step that needs it.
 
@@ -342,7 +323,7 @@ def storages_of(value: Any) -> set[int]:
 
 def touched_bytes(program: Program, chosen: Sequence[int] = ()) -> int:
     """Bytes of the inputs and of everything that is allocated."""
-    allocated = sum(step.nbytes for step in settled(program, chosen) if isinstance(step, Allocate))
+    allocated = sum(step.nbytes for step in run_steps(program.steps, chosen) if isinstance(step, Allocate))
     return sum(program.storages.values()) + allocated
 
 

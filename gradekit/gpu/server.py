@@ -172,7 +172,7 @@ class Server:
         clock = preparation.make_ready(self._watch)
         self._prepared[request["id"]] = preparation
         return {
-            "label": preparation.label, "choices": preparation.tuned, "launches": preparation.launches,
+            "label": preparation.label, "chosen": preparation.chosen, "choices": preparation.tuned, "launches": preparation.launches,
             "peak_bytes": preparation.peak_bytes, "sets": len(sets),
             "how": clock.how, "why": clock.why,
         }  # fmt: skip

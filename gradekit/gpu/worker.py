@@ -57,13 +57,15 @@ class CardRun:
 class Prepared:
     """A program that is ready to be timed.
 
-    `option_label` is the fastest configuration ("" where there is nothing to choose) and `choices` what a call took
+    `option_label` is the fastest configuration ("" where there is nothing to choose), `chosen` the number of the option that
+    each choice of the program takes there, and `choices` what a call took
     with each, in seconds. `launches` and `peak_bytes` are of one call; `sets` of inputs are in rotation. `how` is
     "graph", or "stream" where the calls could not be captured, and `why` then says why.
     """
 
     id: int
     option_label: str
+    chosen: tuple[int, ...]
     choices: dict[str, float]
     launches: int
     peak_bytes: int
@@ -134,7 +136,7 @@ class Worker:
         with _sensible():
             self._process.prepared[self._next] = program, int(answer["sets"])
             return Prepared(
-                self._next, answer["label"], dict(answer["choices"]), answer["launches"], answer["peak_bytes"],
+                self._next, str(answer["label"]), _chosen(program, answer["chosen"]), dict(answer["choices"]), answer["launches"], answer["peak_bytes"],
                 answer["sets"], answer["how"], answer["why"],
             )  # fmt: skip
 
@@ -297,6 +299,20 @@ def _finding(caught: Any, program: Program, names: Sequence[str]) -> Finding:
         Cause.OUT_OF_BOUNDS_STORE, message, caught["line"], caught["kernel"], caught["launch"], tensor,
         count=trespass["nbytes"], facts=facts,
     )  # fmt: skip
+
+
+def _chosen(program: Program, data: Any) -> tuple[int, ...]:
+    """The number of the option that each choice takes, as the worker says.
+
+    Raises:
+        ValueError: the program has no such options.
+    """
+    chosen, choices = tuple(data), program.choices()
+    if len(chosen) != len(choices) or not all(
+        type(n) is int and 0 <= n < len(choice.options) for n, choice in zip(chosen, choices, strict=True)
+    ):
+        raise ValueError("options that the program does not have")
+    return chosen
 
 
 def _reading(data: Any) -> Reading | None:

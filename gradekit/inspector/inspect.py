@@ -15,7 +15,7 @@ from gradekit.inspector.facts import Facts, Subject, facts
 from gradekit.inspector.sentences import Sentence, sentences
 from gradekit.inspector.targets import Target, target
 from gradekit.inspector.why import Blame, blames
-from gradekit.program import Choice, Kernel, Launch, Program, Step
+from gradekit.program import Choice, Kernel, Launch, Program, Step, run_steps
 
 SCHEMA = "gradekit/inspection/1"
 
@@ -111,7 +111,7 @@ def advice(program: Program, where: Target | str = "sm_90", *, most: int = 2) ->
         UnknownTarget: no such architecture. sandbox.Unavailable: the compiler's process could not be started.
     """
     where = target(where) if isinstance(where, str) else where
-    items = _launched(dataclasses.replace(program, steps=_first_options(program.steps)))[:MOST_ADVISED]
+    items = _launched(dataclasses.replace(program, steps=tuple(run_steps(program.steps))))[:MOST_ADVISED]
     compiled = compile_all([Job(item.kernel, where.capability) for item in items], seconds=10)
     known = [facts(_subject(item, program.path), done, where) for item, done in zip(items, compiled, strict=True)]
     said = [s for item, fact in zip(items, known, strict=True) for s in _advised(item, fact, program)]
@@ -123,11 +123,6 @@ def _advised(item: _Launched, known: Facts, program: Program) -> list[Sentence]:
     """Why a load is narrow is asked only where nothing heavier is to be said."""
     heavier = any(sentence.kind in WEIGHTY[:4] for sentence in sentences(known))
     return sentences(known, {} if heavier else blames(item.kernel, item.launch, known, program.path))
-
-
-def _first_options(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps of a run that takes the first configuration of each choice."""
-    return tuple(inner for s in steps for inner in (s.options[0] if isinstance(s, Choice) and s.options else (s,)))
 
 
 # --- the record -------------------------------------------------------------------------------------------------------

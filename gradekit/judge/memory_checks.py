@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from gradekit.findings import Finding
 from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure, sentence
 from gradekit.judge.observation import Observed
-from gradekit.program import Allocate, Choice, Launch, Program, Step, View
+from gradekit.program import Allocate, Launch, Program, View, run_steps
 
 _RANK = {cause: rank for rank, cause in enumerate(Cause) if cause.traits & IN_MEMORY}
 """The findings that fail a memory check, with the order in which they are shown."""
@@ -152,15 +151,7 @@ def _extra_allocation(program: Program | None) -> Allocate | None:
     if program is None:
         return None
     results = {r.storage for r in program.results if isinstance(r, View)}
-    return next((a for a in _allocations(program.steps) if a.storage not in results), None)
-
-
-def _allocations(steps: Sequence[Step]) -> Iterator[Allocate]:
-    for step in steps:
-        if isinstance(step, Allocate):
-            yield step
-        elif isinstance(step, Choice) and step.options:
-            yield from _allocations(step.options[0])
+    return next((a for a in run_steps(program.steps) if isinstance(a, Allocate) and a.storage not in results), None)
 
 
 def _line_of(step: Allocate | Launch | None) -> int | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.executor import Counters, OverBudget
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.program import Allocate, Aten, Choice, Launch, Program, Step, View
+from gradekit.program import Allocate, Aten, Launch, Program, Step, View, every_step, run_steps
 
 if TYPE_CHECKING:
     from gradekit.submission import Submission
@@ -78,7 +78,7 @@ def options(program: Program) -> list[tuple[int, str]]:
 
     Configurations that differ in warps or stages alone have the same TTIR and the same grid: one run serves them all.
     """
-    choices = [step for step in program.steps if isinstance(step, Choice)]
+    choices = program.choices()
     if not choices:
         return [(0, "")]
     distinct: dict[str, tuple[int, str]] = {}
@@ -103,31 +103,14 @@ def _computation(program: Program) -> Any:
 
 def host_counters(program: Program, option: int) -> Counters:
     """What the program alone tells of a run of configuration `option`: its launches and allocations, no traffic."""
-    steps = list(_chosen(program.steps, option))
+    steps = list(run_steps(program.steps, option))
     made = [step.nbytes for step in steps if isinstance(step, Allocate)]
     launches = sum(isinstance(step, Launch) for step in steps)
     return Counters(launches=launches, bytes_allocated=sum(made), allocations=len(made))
 
 
-def _chosen(steps: Iterable[Step], option: int) -> Iterator[Step]:
-    for step in steps:
-        if isinstance(step, Choice) and step.options:
-            yield from _chosen(step.options[option % len(step.options)], option)
-        else:
-            yield step
-
-
-def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps with those of every option of every choice, in order."""
-    for step in steps:
-        yield step
-        if isinstance(step, Choice):
-            for option in step.options:
-                yield from all_steps(option)
-
-
 def _only_allowed_operations(program: Program, entry: str, allow: Collection[str]) -> None:
-    for step in all_steps(program.steps):
+    for step in every_step(program.steps):
         if isinstance(step, Aten) and step.op not in allow:
             raise Failure(
                 Cause.FORBIDDEN_OP,
@@ -162,7 +145,7 @@ def _is_own(program: Program, launch: Launch) -> bool:
 
 
 def _returns_what_it_made(program: Program, entry: str) -> None:
-    made = {step.storage for step in all_steps(program.steps) if isinstance(step, Allocate)}
+    made = {step.storage for step in every_step(program.steps) if isinstance(step, Allocate)}
     for result in program.results:
         if not isinstance(result, View) or result.numel == 0 or result.storage in made:
             continue

@@ -16,10 +16,9 @@ from collections.abc import Iterator, Sequence
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.program import Argument, Descriptor, Launch, Program, View
+from gradekit.program import Argument, Descriptor, Launch, Program, View, every_step
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import NO_SUBMISSION, TraceError, Tracer
-from gradekit.subject import rules
 
 MOST_ACCEPTED = 1 << 14
 
@@ -82,7 +81,7 @@ class Soundness:
         return self.signatures[ttir]
 
     def _arguments_fit(self, program: Program) -> bool:
-        launches = (step for step in rules.all_steps(program.steps) if isinstance(step, Launch))
+        launches = (step for step in every_step(program.steps) if isinstance(step, Launch))
         texts = ((program.kernels[launch.kernel].unaligned, launch.args) for launch in launches)
         return all(_fit(self._signature(text) or [], args) for text, args in texts)
 

@@ -22,7 +22,7 @@ from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.roofline import Ceilings, impossible
 from gradekit.judge.speed import Unmeasurable, settled
-from gradekit.program import Choice, Program
+from gradekit.program import Program
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.rules import options
 from gradekit.subject.timed_call import SIDES, STUDENT, Launched, Rounds, Thresholds, Timed, Work
@@ -100,7 +100,7 @@ def _measured(trial: SpeedTrial, card: Card, worker: Worker) -> Timed:
         _verify(trial, card, number, found)
     timed = Timed(
         trial.entry, trial.args, trial.program, card.name, rounds,
-        Launched(prepared.launches, prepared.peak_bytes), work(trial, _option(trial.program, prepared)), ceilings,
+        Launched(prepared.launches, prepared.peak_bytes), work(trial, prepared.chosen), ceilings,
         prepared.option_label, prepared.choices, compiling | {side.name: side.compile_seconds for side in sides},
         tuple(_notes(prepared, sides)), functools.partial(_longer, worker, prepared, sides),
         functools.partial(_release, worker, prepared, sides),
@@ -209,20 +209,20 @@ def _only_what_it_wrote(trial: SpeedTrial) -> None:
             raise Failure(Cause.UNINITIALIZED_READ, message, line=counted.unwritten[0])
 
 
-def work(trial: SpeedTrial, option: int) -> Work:
-    """The traffic and the arithmetic of the call in configuration `option`."""
-    least, counted = traffic.least_bytes(trial.program), _counted(trial, option)
+def work(trial: SpeedTrial, chosen: int | Sequence[int]) -> Work:
+    """The traffic and the arithmetic of the call in which the choices take the options `chosen` (see `run_steps`)."""
+    least, counted = traffic.least_bytes(trial.program), _counted(trial, chosen)
     dtype = next((arg.dtype for arg in trial.args if isinstance(arg, Input)), "float32")
     if counted is None:
         return Work(least, least, 0.0, dtype)
     return Work(min(least, counted.bytes_moved), counted.bytes_moved, counted.flops, dtype)
 
 
-def _counted(trial: SpeedTrial, option: int) -> traffic.Counted | None:
+def _counted(trial: SpeedTrial, chosen: int | Sequence[int]) -> traffic.Counted | None:
     """None where counting takes too long."""
     values = [_whole_numbers(arg) for arg in trial.args if isinstance(arg, Input)]
     try:
-        return traffic.count(trial.program, values, option=option, budget=Budget(seconds=3.0))
+        return traffic.count(trial.program, values, chosen=chosen, budget=Budget(seconds=3.0))
     except OverBudget:
         return None
 
@@ -230,12 +230,6 @@ def _counted(trial: SpeedTrial, option: int) -> traffic.Counted | None:
 def _whole_numbers(spec: Input) -> torch.Tensor | None:
     floating = getattr(torch, spec.dtype).is_floating_point
     return None if floating or spec.numel > WHOLE_NUMBERS else spec.tensor()
-
-
-def _option(program: Program, prepared: Prepared) -> int:
-    """The number of the configuration that is timed, of the first autotuned launch."""
-    labels = next((step.labels for step in program.steps if isinstance(step, Choice)), ())
-    return next((n for n, label in enumerate(labels) if prepared.option_label.endswith(label)), 0)
 
 
 def _possible(timed: Timed, sets: int) -> None:

@@ -46,11 +46,12 @@ class Tuning:
             for step in options[0]:
                 self.recorder.add(step)
         else:
-            labels = [_label(config) for config in working]
+            labels, tuning = [_label(config) for config in working], None
             if self._accumulates(tuner, options):
+                tuning = len(options)
                 labels.append(FIRST_CALL)
                 options.append(self._first_call(tuner, working, args, kwargs))
-            self.recorder.add(Choice(tuple(options), tuple(labels), self.recorder.source()))
+            self.recorder.add(Choice(tuple(options), tuple(labels), self.recorder.source(), tuning))
         tuner.nargs = None
         return kernels[0]
 

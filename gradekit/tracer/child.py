@@ -20,7 +20,7 @@ from typing import Any
 from gradekit import wire
 from gradekit.compat.triton import signature
 from gradekit.program import Program, View, decode, encode
-from gradekit.tracer import cuda, lazy, loading, requests
+from gradekit.tracer import cuda, loading, requests
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
 from gradekit.tracer.trace import Tracer
@@ -62,7 +62,7 @@ class Child:
     def load(self, text: str) -> Any:
         """Runs the submission's statements."""
         self.text, self.loaded = text, self._load(text)
-        if any(lazy.NAME in note for note in self.loaded.notes):
+        if self.loaded.notes and self.tracer.compiler.gave_lazy:  # one may have been taken for an int
             self._load_without_lazy_ints()
         loaded = self._loaded()
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
@@ -85,17 +85,18 @@ class Child:
         return framework.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
 
     def _tried(self, call: Callable[[], Program]) -> Program:
-        """What `call` gives; once more, and from the beginning, where something took ints and got a LazyInt."""
+        """What `call` gives; where it fails and host code has got a LazyInt, which something may have taken for an int, once
+        more from the beginning, without them."""
         try:
             return call()
         except Refusal as error:
-            if lazy.NAME not in error.message or not self.tracer.compiler.lazy:
+            if not self.tracer.compiler.gave_lazy or error.cause == "timeout":
                 raise
         self._load_without_lazy_ints()
         return call()
 
     def _load_without_lazy_ints(self) -> None:
-        self.tracer.compiler.lazy = False
+        self.tracer.compiler.lazy = self.tracer.compiler.gave_lazy = False
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # said already
             self.loaded = self._load(self.text)
 

@@ -54,6 +54,7 @@ class Compiler:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
         self.lazy = True  # whether host code may get LazyInts in place of ints
+        self.gave_lazy = False  # whether it has got one
         self._alignments = alignment.Alignments(_lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
@@ -168,6 +169,7 @@ class TracedKernel:
         if not self.compiler.lazy:
             return self.registers.registers
         lazy.install()
+        self.compiler.gave_lazy = True
         most = min(figures.MOST_REGISTERS, cuda.PROPERTIES.regs_per_multiprocessor // self._threads)
         return lazy.LazyInt(lambda: self.registers.registers, 1, most)  # type: ignore[return-value]
 

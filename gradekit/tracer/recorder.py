@@ -38,6 +38,8 @@ from gradekit.program import (
     Source,
     Step,
     View,
+    every_step,
+    run_steps,
 )
 from gradekit.tracer.lazy import LazyInt
 
@@ -152,10 +154,7 @@ class Recorder:
 
     def settle(self) -> None:
         """From now on, every choice that was recorded takes its first option."""
-        settled: list[Step] = []
-        for step in self.steps:
-            settled.extend(step.options[0] if isinstance(step, Choice) else [step])
-        self.steps[:] = settled
+        self.steps[:] = list(run_steps(self.steps))
 
     # --- one call ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +176,7 @@ class Recorder:
         steps = [*self._prelude(results), *self.steps]
         pointed = self._pointed_at(steps)
         rename = self._renamer()
-        used = {launch.kernel for launch in every_launch(steps)}
+        used = {step.kernel for step in every_step(steps) if isinstance(step, Launch)}
         return Program(
             inputs=tuple(map_views(self.view(tensor), rename) for tensor in inputs),
             storages={number: self._by_number(known).nbytes for known, number in self._inputs.items()},
@@ -301,13 +300,3 @@ def map_views(value: Any, rename: Callable[[int], int]) -> Any:
         return int(value)
     parts = _parts(kind)
     return kind(*[map_views(getattr(value, name), rename) for name in parts]) if parts else value
-
-
-def every_launch(steps: Sequence[Step]) -> Iterator[Launch]:
-    """The launches of every branch."""
-    for step in steps:
-        if isinstance(step, Launch):
-            yield step
-        elif isinstance(step, Choice):
-            for option in step.options:
-                yield from every_launch(option)

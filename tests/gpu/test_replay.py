@@ -12,9 +12,9 @@ import torch
 
 from gradekit.engine.executor import option_count, run
 from gradekit.gpu.faults import CardFault
-from gradekit.gpu.replay import Replay, peak_bytes, settled, touched_bytes
+from gradekit.gpu.replay import Replay, peak_bytes, touched_bytes
 from gradekit.gpu.standin import StandinMachine
-from gradekit.program import Allocate, Aten, Choice, Copy, Fill, Launch, Literal, Scalar, Source, View
+from gradekit.program import Allocate, Aten, Choice, Copy, Fill, Launch, Literal, Scalar, Source, View, run_steps
 from tests.patience import GUARD
 
 from .programs import ALLOWED, AUTOTUNED, COPY, FAR_AWAY, MANY_STEPS, TABLE, entry, normal, program
@@ -155,7 +155,7 @@ def test_an_operation_in_place_happens_once_a_call() -> None:
 def test_choices_take_the_options_that_they_are_told() -> None:
     pick = Choice(((Fill(Y, 0.0),), (Fill(Y, 1.0),)), ("zero", "one"))
     made = program([Allocate(1, 16), pick, pick], [Y])
-    values = [step.value for step in settled(made, [1]) if isinstance(step, Fill)]
+    values = [step.value for step in run_steps(made.steps, [1]) if isinstance(step, Fill)]
     assert values == [1.0, 0.0]
 
 
