@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # 2.13.0 by name, so that everybody tests the same torch; a machine that has torch for its GPU keeps the one it has
 TORCH ?= torch==2.13.0
+# Which build of torch: "cpu", "cu130", or "auto" for what suits this machine's driver
+TORCH_BACKEND ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -11,7 +13,10 @@ WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
-.PHONY: demo test test-slow lint verify thorough fuzz kills bench test-gpu clean
+.PHONY: setup demo test test-slow matrix dist lint verify thorough fuzz kills bench test-gpu clean
+
+# An environment in .venv; without a GPU, with the CPU build of torch, which is a tenth of the size
+setup: $(READY)
 
 demo: $(READY)
 	@echo 'A right submission:  gradekit check $(RIGHT)'
@@ -26,6 +31,16 @@ test: $(READY)
 # More of the same: every right submission, every trivial result, clusters that lose their parts
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+
+# The tests on the oldest and the newest versions that are supported, on each Python that is installed
+matrix: $(READY)
+	TORCH_BACKEND=cpu $(BIN)/nox
+
+# What is published: dist/*.whl and dist/*.tar.gz
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/twine check --strict dist/*
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -60,10 +75,15 @@ test-gpu: $(READY)
 	$(BIN)/python -m pytest tests/gpu tests/inspector tests/engine/test_against_gpu.py
 
 # --system-site-packages only where the system's Python has a torch that knows CUDA: replacing it would break the GPU.
+# Where pip is told of a place of its own for packages, torch comes from there; else uv knows where torch's builds are.
 $(READY): pyproject.toml
 	@if $(PYTHON) -c 'import torch; assert torch.version.cuda' 2>/dev/null; \
 	then $(PYTHON) -m venv --system-site-packages $(VENV); \
-	else $(PYTHON) -m venv $(VENV) && $(BIN)/pip install --quiet '$(TORCH)'; fi
+	else $(PYTHON) -m venv $(VENV) && \
+	    if $(BIN)/pip config list | grep -Eq 'find-links|index-url'; \
+	    then $(BIN)/pip install --quiet '$(TORCH)'; \
+	    else $(BIN)/pip install --quiet uv && \
+	        $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) '$(TORCH)'; fi; fi
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $(READY)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,12 @@ from gradekit.assignment import discover
 from gradekit.program import Program, View
 from gradekit.report.text import one_line, seconds
 from gradekit.submission import Submission
-from gradekit.versions import version
+from gradekit.versions import supported, version
 
 if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
     from gradekit.subject.device import Device
-
-Version = tuple[int, ...]
-
 
 class State(StrEnum):
     """How much an item matters."""
@@ -48,26 +47,23 @@ class Item:
     mend: str = ""
 
 
-PYTHON: tuple[Version, Version] = ((3, 11), (3, 14))
-SUPPORTED: dict[str, tuple[Version, Version]] = {
-    "torch": ((2, 11), (3, 0)),
-    "triton": ((3, 6), (3, 10)),
-    "pytest": ((8, 4), (10, 0)),
-    "hypothesis": ((6, 135), (7, 0)),
-    "nbformat": ((5, 10), (6, 0)),
-    "click": ((8, 1), (9, 0)),
-}
-"""For each dependency the first version that is known to work, and the first that is not known to."""
-
 NEEDS_GPU = "speed (it is measured on a GPU): such points stay pending here, and are never a zero"
 
 
 def examined() -> list[Item]:
     """The parts of this machine, in the order in which they are worth mending; what needs broken parts is not tried."""
-    needed = [partial(dependency, name) for name in SUPPORTED]
-    first: list[Callable[[], Item]] = [system, python, *needed, assignments, interpreter, scratch]
+    needed = [partial(dependency, name) for name in _needed()]
+    first: list[Callable[[], Item]] = [system, itself, python, *needed, assignments, interpreter, scratch]
     items = [_safely(part) for part in first]
     return [*items, *map(_safely, (tracing, isolation, gpu))] if works(items) else items
+
+
+def _needed() -> list[str]:
+    """The packages that gradekit needs; none where it is not known (`itself` says so)."""
+    try:
+        return [name for name in supported() if name != "python"]
+    except PackageNotFoundError:
+        return []
 
 
 def works(items: Iterable[Item]) -> bool:
@@ -98,26 +94,39 @@ def system() -> Item:
     return Item("system", State.BAD, found, mend.get(platform.system(), "Triton's packages are made for Linux"))
 
 
+def itself() -> Item:
+    """gradekit, whose metadata says which versions of everything else it accepts."""
+    found = version("gradekit")
+    if found:
+        return Item("gradekit", State.GOOD, found)
+    return Item("gradekit", State.BAD, "not installed", "install it with pip, from its wheel or its checkout")
+
+
 def python() -> Item:
     """The Python that runs this."""
-    return _ranged("python", platform.python_version(), PYTHON, "make a virtual environment with another Python")
+    mend = "make a virtual environment with another Python"
+    return _ranged("python", platform.python_version(), supported()["python"], mend)
 
 
 def dependency(name: str) -> Item:
     """An installed package, against the range of versions that is supported."""
-    low, high = SUPPORTED[name]
-    command = f'{Path(sys.executable).name} -m pip install "{name}>={_dotted(low)},<{_dotted(high)}"'
-    found = version(name)
-    return _ranged(name, found, SUPPORTED[name], command) if found else Item(name, State.BAD, "not installed", command)
+    accepted, found = supported()[name], version(name)
+    command = f'{Path(sys.executable).name} -m pip install "{name}{_in_order(accepted)}"'
+    return _ranged(name, found, accepted, command) if found else Item(name, State.BAD, "not installed", command)
 
 
-def _ranged(name: str, found: str, supported: tuple[Version, Version], mend: str) -> Item:
-    low, high = supported
-    if low <= _parsed(found) < high:
+def _ranged(name: str, found: str, accepted: SpecifierSet, mend: str) -> Item:
+    from packaging.version import Version
+
+    if accepted.contains(found, prereleases=True):
         return Item(name, State.GOOD, found)
-    wanted = f"{found}, but {_dotted(low)} or newer and older than {_dotted(high)} is known to work"
-    state = State.BAD if _parsed(found) < low else State.NOTE
-    return Item(name, state, wanted, mend)
+    too_old = any(Version(found) < Version(one.version) for one in accepted if one.operator == ">=")
+    return Item(name, State.BAD if too_old else State.NOTE, f"{found}, but {_in_order(accepted)} is known to work", mend)
+
+
+def _in_order(accepted: SpecifierSet) -> str:
+    """The lower bound, then the upper: ">=2.11,<3"."""
+    return ",".join(sorted(map(str, accepted), reverse=True))
 
 
 def assignments() -> Item:
@@ -237,18 +246,6 @@ def card(device: Device) -> Item:
     if means.level < RECOMMENDED:
         return Item("gpu", State.NOTE, f"{found}; your own code is safe to run", "; ".join(means.missing()[:-1]))
     return Item("gpu", State.GOOD, found)
-
-
-# --- versions ---------------------------------------------------------------------------------------------------------
-
-
-def _parsed(text: str) -> Version:
-    """ "2.13.0+cpu" -> (2, 13, 0)."""
-    return tuple(int(number) for number in re.findall(r"\d+", text.partition("+")[0])[:3])
-
-
-def _dotted(version: Version) -> str:
-    return ".".join(map(str, version))
 
 
 # --- as text ----------------------------------------------------------------------------------------------------------

@@ -1,10 +1,18 @@
-"""What is installed: versions from package metadata, so that asking imports nothing."""
+"""What is installed, and what gradekit accepts: from package metadata, so that asking imports none of the packages."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
-from typing import Any
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+"""Of a checkout, where it holds more than the metadata of whenever that was installed."""
 
 
 def version(name: str) -> str | None:
@@ -25,3 +33,35 @@ def environment(gpu: str | None = None) -> dict[str, Any]:
         "python": platform.python_version(),
         "gpu": gpu,
     }
+
+
+def supported() -> dict[str, SpecifierSet]:
+    """The versions that are known to work: of "python", then of each package that gradekit cannot do without.
+
+    Raises:
+        PackageNotFoundError: gradekit is not installed, and this is no checkout.
+    """
+    from packaging.requirements import Requirement  # not needed by most commands
+    from packaging.specifiers import SpecifierSet
+
+    needed = [Requirement(line) for line in requirements()]
+    always = {need.name: need.specifier for need in needed if "extra" not in str(need.marker)}
+    return {"python": SpecifierSet(_project()["requires-python"])} | always
+
+
+def requirements() -> list[str]:
+    """What gradekit is declared to need, one line for each package: 'click>=8.1,<9'.
+
+    Raises:
+        PackageNotFoundError: gradekit is not installed, and this is no checkout.
+    """
+    return list(_project()["dependencies"])
+
+
+def _project() -> dict[str, Any]:
+    """The part of pyproject.toml that says so; from the metadata, where gradekit is installed from a wheel."""
+    if PROJECT.is_file():
+        declared: dict[str, Any] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+        return declared
+    found = importlib.metadata.metadata("gradekit")
+    return {"requires-python": found["Requires-Python"], "dependencies": found.get_all("Requires-Dist") or []}

@@ -14,9 +14,7 @@ from pathlib import Path
 
 import gradekit
 from gradekit.assignment import Assignment
-from gradekit.versions import version
-
-_PINNED = ("torch", "triton", "pytest", "hypothesis", "nbformat", "click")
+from gradekit.versions import requirements, supported, version
 
 EXECUTABLE = 0o755
 PLAIN = 0o644
@@ -52,8 +50,7 @@ def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | Non
 def contents(lms: str, assignment: Assignment, cluster: Cluster | None = None) -> dict[str, bytes]:
     """Everything in the package, by name."""
     files = {name: _filled(text, assignment, cluster) for name, text in _scripts(lms).items()}
-    needed = [*_PINNED, "distributed"] if cluster else _PINNED
-    files["requirements.txt"] = "".join(f"{name}=={version(name)}\n" for name in needed if version(name)).encode()
+    files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
     if cluster is not None and cluster.certificates is not None:
         for name in ("ca.pem", "cert.pem", "key.pem"):
             files[f"grader/certificates/{name}"] = (cluster.certificates / name).read_bytes()
@@ -65,10 +62,19 @@ def contents(lms: str, assignment: Assignment, cluster: Cluster | None = None) -
     return files
 
 
+def _pins(*, with_cluster: bool) -> Iterator[str]:
+    """The versions that are installed here, as every index has them: `+cpu` is a build that some indexes alone have."""
+    for name in [*supported(), *(["distributed"] if with_cluster else [])]:
+        if number := version(name):
+            yield f"{name}=={number.partition('+')[0]}\n"
+
+
 def _metadata() -> dict[str, bytes]:
-    """By which the version is known where gradekit lies there uninstalled: reports name it, and clusters compare it."""
+    """By which gradekit is known where it lies uninstalled: reports name its version, the doctor what it accepts."""
     number = version("gradekit")
-    text = f"Metadata-Version: 2.1\nName: gradekit\nVersion: {number}\n".encode()
+    lines = ["Metadata-Version: 2.4", "Name: gradekit", f"Version: {number}", f"Requires-Python: {supported()['python']}"]
+    lines += [f"Requires-Dist: {needed}" for needed in requirements()]
+    text = "\n".join([*lines, ""]).encode()
     return {f"grader/gradekit-{number}.dist-info/METADATA": text} if number else {}
 
 

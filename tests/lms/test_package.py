@@ -11,6 +11,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.lms.package import PackageError, build, contents
+from gradekit.versions import supported
 
 ALL = ("gradescope", "prairielearn", "autolab", "classroom", "oci")
 
@@ -31,6 +32,22 @@ def test_the_scripts_name_the_assignment(lms: str) -> None:
     assert not any(b"@ASSIGNMENT@" in data for data in scripts)
 
 
+def test_only_versions_that_every_index_has_are_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradekit.lms.package.version", {"torch": "2.13.0+cpu", "click": "8.3.0"}.get)
+    assert contents("oci", get("softmax"))["requirements.txt"] == b"torch==2.13.0\nclick==8.3.0\n"
+
+
+def test_everything_that_gradekit_needs_is_pinned() -> None:
+    pinned = contents("oci", get("softmax"))["requirements.txt"].decode()
+    assert {line.partition("==")[0] for line in pinned.splitlines()} == supported().keys() - {"python"}
+
+
+def test_the_doctor_of_the_image_knows_what_gradekit_accepts() -> None:
+    files = contents("oci", get("softmax"))
+    (text,) = [data.decode() for name, data in files.items() if name.endswith(".dist-info/METADATA")]
+    assert "Requires-Python: <3.14,>=3.11\n" in text and "\nRequires-Dist: click>=8.1,<9\n" in text
+
+
 def test_the_hidden_tests_are_inside(tmp_path: Path) -> None:
     for name in ("assignments", "solutions"):
         (tmp_path / name / "toy").mkdir(parents=True)
@@ -41,7 +58,7 @@ def test_the_hidden_tests_are_inside(tmp_path: Path) -> None:
     from gradekit.assignment import load
 
     names = contents("gradescope", load(tmp_path / "assignments/toy"))
-    assert [name for name in names if "/toy/" in name] == [
+    assert sorted(name for name in names if "/toy/" in name) == [
         "grader/assignments/toy/assignment.toml", "grader/assignments/toy/test_toy.py",
         "grader/solutions/toy/test_toy_hidden.py",
     ]  # fmt: skip
