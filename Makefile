@@ -8,6 +8,7 @@ TORCH_BACKEND ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -p randomly $(if $(SEED),--randomly-seed=$(SEED))
 RIGHT := solutions/softmax/solution.py
 WRONG := solutions/softmax/wrong_no_mask.py
 
@@ -25,12 +26,13 @@ demo: $(READY)
 	@echo 'A wrong submission, for which gradekit exits with 1:  gradekit check $(WRONG)'
 	@$(BIN)/gradekit check $(WRONG); test $$? -eq 1
 
+# On every core and in a random order, which `make test SEED=...` repeats
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST)
 
 # More of the same: every right submission, every trivial result, clusters that lose their parts
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+	$(PYTEST) -m slow
 
 # The tests on the oldest and the newest versions that are supported, on each Python that is installed
 matrix: $(READY)

@@ -1,4 +1,4 @@
-"""No test changes the process that it runs in; those marked `gpu` run where there is a card."""
+"""No test warns or changes the process that it runs in; those marked `gpu` run where there is a card."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)  # pytest runs on every core, so torch takes one
 
 PROCESS = pytest.StashKey[Process]()
+
+WARNINGS = [
+    "error",
+    # torch says this once where numpy is not installed; gradekit does not use numpy
+    "ignore:Failed to initialize NumPy:UserWarning",
+    # Triton 3.9 announces a changed default (contraction of multiplies and adds), which TTIR does not depend on
+    "ignore:.*TRITON_DEFAULT_FP_FUSION.*",
+]
+"""What happens to warnings, once other plugins are configured: what those have to say must not end the tests."""
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    for line in WARNINGS:
+        session.config.addinivalue_line("filterwarnings", line)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

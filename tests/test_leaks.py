@@ -1,4 +1,4 @@
-"""A test that leaves its process changed fails, by name."""
+"""A test that leaves its process changed fails, by name; one that warns fails, and no plugin that does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gc
 import signal
 import sys
 import types
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from triton.runtime.autotuner import Autotuner
 
 from . import conftest
 from .leaks import Process
+
+ROOT = Path(__file__).parents[1]
 
 PATCHES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "triton.compile": lambda patch: patch.setattr(triton, "compile", len),
@@ -124,7 +127,7 @@ def test_the_test_that_leaves_something_fails_and_no_other(
             pass
         """
     )
-    result = pytester.runpytest_inprocess("-p", "no:randomly", "-p", "no:xdist")
+    result = pytester.runpytest_inprocess("--disable-plugin-autoload")
     result.assert_outcomes(passed=6, errors=3)
     result.stdout.fnmatch_lines([
         "*test_leaves?1? leaves the process changed: os.environ?'LEFT'?",
@@ -132,3 +135,30 @@ def test_the_test_that_leaves_something_fails_and_no_other(
         "*LookupError*",
     ])  # fmt: skip
     result.stdout.no_fnmatch_line("*test_last leaves*")
+
+
+class Warns:
+    """A plugin such as any machine may have."""
+
+    def pytest_configure(self) -> None:
+        warnings.warn("Benchmarks are disabled.", stacklevel=1)
+
+
+def test_a_plugin_that_warns_ends_nothing_but_a_test_that_warns_fails(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml((ROOT / "pyproject.toml").read_text())
+    pytester.makeconftest(Path(conftest.__file__).read_text())
+    pytester.makepyfile(
+        """
+        import warnings
+
+        def test_quiet():
+            pass
+
+        def test_warns():
+            warnings.warn("mind the gap")
+        """
+    )
+    with pytest.warns(UserWarning, match="Benchmarks are disabled"):
+        result = pytester.runpytest_inprocess("--disable-plugin-autoload", str(pytester.path), plugins=[Warns()])
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*UserWarning: mind the gap*"])
