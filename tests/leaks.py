@@ -94,21 +94,18 @@ class Process:
         self._remember()
 
     def changes(self) -> list[str]:
-        """The names of what is no longer as it was at the last call (or at the start), with a value where that helps."""
+        """The names of what is no longer as it was at the last call, or at the start."""
+        spaces, names = self._spaces, self._names
         found = [
             *(name for name, read in STATE.items() if read() != self._state[name]),
-            *(self._named(space, name) for space in NAMESPACES for name in _replaced(self._names[space], self._spaces[space])),
-            *(self._named(space, name) for space in CLOSED for name in _added(self._names[space], self._spaces[space])),
+            *(_named(space, name) for space in NAMESPACES for name in _replaced(names[space], spaces[space])),
+            *(_named(space, name) for space in CLOSED for name in _added(names[space], spaces[space])),
             *(f"sys.modules[{name!r}]" for name in _replaced(self._modules, sys.modules)),
             *(f"os.environ[{name!r}]" for name in _different(self._environment, _environment())),
         ]
         if found or len(sys.modules) != len(self._modules):  # a module that was imported is watched from now on
             self._remember()
         return found
-
-    @staticmethod
-    def _named(space: str, name: str) -> str:
-        return f"{space.rpartition(':')[2]}.{name}"
 
     def _remember(self) -> None:
         self._state = {name: read() for name, read in STATE.items()}
@@ -121,6 +118,10 @@ def _namespace(name: str) -> Mapping[str, Any]:
     module, _, attribute = name.partition(":")
     found = importlib.import_module(module)
     return vars(getattr(found, attribute) if attribute else found)
+
+
+def _named(space: str, name: str) -> str:
+    return f"{space.rpartition(':')[2]}.{name}"
 
 
 def _replaced(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -45,7 +45,9 @@ SWITCHES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
     "signal handlers": (
         lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN), lambda: signal.signal(signal.SIGUSR1, signal.SIG_DFL)
     ),
-    "timers": (lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 999), lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 0)),
+    "timers": (
+        lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 999), lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    ),
     "garbage collector": (gc.disable, gc.enable),
     "Hypothesis's profile": (lambda: settings.load_profile("quick"), lambda: settings.load_profile(PROFILE)),
     "torch's matmul precision": (

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,8 +140,9 @@ def test_what_is_there_is_not_graded_again_and_needs_a_word(graded: tuple[Path, 
     assert "0 submissions to grade" in grade(folder, "--resume")
 
 
-def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[Path, str]) -> None:
-    folder, before, count = graded[0], gradebook(graded[0]), results(graded[0])
+def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[Path, str], tmp_path: Path) -> None:
+    folder = shutil.copytree(graded[0], tmp_path / "class")
+    before, count = gradebook(folder), results(folder)
     store = Store(f"sqlite:///{folder / 'out/class.db'}")
     (bobs,) = [digest for hand_in, digest in store.hand_ins("vector_add") if hand_in.student == "bob"]
     (first,) = store.history("vector_add", bobs)
