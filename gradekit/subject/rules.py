@@ -19,6 +19,9 @@ from gradekit.program import Allocate, Aten, Launch, Program, Step, View, every_
 if TYPE_CHECKING:
     from gradekit.submission import Submission
 
+LAUNCHED = "TracedKernel"
+"""What `kernel[grid](...)` gives in the tracer, by the name of its type."""
+
 DEADLY = frozenset({Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY})
 """Causes after which the student's process cannot be used again, and which cost seconds each time."""
 
@@ -127,6 +130,11 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
     message = f"{entry} returns {program.returned}; it must return a torch tensor."
     if program.returned in ("none", "None", "NoneType"):
         message = f"{entry} returns nothing; it must return a torch tensor. Is its `return` missing?"
+    if program.returned == LAUNCHED:
+        message = (
+            f"{entry} returns what its launch gives, which is no tensor: a kernel's results are what it stores. Launch "
+            "the kernel on a line of its own, then return the tensor that it writes to."
+        )
     raise Failure(Cause.WRONG_TYPE, message, line=definition.lineno if definition else None)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from triton import CompilationError
 
 from gradekit.compat.triton import CompileTimeAssertionFailure, definition_line, jit_functions
-from gradekit.tracer import hints
+from gradekit.tracer import hints, operands
 from gradekit.tracer.output import printable
 
 COMPILATION = "compilation-error"
@@ -92,6 +92,8 @@ def _not_compiled(error: CompilationError | PassesFailed, path: str) -> Refusal:
     kernel, line = places[-1] if places else ("the kernel", launched)
     said = next((link.error_message for link in reversed(chain) if link.error_message), _failed_assertion(error))
     message = f"Triton cannot compile `{kernel}`: {_unwrapped(said)}"
+    if line and re.search(hints.SHAPES, said):
+        message += f". {_origins(chain[-1], line)}".rstrip(". ") + "."
     return Refusal(COMPILATION, _with_hint(message), line, "\n\n".join(str(link) for link in chain))
 
 
@@ -111,6 +113,11 @@ def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
             line = definition_line(function) + getattr(error.node, "lineno", 1) - 1
             return function.fn.__name__, line
     return None
+
+
+def _origins(error: CompilationError, line: int) -> str:
+    """Where the operands of the refused expression come from; `line` is the submission's at which it stands."""
+    return operands.origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1)
 
 
 def _failed_assertion(error: CompilationError) -> str:

@@ -10,6 +10,9 @@ import re
 
 from triton import language
 
+SHAPES = r"Cannot make_shape_compatible|Cannot broadcast"
+"""What Triton says of two blocks whose shapes do not fit."""
+
 HINTS = (
     # the launch
     (r"Cannot call @triton\.jit'd outside of the scope of a kernel",
@@ -63,9 +66,9 @@ HINTS = (
     (r"Shape element \d+ must be a power of 2", "Every size of a block must be a power of two: round up and mask the rest."),
     (r"exceeds triton maximum tensor numel",
      "A block has at most 1048576 elements: take smaller blocks, and loop or use more programs."),
-    (r"Cannot make_shape_compatible|Cannot broadcast",
-     ("The shapes of the two sides do not fit (a mask must fit its pointers too): print none, compare their sizes, and "
-      "use [:, None] and [None, :] to line them up.")),
+    (SHAPES,
+     ("The shapes of the two sides do not fit (a mask must fit its pointers too): compare their sizes, and use [:, None] "
+      "and [None, :] to line them up.")),
     # dot
     (r"input and other must have equal ranks|Both inputs must be either 2D or 3D|must be 2D or 3D",
      "tl.dot multiplies two-dimensional blocks: give both two dimensions, with [:, None] and [None, :] if need be."),
@@ -74,6 +77,7 @@ HINTS = (
     (r"Input shapes should have M >=", "Every size of tl.dot has a smallest value: pad this one to at least what is said, with a mask."),
     (r"Both operands must be same dtype",
      "tl.dot wants one dtype on both sides: convert one with .to(...), and accumulate in float32."),
+    (r"'MatMult'", "In a kernel, `@` multiplies nothing: write tl.dot(a, b) for the product of two-dimensional blocks."),
     # control flow
     (r"Loop-carried variable .* initial type .* re-assigned",
      ("Before a loop and in it, a variable must have the same dtype and the same shape: start with "
@@ -92,6 +96,17 @@ HINTS = (
     (r"unsupported AST node type|only tuple comprehensions are supported|not \(currently\) implemented",
      "Kernels are written in a small part of Python: no list, dict, lambda, try or with inside them."),
     (r"static_assert", "A tl.static_assert in the kernel does not hold for these arguments."),
+    (r"'tuple' object has no attribute '?(append|extend|insert|pop)",
+     "A kernel has no lists to grow: keep what you gather in one block, and add to it in the loop."),
+    (r"has no attribute '?(append|extend|insert)",
+     "A kernel has no lists to grow: keep what you gather in one block, and add to it in the loop."),
+    (r"object of type 'tensor' has no len\(\)",
+     "A block's size is the tl.constexpr that it was made with, and a tensor's size an argument: pass it to the kernel."),
+    (r"unsupported operand type\(s\) for \*\*",
+     "Kernels have no `**`: write x * x, tl.sqrt(x), or tl.exp2(y * tl.log2(x)) for other powers."),
+    (r"create_reduce\(\): incompatible function arguments",
+     ("tl.max and tl.min reduce one block along an axis. The larger of two values, element by element, is "
+      "tl.maximum(a, b); the smaller is tl.minimum(a, b).")),
     # memory
     (r"unsupported tensor index|Did you forget to add @triton\.jit",
      ("Elements cannot be picked out of a block by index: load what you need with tl.load(pointer + offsets). "

@@ -73,6 +73,11 @@ def test_returning_a_number_is_not_a_tensor() -> None:
     assert failure.cause is Cause.WRONG_TYPE and "float" in failure.message
 
 
+def test_returning_what_a_launch_gives_is_explained() -> None:
+    failure = broken_rule(program(ALLOCATE, LAUNCH, results=(Scalar(None),), returned="TracedKernel"))
+    assert "on a line of its own" in failure.message
+
+
 def test_returning_an_input_is_no_new_tensor() -> None:
     assert broken_rule(program(LAUNCH, results=(X,))).cause is Cause.UNCHANGED_INPUT
 

@@ -39,3 +39,12 @@ def test_a_compilation_error_shows_what_triton_tells() -> None:
     assert error.cause is Cause.COMPILATION_ERROR
     assert "arange's range must be a power of 2" in error.message
     assert "y = tl.arange(0, 100)\n        ^" in error.detail
+
+
+def test_of_shapes_that_do_not_fit_the_lines_that_made_them_are_named() -> None:
+    """... and the reduction that lost a dimension is named with its cure"""
+    body = "tile = tl.zeros([128, 16], tl.float32)\ntotal = tl.sum(tile, axis=1)\ntl.store(out_ptr + offsets, tile / total)"
+    mistake = Broken("lost dimension", "", "tile / total", body=body)
+    message = refused(mistake).message
+    assert f"`tile` is made on line {mistake.line - 2} and `total` is made on line {mistake.line - 1}." in message
+    assert "`total` removes a dimension: give it keep_dims=True, or write total[:, None]." in message

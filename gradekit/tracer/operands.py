@@ -1,0 +1,63 @@
+"""Where the operands of an expression that Triton refuses come from: the lines of the kernel that assign them.
+
+Triton says which sizes do not fit; a student needs to know which block has which, and that is decided lines above.
+"""
+
+from __future__ import annotations
+
+import ast
+
+REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce"})
+
+
+def origins(source: str, node: ast.AST | None, first_line: int) -> str:
+    """A sentence on the variables in `node` that earlier lines assign, and on a dimension that a reduction removed; ""
+    where there are none.
+
+    `source` is the kernel's text from its `def` on, which stands at `first_line` of the submission; `node` is of its tree.
+    """
+    if node is None:
+        return ""
+    made = {name: line for name in _names(node) if (line := _assignment(source, name, getattr(node, "lineno", 0)))}
+    lines = " and ".join(f"`{name}` is made on line {first_line + each.lineno - 1}" for name, each in made.items())
+    return " ".join([f"{lines}." if lines else "", *(_advice(name, each) for name, each in made.items() if _reduces(each))]).strip()
+
+
+def _names(node: ast.AST) -> list[str]:
+    """The variables that the expression reads, in order, each once; functions such as tl.exp are none."""
+    called = {id(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+    roots = [n for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called and n.id != "tl"]
+    return list(dict.fromkeys(root.id for root in roots))
+
+
+def _assignment(source: str, name: str, before: int) -> ast.Assign | None:
+    """The last line above `before` that assigns `name` alone; None where it is a parameter, or made in another way."""
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assign))
+    found = sorted((n for n in nodes if n.lineno < before and _target(n) == name), key=lambda n: n.lineno)
+    return found[-1] if found else None
+
+
+def _target(node: ast.Assign) -> str:
+    first = node.targets[0]
+    return first.id if isinstance(first, ast.Name) else ""
+
+
+def _reduces(made: ast.Assign) -> bool:
+    """Whether the value is a reduction along an axis that does not keep its dimension."""
+    call = made.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in REDUCTIONS:
+        return False
+    return not any(word.arg == "keep_dims" for word in call.keywords)
+
+
+def _advice(name: str, made: ast.Assign) -> str:
+    index = "[None, :]" if _along_the_first(made) else "[:, None]"
+    return f"The reduction that makes `{name}` removes a dimension: give it keep_dims=True, or write {name}{index}."
+
+
+def _along_the_first(made: ast.Assign) -> bool:
+    """Whether the reduction says axis 0, by name or as its second argument."""
+    call = made.value
+    assert isinstance(call, ast.Call)
+    axes = [word.value for word in call.keywords if word.arg == "axis"] or call.args[1:2]
+    return any(isinstance(axis, ast.Constant) and axis.value == 0 for axis in axes)
