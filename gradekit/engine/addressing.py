@@ -75,6 +75,7 @@ def _window(flat: Tensor, offset: Affine, sizes: Shape) -> tuple[Tensor, Tensor,
 
 
 def check_bounds(count: int, offset: Affine, sizes: Shape) -> None:
+    """Raises Suspicion where a lane is not among the elements 0..count-1."""
     low, high = span(offset, sizes)
     if low < 0 or high >= count:
         raise Suspicion("an access out of bounds")

@@ -60,7 +60,7 @@ def truths(frame: Frame, value: Any) -> bool | Tensor:
 
 
 @evaluates("scf.if")
-def evaluate_if(frame: Frame, op: Op) -> tuple[Any, ...]:
+def _evaluate_if(frame: Frame, op: Op) -> tuple[Any, ...]:
     condition = truths(frame, frame.operand(op, 0))
     if isinstance(condition, bool):
         return tuple(_branch(frame.inner(), op, condition))
@@ -116,7 +116,7 @@ class Survivors:
 
 
 @evaluates("scf.for")
-def evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
+def _evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
     start, stop, step = (frame.get(name) for name in op.operands[:3])
     carried = [frame.get(name) for name in op.operands[3:]]
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
@@ -163,7 +163,7 @@ def _number(inner: Frame, op: Op, turn: int, bits: int) -> Any:
 
 
 @evaluates("scf.while")
-def evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
+def _evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
     survivors = Survivors(frame, [frame.values[name] for name in op.operands])
     while True:
         inner = survivors.inner()
@@ -261,7 +261,7 @@ def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
 
 
 @evaluates("tt.call")
-def evaluate_call(frame: Frame, op: Op) -> tuple[Any, ...]:
+def _evaluate_call(frame: Frame, op: Op) -> tuple[Any, ...]:
     function = frame.context.module.functions.get(str(op.attributes["callee"]).lstrip("@"))
     if function is None:
         raise Unsupported(f"a call of {op.attributes['callee']}", frame.context.line(op))

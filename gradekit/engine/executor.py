@@ -115,6 +115,7 @@ class _Execution:
         self._place(inputs)
 
     def run(self) -> RunResult:
+        """Runs every step of the program."""
         for step in run_steps(self.program.steps, self.option):
             self._step(step)
         results = [self._result(result) for result in self.program.results]

@@ -103,6 +103,7 @@ class Frame:
         return (self.count, *type.shape)
 
     def operand(self, op: Op, position: int) -> Any:
+        """The value of the operand at `position`, in whatever form it has."""
         return self.values[op.operands[position]]
 
     def tensor(self, op: Op, position: int) -> Tensor:

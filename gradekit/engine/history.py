@@ -31,6 +31,7 @@ class AccessHistory:
     waiting: int = 0
 
     def read(self, lanes: Lanes) -> None:
+        """Records that `lanes` were read."""
         self.reads.append(lanes)
         self.waiting += lanes.index.numel()
         if self.waiting > max(WAITING, 4 * self._count()):

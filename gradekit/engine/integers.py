@@ -52,12 +52,14 @@ def signed(value: Tensor, bits: int) -> Tensor:
 
 
 def addi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a + b"""
     if isinstance(a, int) and isinstance(b, int):
         return wrap(a + b, bits)
     return _sum(a, b, bits, shape, 1)
 
 
 def subi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a - b"""
     if isinstance(a, int) and isinstance(b, int):
         return wrap(a - b, bits)
     return _sum(a, b, bits, shape, -1)
@@ -97,6 +99,7 @@ def _worth_keeping_lazy(a: Integer, b: Integer) -> bool:
 
 
 def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a * b"""
     if isinstance(a, int) and isinstance(b, int):
         return wrap(a * b, bits)
     if isinstance(a, int):
@@ -116,10 +119,12 @@ def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
 
 
 def divsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a / b, signed, truncated towards zero."""
     return Later(_quotient, (a, b), bits, tuple(shape)) if _may_be_simpler(a, b) else _quotient(a, b, bits, shape)
 
 
 def remsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """The remainder of `divsi`."""
     return Later(_remainder, (a, b), bits, tuple(shape)) if _may_be_simpler(a, b) else _remainder(a, b, bits, shape)
 
 
@@ -153,10 +158,12 @@ def _bounded(value: Tensor, low: int, high: int, shape: Shape) -> Affine:
 
 
 def floordivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a / b, signed, rounded down."""
     return _divide(a, b, bits, shape, operator.floordiv, functools.partial(torch.div, rounding_mode="floor"), torch.neg)
 
 
 def ceildivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a / b, signed, rounded up."""
     return subi(0, floordivsi(subi(0, a, bits, shape), b, bits, shape), bits, shape)
 
 
@@ -183,6 +190,7 @@ def _divide(
 
 
 def divui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a / b, unsigned."""
     if is_nonnegative(a) and is_nonnegative(b):
         return divsi(a, b, bits, shape)
     x, y = tensor(a, bits, shape), tensor(b, bits, shape)
@@ -201,12 +209,14 @@ def _divide_unsigned_64(x: Tensor, y: Tensor) -> Tensor:
 
 
 def remui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """The remainder of `divui`."""
     if is_nonnegative(a) and is_nonnegative(b):
         return remsi(a, b, bits, shape)
     return subi(a, muli(divui(a, b, bits, shape), b, bits, shape), bits, shape)
 
 
 def ceildivui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a / b, unsigned, rounded up."""
     return divui(addi(a, subi(b, 1, bits, shape), bits, shape), b, bits, shape)
 
 
@@ -219,12 +229,14 @@ def is_nonnegative(value: Integer) -> bool:
 
 
 def shli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a << b; 0 where b is not below the width."""
     if isinstance(b, int) and 0 <= b < bits:
         return muli(a, wrap(1 << b, bits), bits, shape)
     return _shift(a, b, bits, shape, torch.bitwise_left_shift, 0)
 
 
 def shrui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a >> b, filled with zeros."""
     if isinstance(a, int) and isinstance(b, int):
         return wrap((a & ((1 << bits) - 1)) >> b, bits) if 0 <= b < bits else 0
     if bits == 64:
@@ -233,6 +245,7 @@ def shrui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
 
 
 def shrsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a >> b, filled with a's sign."""
     if isinstance(a, int) and isinstance(b, int):
         return a >> min(b & ((1 << bits) - 1), bits - 1)
     value, count = tensor(a, bits, shape), tensor(b, bits, shape)
@@ -270,10 +283,12 @@ xori = bitwise(operator.xor, torch.bitwise_xor)
 
 
 def minsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """The smaller one, signed."""
     return _extreme(a, b, min, torch.minimum, bits, shape)
 
 
 def maxsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """The larger one, signed."""
     return _extreme(a, b, max, torch.maximum, bits, shape)
 
 
@@ -289,11 +304,13 @@ def _extreme(
 
 
 def minui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """The smaller one, unsigned."""
     x, y = tensor(a, bits, shape), tensor(b, bits, shape)
     return torch.where(_less_unsigned(x, y), x, y)
 
 
 def maxui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """The larger one, unsigned."""
     x, y = tensor(a, bits, shape), tensor(b, bits, shape)
     return torch.where(_less_unsigned(x, y), y, x)
 
@@ -308,6 +325,7 @@ def _less_unsigned(x: Tensor, y: Tensor) -> Tensor:
 
 
 def extsi(a: Value, source: int, target: int, shape: Shape) -> Value:
+    """`a` of `source` bits, widened to `target` bits by its sign; a boolean that is true becomes -1."""
     if source == 1:
         return subi(0, extui(a, 1, target, shape), target, shape)  # type: ignore[arg-type]
     if isinstance(a, Later):
@@ -320,6 +338,7 @@ def _extended(source: int, a: Integer, target: int, shape: Shape) -> Integer:
 
 
 def extui(a: Value, source: int, target: int, shape: Shape) -> Value:
+    """`a` of `source` bits, widened to `target` bits with zeros."""
     if isinstance(a, int):
         return wrap(int(a) & ((1 << source) - 1), target)
     if isinstance(a, Affine) and a.low >= 0:
@@ -329,6 +348,7 @@ def extui(a: Value, source: int, target: int, shape: Shape) -> Value:
 
 
 def trunci(a: Value, target: int, shape: Shape) -> Value:
+    """The low `target` bits of `a`."""
     if isinstance(a, int):
         return wrap(a, target) if target > 1 else bool(a & 1)
     if isinstance(a, Affine) and target > 1 and (fits(a.low, a.high, target) or fits(*span(a, shape), target)):

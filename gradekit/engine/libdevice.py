@@ -89,7 +89,7 @@ def find(symbol: str) -> Callable[..., Tensor] | None:
 
 
 @evaluates("tt.extern_elementwise")
-def evaluate_extern(frame: Frame, op: Op) -> Tensor:
+def _evaluate_extern(frame: Frame, op: Op) -> Tensor:
     symbol = str(op.attributes.get("symbol", ""))
     function = find(symbol)
     if function is None:

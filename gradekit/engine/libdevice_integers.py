@@ -30,10 +30,12 @@ def _width(x: Tensor) -> int:
 
 
 def count_ones(x: Tensor) -> Tensor:
+    """How many bits of each element are set."""
     return sum((_bit(x, k) for k in range(_width(x))), torch.zeros_like(x)).to(torch.int32)
 
 
 def reversed_bits(x: Tensor) -> Tensor:
+    """Each element with its bits in the opposite order."""
     top = _width(x) - 1
     return sum((_bit(x, k) << (top - k) for k in range(top + 1)), torch.zeros_like(x))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @evaluates("arith.constant")
-def evaluate_constant(frame: Frame, op: Op) -> Value:
+def _evaluate_constant(frame: Frame, op: Op) -> Value:
     type, value = op.result_types[0], op.attributes["value"]
     if isinstance(value, list | tuple):
         return torch.tensor(value, dtype=dtype_of(type)).view(1, *type.shape)
@@ -32,7 +32,7 @@ def evaluate_constant(frame: Frame, op: Op) -> Value:
 
 
 @evaluates("ub.poison")
-def evaluate_poison(frame: Frame, op: Op) -> Value:
+def _evaluate_poison(frame: Frame, op: Op) -> Value:
     type = op.result_types[0]
     return 0 if type.element in BITS else constant(float("nan"), dtype_of(type), 1 + len(type.shape))
 
@@ -65,7 +65,7 @@ OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
 
 
 @compiles("arith.cmpi")
-def compile_cmpi(op: Op) -> Evaluator:
+def _compile_cmpi(op: Op) -> Evaluator:
     return _integer(functools.partial(comparisons.cmpi, op.attributes["predicate"]))(op)
 
 
@@ -73,7 +73,7 @@ _ON_MASKS = {"arith.ori": torch.logical_or, "arith.xori": torch.logical_xor}
 
 
 @compiles("arith.andi", "arith.ori", "arith.xori")
-def compile_bitwise(op: Op) -> Evaluator:
+def _compile_bitwise(op: Op) -> Evaluator:
     if op.result_types[0].element != "i1":
         return _integer(getattr(integers, op.name.removeprefix("arith.")))(op)
     return _integer(_conjunction if op.name == "arith.andi" else functools.partial(_masks, _ON_MASKS[op.name]))(op)
@@ -108,7 +108,7 @@ def _factors(value: Value) -> tuple[Tensor | Below, ...]:
 
 
 @compiles("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
-def compile_resize(op: Op) -> Evaluator:
+def _compile_resize(op: Op) -> Evaluator:
     (name,), tile = op.operands, op.result_types[0].shape
     source, target = BITS[op.operand_types[0].element], BITS[op.result_types[0].element]
     if target == source:
@@ -123,7 +123,7 @@ def compile_resize(op: Op) -> Evaluator:
 
 
 @compiles("arith.select")
-def compile_select(op: Op) -> Evaluator:
+def _compile_select(op: Op) -> Evaluator:
     (chooser, first, second), type = op.operands, op.result_types[0]
     chooser_tile, tile = op.operand_types[0].shape, type.shape
     by_program = (1,) * (len(tile) - len(chooser_tile))  # one condition for each program selects whole tiles
@@ -196,12 +196,12 @@ for _name, _function in (_BINARY | _UNARY).items():
 
 
 @evaluates("math.absi")
-def evaluate_absi(frame: Frame, op: Op) -> Value:
+def _evaluate_absi(frame: Frame, op: Op) -> Value:
     return torch.abs(frame.tensor(op, 0))
 
 
 @evaluates("math.ctpop", "math.ctlz", "math.cttz")
-def evaluate_bit_count(frame: Frame, op: Op) -> Tensor:
+def _evaluate_bit_count(frame: Frame, op: Op) -> Tensor:
     value = frame.tensor(op, 0)
     bits = BITS[op.operand_types[0].element]
     planes = torch.stack([(value >> position) & 1 for position in range(bits)]).to(torch.int64)
@@ -212,7 +212,7 @@ def evaluate_bit_count(frame: Frame, op: Op) -> Tensor:
 
 
 @evaluates("math.fma")
-def evaluate_fma(frame: Frame, op: Op) -> Tensor:
+def _evaluate_fma(frame: Frame, op: Op) -> Tensor:
     """One rounding: the product of two float32 is exact in float64, and so nearly is the sum."""
     a, b, c = (frame.tensor(op, position) for position in range(3))
     frame.context.meter.flops += 2 * max(a.numel(), b.numel(), c.numel())
@@ -220,12 +220,12 @@ def evaluate_fma(frame: Frame, op: Op) -> Tensor:
 
 
 @evaluates("math.fpowi")
-def evaluate_fpowi(frame: Frame, op: Op) -> Tensor:
+def _evaluate_fpowi(frame: Frame, op: Op) -> Tensor:
     return torch.pow(frame.tensor(op, 0), frame.tensor(op, 1))
 
 
 @evaluates("tt.clampf")
-def evaluate_clampf(frame: Frame, op: Op) -> Tensor:
+def _evaluate_clampf(frame: Frame, op: Op) -> Tensor:
     value, low, high = (frame.tensor(op, position) for position in range(3))
     if "all" in str(op.attributes.get("propagateNan", "none")):
         return torch.minimum(torch.maximum(value, low), high)
@@ -240,7 +240,7 @@ _ORDERED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 @evaluates("arith.cmpf")
-def evaluate_cmpf(frame: Frame, op: Op) -> Tensor:
+def _evaluate_cmpf(frame: Frame, op: Op) -> Tensor:
     """MLIR's predicates: o.. is false and u.. is true where either side is NaN."""
     predicate, a, b = op.attributes["predicate"], frame.tensor(op, 0), frame.tensor(op, 1)
     if predicate in ("true", "false"):
@@ -258,14 +258,14 @@ def evaluate_cmpf(frame: Frame, op: Op) -> Tensor:
 
 
 @evaluates("arith.extf", "arith.truncf", "tt.fp_to_fp")
-def evaluate_float_cast(frame: Frame, op: Op) -> Tensor:
+def _evaluate_float_cast(frame: Frame, op: Op) -> Tensor:
     target = dtype_of(op.result_types[0])
     toward_zero = "rtz" in str(op.attributes.get("rounding", "")) or op.attributes.get("rounding") == 0
     return float_to_float(frame.tensor(op, 0), target, toward_zero)
 
 
 @evaluates("arith.sitofp", "arith.uitofp")
-def evaluate_int_to_float(frame: Frame, op: Op) -> Tensor:
+def _evaluate_int_to_float(frame: Frame, op: Op) -> Tensor:
     target, value = dtype_of(op.result_types[0]), frame.operand(op, 0)
     bits = BITS[op.operand_types[0].element]
     if bits == 1:
@@ -282,13 +282,13 @@ def _unsigned_to_double(number: Tensor) -> Tensor:
 
 
 @evaluates("arith.fptosi", "arith.fptoui")
-def evaluate_float_to_int(frame: Frame, op: Op) -> Tensor:
+def _evaluate_float_to_int(frame: Frame, op: Op) -> Tensor:
     convert = float_to_signed if op.name == "arith.fptosi" else float_to_unsigned
     return convert(frame.tensor(op, 0), BITS[op.result_types[0].element])
 
 
 @evaluates("arith.bitcast", "tt.bitcast")
-def evaluate_bitcast(frame: Frame, op: Op) -> Value:
+def _evaluate_bitcast(frame: Frame, op: Op) -> Value:
     source, target = op.operand_types[0], op.result_types[0]
     value = frame.operand(op, 0)
     if target.element == "ptr":
@@ -313,7 +313,7 @@ def _repoint(pointer: Pointer, target: Type) -> Pointer:
 
 
 @evaluates("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended")
-def evaluate_extended(frame: Frame, op: Op) -> tuple[Any, Any]:
+def _evaluate_extended(frame: Frame, op: Op) -> tuple[Any, Any]:
     a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
     type = op.result_types[0]
     bits, shape = BITS[type.element], frame.shape(type)

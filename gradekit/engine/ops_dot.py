@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @evaluates("tt.dot")
-def evaluate_dot(frame: Frame, op: Op) -> Tensor:
+def _evaluate_dot(frame: Frame, op: Op) -> Tensor:
     """a [M, K] @ b [K, N] + c [M, N], or with a batch axis before; products exact, sums in the accumulator's type."""
     a, b, c = (frame.full(op, position) for position in range(3))
     count = max(value.shape[0] for value in (a, b, c))
@@ -62,7 +62,7 @@ _FORMATS = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "bf16": torc
 
 
 @evaluates("tt.dot_scaled")
-def evaluate_dot_scaled(frame: Frame, op: Op) -> Tensor:
+def _evaluate_dot_scaled(frame: Frame, op: Op) -> Tensor:
     values = [frame.full(op, position) for position in range(len(op.operands))]
     count = max(value.shape[0] for value in values)
     a, b, c, *scales = (value.expand(count, *value.shape[1:]) for value in values)

@@ -43,7 +43,7 @@ def memory_dtype(type: Type) -> torch.dtype:
 
 
 @compiles("tt.load")
-def compile_load(op: Op) -> Evaluator:
+def _compile_load(op: Op) -> Evaluator:
     type, (source, masked, replaced) = op.result_types[0], (*op.operands, None, None)[:3]
     dtype, tile = memory_dtype(type), type.shape
 
@@ -87,7 +87,7 @@ def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:
 
 
 @compiles("tt.store")
-def compile_store(op: Op) -> Evaluator:
+def _compile_store(op: Op) -> Evaluator:
     type, (target, stored, masked) = op.operand_types[1], (*op.operands, None)[:3]
 
     def step(frame: Frame) -> None:
@@ -106,7 +106,7 @@ def compile_store(op: Op) -> Evaluator:
 
 
 @evaluates("tt.atomic_rmw")
-def evaluate_atomic_rmw(frame: Frame, op: Op) -> Value:
+def _evaluate_atomic_rmw(frame: Frame, op: Op) -> Value:
     type = op.operand_types[1]
     mask = frame.operand(op, 2) if len(op.operands) > 2 else None
     return _atomic(frame, op, _change(frame, op, type), (to_memory(frame, frame.operand(op, 1), type),), mask, type)
@@ -123,14 +123,14 @@ def _change(frame: Frame, op: Op, type: Type) -> Update:
 
 
 @evaluates("tt.atomic_cas")
-def evaluate_atomic_cas(frame: Frame, op: Op) -> Value:
+def _evaluate_atomic_cas(frame: Frame, op: Op) -> Value:
     type = op.operand_types[1]
     operands = tuple(to_memory(frame, frame.operand(op, position), type) for position in (1, 2))
     return _atomic(frame, op, compare_and_swap, operands, None, type)
 
 
 @evaluates("tt.atomic_load")
-def evaluate_atomic_load(frame: Frame, op: Op) -> Value:
+def _evaluate_atomic_load(frame: Frame, op: Op) -> Value:
     mask = frame.operand(op, 1) if len(op.operands) > 1 else None
     return _atomic_load(frame, op, mask, op.result_types[0])
 
@@ -141,14 +141,14 @@ def _atomic_load(frame: Frame, op: Op, mask: Value | None, type: Type) -> Tensor
 
 
 @evaluates("tt.atomic_store")
-def evaluate_atomic_store(frame: Frame, op: Op) -> None:
+def _evaluate_atomic_store(frame: Frame, op: Op) -> None:
     type = op.operand_types[1]
     mask = frame.operand(op, 2) if len(op.operands) > 2 else None
     _atomic(frame, op, overwrite, (to_memory(frame, frame.operand(op, 1), type),), mask, type)
 
 
 @evaluates("tt.atomic_poll")
-def evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
+def _evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
     """Programs run together here, so a value that is not there yet will not come while one waits for it."""
     type = op.operand_types[1]
     found = _atomic_load(frame, op, None, type) == to_memory(frame, frame.operand(op, 1), type)
@@ -166,7 +166,7 @@ def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mas
 
 
 @evaluates("tt.make_tensor_ptr")
-def evaluate_make_tensor_ptr(frame: Frame, op: Op) -> BlockPointer:
+def _evaluate_make_tensor_ptr(frame: Frame, op: Op) -> BlockPointer:
     base, *numbers = (frame.get(name) for name in op.operands)
     tile = op.result_types[0].pointee
     assert tile is not None
@@ -176,7 +176,7 @@ def evaluate_make_tensor_ptr(frame: Frame, op: Op) -> BlockPointer:
 
 
 @evaluates("tt.make_tensor_descriptor")
-def evaluate_make_tensor_descriptor(frame: Frame, op: Op) -> BlockPointer:
+def _evaluate_make_tensor_descriptor(frame: Frame, op: Op) -> BlockPointer:
     base, *numbers = (frame.get(name) for name in op.operands)
     tile = op.result_types[0].pointee
     assert tile is not None
@@ -186,7 +186,7 @@ def evaluate_make_tensor_descriptor(frame: Frame, op: Op) -> BlockPointer:
 
 
 @evaluates("tt.advance")
-def evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
+def _evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
     block, *steps = (frame.get(name) for name in op.operands)
     offsets = tuple(integers.addi(a, b, 32, (frame.count,)) for a, b in zip(block.offsets, steps, strict=True))
     return BlockPointer(block.base, block.shape, block.strides, offsets, block.block, block.padding)
@@ -252,7 +252,7 @@ def _at(frame: Frame, block: BlockPointer, indices: list[Any]) -> tuple[Pointer,
 
 
 @evaluates("tt.descriptor_load", "tt.experimental_descriptor_load")
-def evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
+def _evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
     """A descriptor always checks its bounds; leading axes of size 1 may be dropped from the result."""
     block, *indices = (frame.get(name) for name in op.operands)
     pointer, mask = _at(frame, block, indices)
@@ -267,7 +267,7 @@ def evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
 
 
 @evaluates("tt.descriptor_store", "tt.experimental_descriptor_store")
-def evaluate_descriptor_store(frame: Frame, op: Op) -> None:
+def _evaluate_descriptor_store(frame: Frame, op: Op) -> None:
     block, value, *indices = (frame.get(name) for name in op.operands)
     tile = dense(value, dtype_of(op.operand_types[1]), frame.shape(op.operand_types[1]))
     tile = tile.expand([tile.shape[0], *op.operand_types[1].shape]).reshape(tile.shape[0], *block.block)
@@ -276,7 +276,7 @@ def evaluate_descriptor_store(frame: Frame, op: Op) -> None:
 
 
 @evaluates("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
-def evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
+def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     block, value, *indices = (frame.get(name) for name in op.operands)
     type = op.operand_types[1]
     change = _change(frame, op, type)
@@ -302,14 +302,14 @@ def _rows(frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, widt
 
 
 @evaluates("tt.descriptor_gather", "tt.experimental_descriptor_gather")
-def evaluate_descriptor_gather(frame: Frame, op: Op) -> Value:
+def _evaluate_descriptor_gather(frame: Frame, op: Op) -> Value:
     block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.result_types[0]
     pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
     return from_memory(frame, op, pointer, mask, _padding(block.padding, type), type)
 
 
 @evaluates("tt.descriptor_scatter", "tt.experimental_descriptor_scatter")
-def evaluate_descriptor_scatter(frame: Frame, op: Op) -> None:
+def _evaluate_descriptor_scatter(frame: Frame, op: Op) -> None:
     block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.operand_types[-1]
     pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
     value = to_memory(frame, frame.operand(op, 3), type)
@@ -323,7 +323,7 @@ PRINTED = 64
 
 
 @evaluates("tt.print")
-def evaluate_print(frame: Frame, op: Op) -> None:
+def _evaluate_print(frame: Frame, op: Op) -> None:
     lines = frame.context.prints
     prefix = str(op.attributes.get("prefix", "")).strip()
     for position in range(len(op.operands)):
@@ -350,7 +350,7 @@ def _shown(value: Value, shape: tuple[int, ...]) -> str:
 
 
 @evaluates("tt.assert", "cf.assert")
-def evaluate_assert(frame: Frame, op: Op) -> None:
+def _evaluate_assert(frame: Frame, op: Op) -> None:
     holds = dense(frame.operand(op, 0), torch.bool, frame.shape(op.operand_types[0]))
     failed = ~(holds.flatten(1).all(1) if holds.dim() > 1 else holds).expand(frame.count)
     if bool(failed.any()):
@@ -359,12 +359,12 @@ def evaluate_assert(frame: Frame, op: Op) -> None:
 
 @evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "llvm.intr.assume",
            "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")  # fmt: skip
-def evaluate_nothing(frame: Frame, op: Op) -> None:
+def _evaluate_nothing(frame: Frame, op: Op) -> None:
     """Operations of a program, and launches, happen in order; nothing is made of what the compiler may assume."""
 
 
 @evaluates("tt.elementwise_inline_asm")
-def evaluate_inline_asm(frame: Frame, op: Op) -> int:
+def _evaluate_inline_asm(frame: Frame, op: Op) -> int:
     """Machine code is not known, but for Triton 3.6's way to wait for an earlier launch, whose result is a dummy."""
     if not str(op.attributes.get("asm_string", "")).strip().startswith("griddepcontrol."):
         raise Unsupported(op.name, frame.context.line(op))

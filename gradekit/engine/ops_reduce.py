@@ -75,7 +75,7 @@ def _operands(frame: Frame, op: Op) -> Tensors:
 
 
 @evaluates("tt.reduce")
-def evaluate_reduce(frame: Frame, op: Op) -> Tensors:
+def _evaluate_reduce(frame: Frame, op: Op) -> Tensors:
     axis, values = op.attributes["axis"] + 1, _operands(frame, op)
     frame.context.meter.flops += values[0].numel()
     fast = _fast_reduction(only_operation(op.regions[0]), values[0], axis) if len(values) == 1 else None
@@ -114,7 +114,7 @@ def reduce_pairs(combine: Combine, values: Tensors, axis: int, count: int) -> Te
 
 
 @evaluates("tt.scan")
-def evaluate_scan(frame: Frame, op: Op) -> Tensors:
+def _evaluate_scan(frame: Frame, op: Op) -> Tensors:
     axis, reverse = op.attributes["axis"] + 1, bool(op.attributes.get("reverse", False))
     values = tuple(value.expand(frame.count, *value.shape[1:]).movedim(axis, -1) for value in _operands(frame, op))
     if reverse:
@@ -145,7 +145,7 @@ def scan_steps(combine: Combine, values: Tensors) -> Tensors:
 
 
 @evaluates("tt.map_elementwise")
-def evaluate_map(frame: Frame, op: Op) -> Tensors:
+def _evaluate_map(frame: Frame, op: Op) -> Tensors:
     """The region takes `pack` neighbouring elements of each operand at once and returns as many of each result."""
     pack, region = int(op.attributes.get("pack", 1)), op.regions[0]
     values = tuple(v.expand(frame.count, *v.shape[1:]) for v in _operands(frame, op))

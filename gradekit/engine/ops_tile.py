@@ -20,7 +20,7 @@ Steps = tuple[int, ...]
 
 
 @evaluates("tt.get_program_id")
-def evaluate_program_id(frame: Frame, op: Op) -> Integer:
+def _evaluate_program_id(frame: Frame, op: Op) -> Integer:
     """x runs fastest: linear id = x + width * (y + height * z)."""
     width, height, depth = frame.context.grid
     below, size = ((1, width), (width, height), (width * height, depth))[op.attributes["axis"]]
@@ -31,12 +31,12 @@ def evaluate_program_id(frame: Frame, op: Op) -> Integer:
 
 
 @evaluates("tt.get_num_programs")
-def evaluate_num_programs(frame: Frame, op: Op) -> int:
+def _evaluate_num_programs(frame: Frame, op: Op) -> int:
     return frame.context.grid[op.attributes["axis"]]
 
 
 @compiles("tt.make_range")
-def compile_make_range(op: Op) -> Evaluator:
+def _compile_make_range(op: Op) -> Evaluator:
     start, end = op.attributes["start"], op.attributes["end"]
     numbers = Affine(start, (0, 1), start, end - 1)
     return lambda frame: numbers
@@ -70,33 +70,33 @@ def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps
 
 
 @compiles("tt.splat")
-def compile_splat(op: Op) -> Evaluator:
+def _compile_splat(op: Op) -> Evaluator:
     rank = len(op.result_types[0].shape)
     ones, zeros = (1,) * rank, (0,) * rank
     return _reshaping(op, lambda t: t.view(-1, *ones), lambda steps: steps + zeros)
 
 
 @compiles("tt.expand_dims")
-def compile_expand_dims(op: Op) -> Evaluator:
+def _compile_expand_dims(op: Op) -> Evaluator:
     axis = op.attributes["axis"] + 1
     return _reshaping(op, lambda t: t.unsqueeze(axis), lambda steps: (*steps[:axis], 0, *steps[axis:]))
 
 
 @compiles("tt.trans")
-def compile_trans(op: Op) -> Evaluator:
+def _compile_trans(op: Op) -> Evaluator:
     order = [0, *(axis + 1 for axis in op.attributes["order"])]
     return _reshaping(op, lambda t: t.permute(order), lambda steps: tuple(steps[axis] for axis in order))
 
 
 @compiles("tt.broadcast", "ttg.convert_layout")
-def compile_broadcast(op: Op) -> Evaluator:
+def _compile_broadcast(op: Op) -> Evaluator:
     """A value is broadcast when an operation needs it so."""
     (name,) = op.operands
     return lambda frame: frame.values[name]
 
 
 @evaluates("tt.unsplat")
-def evaluate_unsplat(frame: Frame, op: Op) -> Tensor:
+def _evaluate_unsplat(frame: Frame, op: Op) -> Tensor:
     return frame.tensor(op, 0).flatten(1)[:, 0]
 
 
@@ -119,7 +119,7 @@ def _rebuilt(value: Tensor | Pointer, change: Any) -> Tensor | Pointer:
 
 
 @evaluates("tt.reshape")
-def evaluate_reshape(frame: Frame, op: Op) -> Value:
+def _evaluate_reshape(frame: Frame, op: Op) -> Value:
     value, shape = frame.operand(op, 0), op.result_types[0].shape
     if isinstance(value, int):
         return value
@@ -127,7 +127,7 @@ def evaluate_reshape(frame: Frame, op: Op) -> Value:
 
 
 @evaluates("tt.join")
-def evaluate_join(frame: Frame, op: Op) -> Value:
+def _evaluate_join(frame: Frame, op: Op) -> Value:
     left, right = full_value(frame, op, 0), full_value(frame, op, 1)
     if isinstance(left, Pointer) and isinstance(right, Pointer):
         if left.storage is not right.storage:
@@ -142,18 +142,18 @@ def _together(left: Any, right: Any, combine: Any, axis: int) -> Tensor:
 
 
 @evaluates("tt.split")
-def evaluate_split(frame: Frame, op: Op) -> tuple[Value, Value]:
+def _evaluate_split(frame: Frame, op: Op) -> tuple[Value, Value]:
     value = full_value(frame, op, 0)
     return _rebuilt(value, lambda t: t[..., 0]), _rebuilt(value, lambda t: t[..., 1])
 
 
 @evaluates("tt.cat")
-def evaluate_cat(frame: Frame, op: Op) -> Value:
+def _evaluate_cat(frame: Frame, op: Op) -> Value:
     return _together(frame.full(op, 0), frame.full(op, 1), torch.cat, 1)
 
 
 @evaluates("tt.gather")
-def evaluate_gather(frame: Frame, op: Op) -> Tensor:
+def _evaluate_gather(frame: Frame, op: Op) -> Tensor:
     source, index = frame.full(op, 0), frame.full(op, 1).to(torch.int64)
     count, axis = max(source.shape[0], index.shape[0]), op.attributes["axis"] + 1
     source, index = source.expand(count, *source.shape[1:]), index.expand(count, *index.shape[1:])
@@ -161,7 +161,7 @@ def evaluate_gather(frame: Frame, op: Op) -> Tensor:
 
 
 @evaluates("tt.histogram")
-def evaluate_histogram(frame: Frame, op: Op) -> Tensor:
+def _evaluate_histogram(frame: Frame, op: Op) -> Tensor:
     """Counts of 0..bins-1; masked elements and numbers outside are not counted."""
     value, type = frame.full(op, 0).to(torch.int64), op.result_types[0]
     bins = type.shape[0]
@@ -178,7 +178,7 @@ def evaluate_histogram(frame: Frame, op: Op) -> Tensor:
 
 
 @compiles("tt.addptr")
-def compile_addptr(op: Op) -> Evaluator:
+def _compile_addptr(op: Op) -> Evaluator:
     (pointer, offset), tile = op.operands, op.result_types[0].shape
     return lambda frame: move(frame.values[pointer], frame.values[offset], (frame.count, *tile))
 
@@ -198,13 +198,13 @@ def _wide(value: Integer) -> Integer:
 
 
 @evaluates("tt.ptr_to_int")
-def evaluate_ptr_to_int(frame: Frame, op: Op) -> Value:
+def _evaluate_ptr_to_int(frame: Frame, op: Op) -> Value:
     offset: Value = absolute(frame.operand(op, 0)).offset
     return offset
 
 
 @evaluates("tt.int_to_ptr")
-def evaluate_int_to_ptr(frame: Frame, op: Op) -> Pointer:
+def _evaluate_int_to_ptr(frame: Frame, op: Op) -> Pointer:
     type = op.result_types[0]
     return Pointer(None, _wide(frame.operand(op, 0)), pointee_size(type))
 

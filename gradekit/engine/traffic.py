@@ -117,6 +117,7 @@ class _Counter:
             self._place(view.storage, tensor)
 
     def run(self) -> Counted:
+        """Counts every step of the program."""
         for step in run_steps(self.program.steps, self.chosen):
             self._step(step)
         return self.counted

@@ -50,6 +50,7 @@ class Parser(ClauseReader):
     # modules and functions
 
     def module(self) -> Module:
+        """The whole text."""
         module = Module()
         self.definitions()
         wrapped = self.skip("module") or self.skip("builtin.module")
@@ -68,10 +69,12 @@ class Parser(ClauseReader):
         return module
 
     def definitions(self) -> None:
+        """Skips the aliases of locations that stand before and after the module."""
         while self.tokens[self.at][0] == "#" and " = " in self.tokens[self.at]:
             self.at += 1
 
     def module_head(self) -> None:
+        """`@name attributes {...} {`"""
         if self.tokens[self.at][0] == "@":
             self.at += 1
         if self.skip("attributes"):
@@ -79,12 +82,14 @@ class Parser(ClauseReader):
         self.take("{")
 
     def end(self, module: Module) -> None:
+        """Raises Unexpected where the text goes on, or no public function stands in the module."""
         if self.tokens[self.at] != END or not module.functions:
             raise Unexpected(self.at, "tt.func")
         if not any(function.public for function in module.functions.values()):
             raise Unexpected(self.at, "a public function")
 
     def function(self) -> Function:
+        """`tt.func public @name(arguments) -> results attributes {...} {...}`"""
         self.take("tt.func")
         public = self.tokens[self.at] not in ("private", "nested")
         if self.tokens[self.at] in ("private", "nested", "public"):
@@ -151,6 +156,7 @@ class Parser(ClauseReader):
         return Region(blocks)
 
     def block(self) -> Block:
+        """`^label(%a: T): operations`"""
         label = self.label()
         arguments: tuple[str, ...] = ()
         if self.tokens[self.at] == "(":
@@ -159,6 +165,7 @@ class Parser(ClauseReader):
         return Block(label, arguments, tuple(self.value_types[name] for name in arguments), self.ops())
 
     def label(self) -> str:
+        """`^label`, without its mark."""
         token = self.tokens[self.at]
         if token[0] != "^" or len(token) == 1:
             raise Unexpected(self.at, "a label (^...)")
@@ -166,6 +173,7 @@ class Parser(ClauseReader):
         return token[1:]
 
     def ops(self) -> list[Op]:
+        """The operations up to the end of the block."""
         found = []
         while self.tokens[self.at][0] not in "}^":
             found.append(self.op())
@@ -186,6 +194,7 @@ class Parser(ClauseReader):
         return self.finish(at, Op(op.name, op.operands, op.results, (), op.result_types, op.attributes))
 
     def new_statement(self, line: str) -> Op:
+        """An operation on a line that has not been seen; kept, if it fills its line, for all texts."""
         at = self.at
         op = self.new_op()
         alone = (
@@ -198,6 +207,7 @@ class Parser(ClauseReader):
         return op
 
     def new_op(self) -> Op:
+        """Reads an operation, in its own form, the generic form or the common one."""
         at = self.at
         results = self.results() if self.tokens[at][0] == "%" else ()
         name = self.tokens[self.at]
@@ -235,6 +245,7 @@ class Parser(ClauseReader):
         return tuple(found)
 
     def pack(self, name: str) -> list[str]:
+        """`2` after `%a:` : the names a#0 and a#1."""
         count = self.tokens[self.at]
         if not count.isdecimal() or len(count) > 4:
             raise Unexpected(self.at, "a number of results")
@@ -267,6 +278,7 @@ class Parser(ClauseReader):
         return op
 
     def successors(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """`^a(%x : T), ^b]`"""
         found = []
         while not self.skip("]"):
             found.append(self.successor())

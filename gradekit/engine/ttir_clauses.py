@@ -39,6 +39,7 @@ class ClauseReader(Reader):
         return clause, types
 
     def operands_and_words(self, clause: Clause) -> None:
+        """Reads operands, words and attributes into `clause`, up to the types or the next operation."""
         tokens = self.tokens
         while True:
             token = tokens[self.at]
@@ -86,6 +87,7 @@ class ClauseReader(Reader):
         return True
 
     def keyword(self, token: str, clause: Clause) -> None:
+        """Reads what follows a word: `= value`, `<...>` or nothing."""
         if self.skip("="):
             clause.attributes[token] = self.attribute_word()
         elif "<" in token:
@@ -137,6 +139,7 @@ class ClauseReader(Reader):
         return found
 
     def result_types(self, name: str, types: list[Type], count: int) -> tuple[Type, ...]:
+        """The types of the `count` results of the operation `name`, from the `types` in its text."""
         if not types:
             raise Unexpected(self.at, f"the type of {name}")
         if len(types) == count > 1:

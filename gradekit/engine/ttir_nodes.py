@@ -97,4 +97,5 @@ class Module:
 
     @property
     def entry(self) -> Function:
+        """The public function."""
         return next(function for function in self.functions.values() if function.public)

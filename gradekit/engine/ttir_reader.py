@@ -98,6 +98,7 @@ class Reader:
         self.location_by_alias: dict[str, Location] = {}
 
     def explain(self, error: Unexpected) -> TTIRError:
+        """The error as its reader sees it: line, column, and what stands there."""
         found = self.tokens[error.at]
         matches = [m for m in _TOKEN.finditer(self.text) if m[1]]
         start = matches[error.at].start(1) if error.at < len(matches) else len(self.text)
@@ -108,17 +109,20 @@ class Reader:
     # steps
 
     def take(self, token: str) -> None:
+        """Steps over `token`; raises Unexpected where another one stands."""
         if self.tokens[self.at] != token:
             raise Unexpected(self.at, repr(token))
         self.at += 1
 
     def skip(self, token: str) -> bool:
+        """Steps over `token` if it comes next; whether it did."""
         if self.tokens[self.at] != token:
             return False
         self.at += 1
         return True
 
     def word(self, expected: str) -> str:
+        """The next token, which is to be a word."""
         token = self.tokens[self.at]
         if not token[0].isalpha():
             raise Unexpected(self.at, expected)
@@ -126,6 +130,7 @@ class Reader:
         return token
 
     def value(self) -> str:
+        """The name of an SSA value, without its mark."""
         token = self.tokens[self.at]
         if token[0] != "%" or len(token) == 1:
             raise Unexpected(self.at, "a value (%...)")
@@ -133,6 +138,7 @@ class Reader:
         return token[1:]
 
     def symbol(self) -> str:
+        """`@name`: a function's name, without its mark."""
         token = self.tokens[self.at]
         if token[0] != "@" or len(token) < 2:
             raise Unexpected(self.at, "a function's name (@...)")
@@ -148,10 +154,12 @@ class Reader:
         return found
 
     def separator(self, close: str) -> None:
+        """Steps over a comma; nothing else may stand before `close`."""
         if not self.skip(",") and self.tokens[self.at] != close:
             raise Unexpected(self.at, f"',' or {close!r}")
 
     def enter(self) -> None:
+        """One level deeper; raises Unexpected where nesting has no end."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise Unexpected(self.at, f"no more than {_DEEPEST} levels of nesting")
@@ -168,6 +176,7 @@ class Reader:
         return found
 
     def plain_type(self) -> Type:
+        """The next token as a type."""
         found = read_type(self.tokens[self.at])
         if found is None:
             raise Unexpected(self.at, "a type")
@@ -186,6 +195,7 @@ class Reader:
     # locations
 
     def location(self) -> Location:
+        """The location that comes next; () where none does."""
         token = self.tokens[self.at]
         if not token.startswith("loc"):
             return ()
@@ -211,6 +221,7 @@ class Reader:
         return self.rest_of_location()
 
     def rest_of_location(self) -> str:
+        """The inside of a location whose `loc(` has been read, up to its closing parenthesis."""
         first, open_ = self.at, 1
         while open_:
             token = self.tokens[self.at]
@@ -236,6 +247,7 @@ class Reader:
         return found
 
     def attribute_name(self) -> str:
+        """A name in a dictionary, quoted or not."""
         token = self.tokens[self.at]
         if token[0] != '"':
             return self.word("an attribute's name")
@@ -243,11 +255,13 @@ class Reader:
         return self.unquoted(token, self.at - 1)
 
     def unquoted(self, token: str, at: int) -> str:
+        """The string that the quoted `token` means; `at` is its number."""
         if _STRING.fullmatch(token) is None:
             raise Unexpected(at, "a string that ends on its line")
         return read_string(token)
 
     def attribute(self) -> Any:
+        """The value of an attribute, as plain data."""
         token, at = self.tokens[self.at], self.at
         first = token[0]
         if first == "{":
@@ -271,11 +285,13 @@ class Reader:
         raise Unexpected(at, "an attribute")
 
     def typed(self, value: Any) -> Any:
+        """`value`, after stepping over a type that may follow it."""
         if self.skip(":"):
             self.plain_type()
         return value
 
     def attribute_list(self) -> list[Any]:
+        """`[value, value]`"""
         self.take("[")
         self.enter()
         found = []
@@ -286,6 +302,7 @@ class Reader:
         return found
 
     def number(self, token: str, at: int) -> int | float | bool:
+        """The number that `token` spells, of the type that may follow it."""
         element = "f64" if "." in token else "i64"
         if self.skip(":"):
             element = self.plain_type().element
@@ -300,6 +317,7 @@ class Reader:
         return self.checked(at, lambda: [read_number(item, element.strip()) for item in pieces])
 
     def checked(self, at: int, read: Callable[[], Any]) -> Any:
+        """What `read` gives; its errors become Unexpected at token number `at`."""
         try:
             return read()
         except (ValueError, OverflowError) as error:

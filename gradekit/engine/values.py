@@ -124,6 +124,7 @@ def fits(low: int, high: int, bits: int) -> bool:
 
 @functools.cache
 def arange(size: int) -> Tensor:
+    """0..size-1, int64. Shared: never write to it."""
     return torch.arange(size, dtype=torch.int64)
 
 
