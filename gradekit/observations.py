@@ -55,7 +55,10 @@ class Traffic:
 
 @dataclass
 class Counters:
-    """What a run did: bytes that active lanes loaded and stored, floating-point operations, launches, bytes allocated."""
+    """What a run did: bytes that active lanes loaded and stored, floating-point operations, launches, bytes allocated.
+
+    `work` is what it used of its budget (see gradekit.engine.budget).
+    """
 
     bytes_loaded: int = 0
     bytes_stored: int = 0
@@ -63,3 +66,4 @@ class Counters:
     launches: int = 0
     bytes_allocated: int = 0
     allocations: int = 0
+    work: int = 0

@@ -1,20 +1,22 @@
 """Blocks of operations, compiled to evaluators once and run for all programs of a frame.
 
-What follows from constants alone is worked out when the block is compiled.
+What follows from constants alone is worked out when the block is compiled. A value is dropped after its last use, so
+that what is alive is never more than what a program holds in its registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.budget import OverBudget
 from gradekit.engine.frame import Frame, Unsupported
+from gradekit.engine.liveness import elements, last_uses, shared_names
 from gradekit.engine.registry import OPS, Evaluator
 
 if TYPE_CHECKING:
-    from gradekit.engine.ttir import Block, Op
+    from gradekit.engine.ttir import Block, Op, Region
 
 Values = list[Any]
 ENDS = frozenset(
@@ -23,46 +25,53 @@ ENDS = frozenset(
 BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
 
+CompiledOp = tuple["Op", Evaluator, str | tuple[str, ...], tuple[str, ...]]
+"""An operation, what evaluates it, the names of its results, and the names of the values that nothing needs after it."""
+
+
 @dataclass(slots=True)
 class CompiledBlock:
-    """A block as steps: operations that are to be evaluated, how, and the names of what comes out. `known` are the values
-    that follow from constants alone; `end` is the operation that ends the block, if one does."""
+    """A block whose operations are to be evaluated as `steps`. `known` are the values that follow from constants alone,
+    `end` is the operation that ends the block, if one does, and `elements` what all of them make for one program."""
 
-    steps: list[tuple[Op, Evaluator, str | tuple[str, ...]]]
+    steps: list[CompiledOp]
     known: dict[str, Any]
-    end: Op | None
+    elements: int
+    end: Op | None = None
 
 
 def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
     """Evaluates the operations in order; returns the one that ends the block, with its operands' values."""
-    compiled: CompiledBlock = block.compiled or compile_block(block, {})
+    compiled: CompiledBlock = block.compiled
     values = frame.values
     values.update(zip(block.arguments, arguments, strict=True))
     values.update(compiled.known)
-    _spend(frame, block)
+    _spend(frame, block, compiled)
     _run_steps(frame, compiled.steps)
     if compiled.end is None:
         return block.ops[-1], []
     return compiled.end, [values[name] for name in compiled.end.operands]
 
 
-def _run_steps(frame: Frame, steps: list[tuple[Op, Evaluator, str | tuple[str, ...]]]) -> None:
+def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
     values = frame.values
     try:
-        for op, step, names in steps:  # noqa: B007  # where it goes wrong, `op` is the one
+        for op, step, names, dead in steps:  # noqa: B007  # where it goes wrong, `op` is the one
             result = step(frame)
             if type(names) is str:
                 values[names] = result
             elif names:
                 values.update(zip(names, result, strict=True))
+            for name in dead:
+                values.pop(name, None)
     except Unsupported as error:
         error.line = error.line or frame.context.line(op)
         raise
 
 
-def _spend(frame: Frame, block: Block) -> None:
+def _spend(frame: Frame, block: Block, compiled: CompiledBlock) -> None:
     try:
-        frame.context.meter.spend(len(block.ops))
+        frame.context.meter.spend(len(block.ops), frame.count * compiled.elements)
     except OverBudget as error:
         error.line = next((line for op in block.ops if (line := frame.context.line(op))), None)
         raise
@@ -81,13 +90,21 @@ _WRONG = (Unsupported, LookupError, TypeError, ValueError)
 """How an operation can be unknown or malformed. It goes wrong again where it is met, and only there."""
 
 
-def compile_block(block: Block, outside: Mapping[str, Any]) -> CompiledBlock:
-    """Makes steps of a block and of all inside it; `outside` are known values that it may use."""
+def compile_region(region: Region, outside: Mapping[str, Any]) -> None:
+    """Compiles the blocks of a region, and all inside them; `outside` are known values that they may use."""
+    shared = shared_names(region)
+    for block in region.blocks:
+        compile_block(block, outside, shared)
+
+
+def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection[str] = ()) -> CompiledBlock:
+    """Compiles a block and all inside it; `outside` are known values that it may use, `escaping` the names of those that
+    other blocks use."""
     known: dict[str, Any] = {}
     visible = dict(outside)
-    steps: list[tuple[Op, Evaluator, str | tuple[str, ...]]] = []
-    block.compiled = compiled = CompiledBlock(steps, known, None)
-    for op in block.ops:
+    steps: list[CompiledOp] = []
+    block.compiled = compiled = CompiledBlock(steps, known, sum(map(elements, block.ops)))
+    for op, dead in zip(block.ops, last_uses(block, escaping), strict=True):
         if op.name in ENDS or op.name in BRANCHES:
             compiled.end = op
             break
@@ -95,9 +112,9 @@ def compile_block(block: Block, outside: Mapping[str, Any]) -> CompiledBlock:
         if _fold(op, step, visible):
             known[op.results[0]] = visible[op.results[0]]
         else:
-            steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results))
-        for inner in [block for region in op.regions for block in region.blocks]:
-            compile_block(inner, visible)
+            steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results, dead))
+        for region in op.regions:
+            compile_region(region, visible)
     return compiled
 
 

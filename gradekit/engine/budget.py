@@ -1,13 +1,15 @@
-"""What one run may use, counted in work."""
+"""What one run may use, counted in work and bytes: the same on a busy machine as on an idle one."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+
+STEP = 10_000
+"""The work of evaluating one operation for any number of programs, beside that of its elements: about ten microseconds."""
 
 
 class OverBudget(Exception):
-    """The run used up its `resource` (steps, bytes or seconds); `limit` says how much that was."""
+    """The run used up its `resource`: "work", "bytes" or "programs" of one launch. `limit` says how much that was."""
 
     def __init__(self, resource: str, limit: float, line: int | None = None) -> None:
         super().__init__(f"more than {limit:g} {resource}")
@@ -16,25 +18,33 @@ class OverBudget(Exception):
 
 @dataclass(frozen=True)
 class Budget:
-    """What one run may use: evaluated operations, bytes of allocated memory and of one tile, seconds of computing (which
-    are the same on a busy machine as on an idle one)."""
+    """What one run may use.
 
-    steps: int = 1_000_000
-    bytes: int = 1 << 30
-    seconds: float = 6.0
+    `work` counts elements that operations make or read, and STEP for each operation evaluated: about a nanosecond each.
+    `bytes` limits what the host allocates, what it returns, and what one program holds in registers: each of the three.
+    """
+
+    work: int = 10_000_000_000
+    bytes: int = 1 << 28
 
 
 class Meter:
     """Counts a run against its budget, and what the kernels did: floating-point operations of dots and elementwise ops."""
 
     def __init__(self, budget: Budget) -> None:
-        self.budget, self.steps, self.flops = budget, 0, 0
-        self.deadline = time.thread_time() + budget.seconds
+        self.budget, self.work, self.flops = budget, 0, 0
 
-    def spend(self, steps: int) -> None:
-        """Raises OverBudget when the steps or the seconds are used up."""
-        self.steps += steps
-        if self.steps > self.budget.steps:
-            raise OverBudget("steps", self.budget.steps)
-        if time.thread_time() > self.deadline:
-            raise OverBudget("seconds", self.budget.seconds)
+    def spend(self, operations: int, elements: int = 0) -> None:
+        """Counts operations, with the elements that they make.
+
+        Raises:
+            OverBudget: the work is used up.
+        """
+        self.work += operations * STEP + elements
+        if self.work > self.budget.work:
+            raise OverBudget("work", self.budget.work)
+
+    def check_bytes(self, nbytes: int, line: int | None = None) -> None:
+        """Raises OverBudget where `nbytes` are more than the budget has."""
+        if nbytes > self.budget.bytes:
+            raise OverBudget("bytes", self.budget.bytes, line)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.blocks import BRANCHES, run_block
+from gradekit.engine.blocks import BRANCHES, compile_region, run_block
 from gradekit.engine.frame import PROGRAM, Frame, Scope, Unsupported, dtype_of
 from gradekit.engine.registry import evaluates
 from gradekit.engine.values import BITS, FLOAT, Affine, arange, dense, narrow, stitch
@@ -254,6 +254,8 @@ def _not(condition: bool | Tensor) -> bool | Tensor:
 
 def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
     """Runs a function for the frame's programs: a frame of its own, in which nothing else is known."""
+    if function.body.blocks[0].compiled is None:
+        compile_region(function.body, {})
     own = Frame(frame.context, frame.count)
     own.values[PROGRAM] = frame.get(PROGRAM)
     own.values.update(zip(function.arguments, arguments, strict=True))

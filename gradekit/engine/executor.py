@@ -79,7 +79,7 @@ def run(
 
     Raises:
         Unsupported: the engine does not know an operation.
-        OverBudget: the steps, seconds or bytes of `budget` are used up.
+        OverBudget: the work or the bytes of `budget` are used up.
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
     meter = Meter(budget or Budget())
@@ -124,6 +124,7 @@ class _Execution:
         counters = self.counters
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
+        counters.work = self.meter.work
         return RunResult(results, findings, counters, self.prints)
 
     def _place(self, inputs: Sequence[Tensor]) -> None:
@@ -139,6 +140,7 @@ class _Execution:
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
+            self.meter.check_bytes(result.numel * ITEMSIZE[result.dtype])
             return read(self.memory, result).clone()
         return result.value if isinstance(result, Scalar) else None
 
@@ -161,17 +163,18 @@ class _Execution:
                 self._launch(step, line)
 
     def _allocate(self, storage: int, nbytes: int, line: int | None) -> None:
-        limit = self.meter.budget.bytes
-        if self.memory.allocated + nbytes > limit:
-            raise OverBudget("bytes", limit, line)
+        self.meter.check_bytes(self.memory.allocated + nbytes, line)
+        self.meter.spend(1, nbytes)
         self.memory.allocate(storage, nbytes, self.namer.storage(storage), line)
         self.counters.allocations += 1
 
     def _write(self, target: View, value: Tensor, line: int | None) -> None:
+        self.meter.spend(1, target.numel)
         self.incidents += write(self.memory, target, value, line)
         self.traffic.stored += target.numel * ITEMSIZE[target.dtype]
 
     def _copy(self, target: View, origin: View, line: int | None) -> None:
+        self.meter.spend(1, target.numel)
         self.incidents += write_values(self.memory, target, origin, line)
         self.traffic.loaded += origin.numel * ITEMSIZE[origin.dtype]
         self.traffic.stored += target.numel * ITEMSIZE[target.dtype]

@@ -11,11 +11,12 @@ from torch import Tensor
 from gradekit.engine import libdevice, ops_arith, ops_dot, ops_memory, ops_reduce, ops_tile  # noqa: F401
 from gradekit.engine.control import call, program_ids
 from gradekit.engine.frame import PROGRAM, Frame, LaunchContext
-from gradekit.engine.schedule import chunks, programs_at_once
+from gradekit.engine.schedule import chunks, peak, programs_at_once
 
 
 def run_programs(context: LaunchContext, ttir: str, arguments: Sequence[Any]) -> None:
     """Runs every program of the launch; `ttir` is the text of its module, `arguments` are the values that it takes."""
+    context.meter.check_bytes(peak(ttir))
     for first, count in chunks(context.grid, programs_at_once(ttir)):
         _run(context, program_ids(first, count), count, arguments)
     context.memory.finish()

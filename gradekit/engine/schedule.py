@@ -6,10 +6,14 @@ import functools
 import math
 from collections.abc import Iterator
 
+from gradekit.engine.liveness import peak_bytes
 from gradekit.engine.ttir import Module, Op, Region, parse
 
 LANES = 1 << 19
 """Elements of the largest tile that are evaluated together: enough to hide torch's cost per call, few enough for L2."""
+
+LIVE_BYTES = 1 << 27
+"""Bytes of tiles that programs evaluated together may hold at a time."""
 
 
 @functools.lru_cache(maxsize=512)
@@ -37,7 +41,13 @@ def programs_at_once(ttir: str) -> int:
     if any(op.name == "tt.atomic_cas" or (op.name == "scf.while" and _has_atomics(op)) for op in operations):
         return 1
     tile = max((math.prod(type.shape) for op in operations for type in op.result_types), default=1)
-    return max(LANES // tile, 1)
+    return max(min(LANES // tile, LIVE_BYTES // max(peak(ttir), 1)), 1)
+
+
+@functools.lru_cache(maxsize=512)
+def peak(ttir: str) -> int:
+    """The most bytes of tiles that one program of a kernel holds at a time, functions that it calls included."""
+    return sum(peak_bytes(function.body) for function in parsed(ttir).functions.values())
 
 
 def _has_atomics(op: Op) -> bool:

@@ -82,7 +82,7 @@ def count(
 
     Raises:
         Unsupported: the engine does not know an operation.
-        OverBudget: the steps or seconds of `budget` are used up.
+        OverBudget: the work of `budget` are used up.
     """
     return _Counter(program, inputs, chosen, sample, Meter(budget or Budget()), random.Random(seed)).run()
 

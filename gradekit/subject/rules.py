@@ -70,10 +70,10 @@ def within_budget(entry: str, label: str = "") -> Iterator[None]:
 
 def _why(error: OverBudget) -> str:
     if error.resource == "bytes":
-        return f"because it allocates more than {error.limit / 2**30:g} GiB."
+        return f"because it asks for more than {error.limit / 2**20:,.0f} MiB at a time."
     if error.resource == "programs":
         return f"because one launch has more than {error.limit:,.0f} programs."
-    return f"after {error.limit:,.0f} {error.resource} in its kernels. Does a loop in one never end?"
+    return f"after {error.limit:,.0f} element operations in its kernels. Does a loop in one never end?"
 
 
 def options(program: Program) -> list[tuple[int, str]]:

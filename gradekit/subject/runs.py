@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 REMEMBERED_BYTES = 128 << 20
 """Results of earlier runs that are kept for the next check: the whole grader must stay under 1.5 GiB."""
 
-HURRY = 200_000
-"""Steps that a run gets once another has used up a whole budget, that no report takes minutes. Steps, because a right
-call must not depend on how busy the machine is: the longest of all right submissions in tests/course takes 70,000."""
+HURRY = 2_000_000_000
+"""The work that a run may use once another has used up a whole budget, so that no report takes minutes."""
+
+MOST_WORK = 120_000_000_000
+"""The work that all runs of a submission may use together: about two minutes, on any machine counted alike."""
 
 _DO_NOT_FIT = (Cause.OUT_OF_RESOURCES, Cause.COMPILATION_ERROR)
 """Why Triton's autotuner leaves a configuration out: it needs more shared memory than there is, for example."""
@@ -151,6 +153,7 @@ class Runs:
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
         self._overdue = False
+        self._work = 0
         self._soundness = Soundness()
 
     def begin_check(self, share: Share) -> None:
@@ -247,7 +250,7 @@ class Runs:
         return replace(first, findings=findings, variants=tuple(others))
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
-        names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget()
+        names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
 
         def run_it() -> engine.RunResult:
             with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
@@ -255,7 +258,12 @@ class Runs:
 
         shares = case.spec.is_known and not self._overdue  # one in a hurry may do less than others
         key = RunKey(digests_of(case.program), option, case.spec, tuple(names), frozenset(allow))
-        seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
+        try:
+            seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
+        except Failure as failure:
+            self._work += budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0
+            raise
+        self._work += seen.counters.work
         return Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
             mutate=self._mutation(case),
@@ -265,9 +273,19 @@ class Runs:
         named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
         return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
-    def _budget(self) -> engine.Budget:
-        seconds = engine.Budget.seconds * host.pace()
-        return engine.Budget(steps=HURRY, seconds=seconds) if self._overdue else engine.Budget(seconds=seconds)
+    def _budget(self, case: Case) -> engine.Budget:
+        """What the next run may use: the rest of what all runs of the submission may.
+
+        Raises:
+            Failure: nothing is left.
+        """
+        left = MOST_WORK - self._work
+        if left <= 0:
+            message = f"{case.entry} was not run: the kernels of earlier calls have used up all the work that grading allows."
+            raise Failure(Cause.BUDGET_EXCEEDED, message)
+        usual = engine.Budget()
+        inputs = sum(tensor.untyped_storage().nbytes() for tensor in case.tensors)
+        return engine.Budget(min(HURRY if self._overdue else usual.work, left), max(usual.bytes, 4 * inputs))
 
     def _mutation(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
         mutate = self.mutate

@@ -222,7 +222,7 @@ def _counted(trial: SpeedTrial, chosen: int | Sequence[int]) -> traffic.Counted 
     """None where counting takes too long."""
     values = [_whole_numbers(arg) for arg in trial.args if isinstance(arg, Input)]
     try:
-        return traffic.count(trial.program, values, chosen=chosen, budget=Budget(seconds=3.0))
+        return traffic.count(trial.program, values, chosen=chosen, budget=Budget(work=5_000_000_000))
     except OverBudget:
         return None
 

@@ -10,7 +10,7 @@ import pytest
 from gradekit import sandbox, wellformed
 from gradekit.confine import LEVELS
 from gradekit.confine.available import HIGHEST_WITHOUT_NAMESPACES
-from gradekit.engine.frame import Budget
+from gradekit.engine import Budget
 from gradekit.gpu import sandboxing, server
 from gradekit.inspector import compile as compiling
 from gradekit.inspector import compiler
@@ -33,8 +33,8 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{len(ESCAPES)} ways",
         f"for {sandbox.Limits().import_seconds:g} seconds while it is loaded",
         f"for {sandbox.Limits().call_seconds:g} seconds in each call",
-        f"{Budget().seconds:g} such seconds of the engine's computing",
-        f"{Budget().bytes >> 30} GiB of tensors",
+        f"{Budget().work // 10**9} billion element operations of the engine",
+        f"{Budget().bytes >> 20} MiB of tensors",
         f"map {sandbox.Limits().memory_bytes >> 30} GiB",
         f"files of {sandbox.Limits().file_bytes >> 20} MiB",
         f"{sandbox.Limits().processes} processes and threads",

@@ -137,7 +137,7 @@ def test_reading_what_nobody_wrote_is_noticed_with_its_line(trace: Trace) -> Non
 
 def test_a_loop_without_an_end_uses_up_the_budget(trace: Trace) -> None:
     with pytest.raises(OverBudget):
-        count(trace("endless", normal((64,))), budget=Budget(steps=10_000))
+        count(trace("endless", normal((64,))), budget=Budget(work=100_000_000))
 
 
 def test_least_bytes_count_an_element_once_however_often_it_is_shown() -> None:

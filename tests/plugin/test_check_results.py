@@ -33,7 +33,7 @@ def test_computing_with_torch_names_the_operation() -> None:
 
 
 def test_running_over_the_budget_is_the_submissions() -> None:
-    verdict = verdict_of(OverBudget("seconds", 30.0, 5))
+    verdict = verdict_of(OverBudget("work", 30, 5))
     assert (verdict.outcome, verdict.cause, verdict.line) == (Outcome.FAILED, Cause.BUDGET_EXCEEDED, 5)
 
 

@@ -89,12 +89,12 @@ def test_a_result_that_no_step_made_is_refused() -> None:
 
 def test_a_run_over_its_budget_is_a_failure_at_the_line() -> None:
     with pytest.raises(Failure, match="Does a loop in one never end") as caught, rules.within_budget("double"):
-        raise OverBudget("steps", 100, 8)
+        raise OverBudget("work", 100, 8)
     assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 8)
 
 
 def test_an_allocation_over_the_budget_says_how_much_is_allowed() -> None:
-    with pytest.raises(Failure, match=r"because it allocates more than 4 GiB\."), rules.within_budget("double"):
+    with pytest.raises(Failure, match=r"because it asks for more than 4,096 MiB at a time\."), rules.within_budget("double"):
         raise OverBudget("bytes", 4 << 30, 8)
 
 

@@ -254,8 +254,8 @@ def test_after_a_kernel_that_never_ends_others_are_given_less(
     given: list[int] = []
 
     def run(*_: Any, budget: engine.Budget, **__: Any) -> None:
-        given.append(budget.steps)
-        raise engine.OverBudget("steps", budget.steps, 12)
+        given.append(budget.work)
+        raise engine.OverBudget("work", budget.work, 12)
 
     monkeypatch.setattr(engine, "run", run)
     for seed in (1, 2, 3, 3, 3, 4):
@@ -263,7 +263,7 @@ def test_after_a_kernel_that_never_ends_others_are_given_less(
             subject.add(vector(seed=seed), vector())
         assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 12)
     assert given == [
-        engine.Budget().steps,
+        engine.Budget().work,
         runs.HURRY,
         runs.HURRY,
         runs.HURRY,
