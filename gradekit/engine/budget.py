@@ -24,7 +24,7 @@ class Budget:
     `bytes` limits what the host allocates, what it returns, and what one program holds in registers: each of the three.
     """
 
-    work: int = 10_000_000_000
+    work: int = 5_000_000_000
     bytes: int = 1 << 28
 
 

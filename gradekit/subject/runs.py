@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 REMEMBERED_BYTES = 128 << 20
 """Results of earlier runs that are kept for the next check: the whole grader must stay under 1.5 GiB."""
 
-HURRY = 2_000_000_000
+HURRY = 1_500_000_000
 """The work that a run may use once another has used up a whole budget, so that no report takes minutes."""
 
-MOST_WORK = 120_000_000_000
+MOST_WORK = 60_000_000_000
 """The work that all runs of a submission may use together: about two minutes, on any machine counted alike."""
 
 _DO_NOT_FIT = (Cause.OUT_OF_RESOURCES, Cause.COMPILATION_ERROR)
