@@ -20,7 +20,6 @@ from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.reuse import LruCache
-from gradekit.sandbox import host
 from gradekit.subject import rules, run_cache
 from gradekit.subject.call_spec import CallSpec
 from gradekit.subject.device import Device, NeedsCard
@@ -281,7 +280,9 @@ class Runs:
         """
         left = MOST_WORK - self._work
         if left <= 0:
-            message = f"{case.entry} was not run: the kernels of earlier calls have used up all the work that grading allows."
+            message = (
+                f"{case.entry} was not run: the kernels of earlier calls have used up all the work that grading allows."
+            )
             raise Failure(Cause.BUDGET_EXCEEDED, message)
         usual = engine.Budget()
         inputs = sum(tensor.untyped_storage().nbytes() for tensor in case.tensors)
