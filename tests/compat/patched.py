@@ -85,6 +85,8 @@ def dynamo() -> None:
         return x * 3
 
     FOUND["thrice"] = thrice(torch.ones(1)).tolist()
+    code = of_torch.custom_operator(torch.ops.gradekit_compat.thrice.default)
+    FOUND["code"] = code and code(torch.ones(2)).tolist()
     FOUND["dynamo after"] = "torch._dynamo" in sys.modules
     of_torch.never_wrap_triton()
     FOUND["wraps"] = [torch.library.wrap_triton(early) is early]

@@ -52,6 +52,10 @@ def test_torch_compile_is_not_imported_for_tensors_without_data_or_operators(pat
     assert not patched["dynamo after"]
 
 
+def test_the_code_of_a_custom_operator_is_found(patched: dict[str, Any]) -> None:
+    assert patched["code"] == [3.0, 3.0]
+
+
 def test_without_the_patch_torch_would_import_it() -> None:
     assert found("unpatched") == {"sum": [3], "dynamo after": True}
 
