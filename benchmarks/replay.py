@@ -22,8 +22,8 @@ from speed import CASES, Case, programs, versions
 
 from gradekit.gpu import baselines, card
 from gradekit.gpu.card import Card
-from gradekit.gpu.contest import TURN, contest
 from gradekit.gpu.inputs import make_set
+from gradekit.gpu.interleaved import TURN, interleave
 from gradekit.gpu.worker import Worker
 from gradekit.judge.speed import ratio, seconds
 from gradekit.program import Program
@@ -39,7 +39,7 @@ def compare(case: Case, program: Program, worker: Worker, found: Card, rounds: i
     direct = baselines.eager(getattr(kernels, case.entry), sets, found)
     replayed = functools.partial(worker.turn, prepared.id, milliseconds=TURN)
     sides = {"replayed": replayed, "direct": functools.partial(direct.clock.turn, TURN)}
-    timings = contest(sides, lambda taken: len(taken) >= rounds, rounds=rounds)
+    timings = interleave(sides, lambda taken: len(taken) >= rounds, rounds=rounds)
     equal = _equal(worker.results(prepared.id), direct.clock.outputs)
     worker.forget(prepared.id)
     direct.clock.close()

@@ -29,8 +29,8 @@ import torch
 
 from gradekit.gpu import baselines, card
 from gradekit.gpu.card import Card
-from gradekit.gpu.contest import TURN, Timings, contest
 from gradekit.gpu.inputs import make_set
+from gradekit.gpu.interleaved import TURN, Timings, interleave
 from gradekit.gpu.worker import Prepared, Worker
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import Round, Verdict, decide, ratio, seconds, settled
@@ -87,7 +87,7 @@ class Grader:
         sets = [make_set(case.specs, number, self.card.device) for number in range(prepared.sets)]
         eager = baselines.eager(case.plain, sets, self.card)
         asked = self.thresholds.get(name, [])
-        timings = self._contest(prepared, eager, asked)
+        timings = self._interleaved(prepared, eager, asked)
         if name not in self.checked:
             _check(case, sets[-1], self.worker.results(prepared.id)[-1])
             self.checked.add(name)
@@ -95,10 +95,10 @@ class Grader:
         eager.clock.close()
         return _record(timings, prepared, asked) | {"seconds": time.perf_counter() - started}
 
-    def _contest(self, prepared: Prepared, eager: baselines.Baseline, asked: Sequence[float]) -> Timings:
+    def _interleaved(self, prepared: Prepared, eager: baselines.Baseline, asked: Sequence[float]) -> Timings:
         student = functools.partial(self.worker.turn, prepared.id, milliseconds=TURN)
         sides = {"student": student, "eager": functools.partial(eager.clock.turn, TURN)}
-        return contest(sides, settled({"eager": asked}))
+        return interleave(sides, settled({"eager": asked}))
 
 
 def _check(case: Case, inputs: Sequence[Any], found: Sequence[Any]) -> None:

@@ -102,6 +102,11 @@ class _Checker:
         self.steps = 0
 
     def check(self) -> None:
+        """The whole program.
+
+        Raises:
+            ProgramError: it is not one that the tracer could have sent.
+        """
         _text(self.program.returned, self.program.path)
         for number, size in (*self.sizes.items(), *self.program.addresses.items()):
             _expect(0 <= number < _LARGEST and 0 <= size < 2 * _LARGEST, "a storage of no size")
@@ -110,6 +115,7 @@ class _Checker:
         self.values(self.program.results, 0)
 
     def run(self, steps: Iterable[Step], depth: int) -> None:
+        """Steps, which stand in `depth` choices."""
         _expect(depth <= _DEEPEST, "choices in choices")
         for step in steps:
             self.steps += 1
@@ -118,6 +124,7 @@ class _Checker:
             _source(step.source)
 
     def step(self, step: Step, depth: int) -> None:
+        """One step, which stands in `depth` choices."""
         match step:
             case Allocate():
                 self.allocate(step)
@@ -137,16 +144,19 @@ class _Checker:
                 self.choice(step, depth)
 
     def allocate(self, step: Allocate) -> None:
+        """A new storage, which later views may be of."""
         _expect(0 <= step.storage < _LARGEST and 0 <= step.nbytes < _LARGEST, "an allocation of no size")
         _expect(step.storage not in self.program.storages, "an allocation in place of an input")
         self.sizes[step.storage] = step.nbytes
 
     def launch(self, step: Launch) -> None:
+        """A launch of a kernel that the program has."""
         _expect(step.kernel in self.program.kernels, "a launch of no kernel")
         _expect(all(0 <= size <= _GRID for size in step.grid), f"a grid of {step.grid}")
         self.values(step.args, 0)
 
     def choice(self, step: Choice, depth: int) -> None:
+        """A choice, with all of its options."""
         _expect(0 < len(step.options) == len(step.labels), "a choice without labels")
         _expect(step.tuning is None or 0 < step.tuning < len(step.options), "a choice without configurations")
         _text(*step.labels)
@@ -154,6 +164,7 @@ class _Checker:
             self.run(option, depth + 1)
 
     def values(self, values: Iterable[Any], depth: int) -> None:
+        """Arguments or results, in tuples at most _DEEPEST levels deep."""
         _expect(depth <= _DEEPEST, "lists in lists")
         for value in values:
             if isinstance(value, View):
@@ -166,6 +177,7 @@ class _Checker:
                 self.values(value, depth + 1)
 
     def views(self, views: Iterable[View]) -> None:
+        """Tensors, each inside of a storage that exists by now."""
         for view in views:
             _expect(view.dtype in ITEMSIZE, "a dtype that torch does not have")
             _expect(len(view.shape) == len(view.stride) <= _WIDEST, "a tensor of other dimensions")

@@ -12,7 +12,7 @@ import resource
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from gradekit.confine import identity, landlock, limits, namespaces, seccomp
+from gradekit.confine import identity, landlock, namespaces, rlimits, seccomp
 from gradekit.confine.isolation import Means
 from gradekit.confine.landlock import Rules
 
@@ -41,7 +41,7 @@ class Confinement:
         Raises:
             OSError: the kernel refused something that the machine had offered: the process must not go on.
         """
-        limits.lower({resource.RLIMIT_NPROC: self.tasks + tasks})
+        rlimits.lower({resource.RLIMIT_NPROC: self.tasks + tasks})
         if self.user is not None:
             os.chown(folder, self.user, self.user)
             identity.become(self.user, groups=self.groups, keep=self.keep)

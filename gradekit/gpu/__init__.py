@@ -5,7 +5,8 @@ process keeps time of its own references, holds the expected values and judges.
 
 card.py       which card, and its clocks          timing.py     one side's clock: CUDA-graph replays, cold cache
 inputs.py     inputs made on the card             baselines.py  torch eager and torch.compile, timed the same way
-replay.py     a program as compiled kernels       contest.py    the sides take turns, until the judge has seen enough
+replay.py     a program as compiled kernels       interleaved.py the sides take turns, until the judge has seen enough
 server.py     the worker's requests               ceilings.py   how fast this card moves bytes and multiplies
-worker.py     the worker, as the grader sees it     sandboxing.py what the worker keeps of the machine
+worker.py     the worker, as the grader sees it     worker_process.py its process
+sandboxing.py what the worker may reach               device_memory.py  storages on the device, with red zones
 """

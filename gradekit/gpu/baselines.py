@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from gradekit.gpu.card import Card
-from gradekit.gpu.standin import StandinClock
+from gradekit.gpu.cpu_emulation import CpuClock
 from gradekit.gpu.timing import Clock
 
 Function = Callable[..., Any]
@@ -31,7 +31,7 @@ class Baseline:
     """One side of the contest that torch plays: `compile_seconds` is wall time before the first result was there."""
 
     name: str
-    clock: Clock | StandinClock
+    clock: Clock | CpuClock
     compile_seconds: float = 0.0
 
     @property
@@ -70,9 +70,9 @@ def compiled(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> B
         return Baseline("compiled", clock_of(), compile_seconds)
 
 
-def _clock(name: str, function: Function, sets: Sequence[Sequence[Any]], card: Card) -> Clock | StandinClock:
+def _clock(name: str, function: Function, sets: Sequence[Sequence[Any]], card: Card) -> Clock | CpuClock:
     calls = [functools.partial(function, *arguments) for arguments in sets]
-    return _tried(name, lambda: StandinClock(calls) if card.device.type == "cpu" else Clock(calls, card))
+    return _tried(name, lambda: CpuClock(calls) if card.device.type == "cpu" else Clock(calls, card))
 
 
 def _tried(name: str, action: Callable[[], Any]) -> Any:

@@ -38,7 +38,7 @@ class Card:
 
     @property
     def device(self) -> torch.device:
-        """The card as torch names it; the CPU for one that is stood in for (see `standin`)."""
+        """The card as torch names it; the CPU for one that is emulated (see `cpu_emulation`)."""
         return torch.device("cpu") if self.index < 0 else torch.device("cuda", self.index)
 
 

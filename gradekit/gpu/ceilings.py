@@ -26,15 +26,15 @@ _STREAMED, _MULTIPLIED = 16, 2
 
 Action = Callable[[], object]
 
-STANDIN = Ceilings(1e30, {})
-"""Of a stand-in for a card: it has none that anything could be held against."""
+EMULATED = Ceilings(1e30, {})
+"""Of a CPU emulation of a card: it has none that anything could be held against."""
 
 
 @functools.cache
 def measure(card: Card) -> Ceilings:
     """The ceilings of this card, measured once in each process. Nobody else should be using the card meanwhile."""
     if card.device.type == "cpu":
-        return STANDIN
+        return EMULATED
     with torch.cuda.device(card.device), torch.no_grad():
         rates = {name: moved / _seconds(action, _STREAMED, card) for name, action, moved in _streams(card)}
         flops = {name: work / _seconds(action, _MULTIPLIED, card) for name, action, work in _products(card)}

@@ -33,7 +33,7 @@ class CardFault(Exception):
     """A program could not be run on the card: the `kernel` that was at it and the submission's `line`, where known.
 
     `kind` is "illegal-access" (a kernel touched memory that it may not), "hang" (it did not end in time), "compile",
-    "resources" (the card refuses the launch), "out-of-memory", "isolation" (the worker would be less shut in than is
+    "resources" (the card refuses the launch), "out-of-memory", "isolation" (the worker would be isolated less than is
     required), or "crash" (the worker's process ended, or the program makes no sense).
     """
 

@@ -36,9 +36,9 @@ def make_set(
     as lengths and what is cut at them, say by themselves what they depend on and are the same in every set.
     """
     made: dict[int, torch.Tensor] = {}
-    for place, spec in enumerate(arguments):
+    for position, spec in enumerate(arguments):
         if isinstance(spec, Input) and id(spec) not in made:
-            made[id(spec)] = make(spec, spec.seed + number * _SETS_APART + place * _ARGUMENTS_APART, device)
+            made[id(spec)] = make(spec, spec.seed + number * _SETS_APART + position * _ARGUMENTS_APART, device)
     return [made[id(a)] if isinstance(a, Input) else a for a in arguments]
 
 

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.host import operation
+from gradekit.gpu.device_memory import DeviceMemory, RedZoneWrite
 from gradekit.gpu.faults import CardFault, fault_of
-from gradekit.gpu.place import Place, Trespass
 from gradekit.program import (
     ADDRESS_GAP,
     Allocate,
@@ -45,7 +45,7 @@ Watch = Callable[[str, str, int | None], None]
 
 
 class Machine(Protocol):
-    """Where kernels run: kernels.CardMachine, or standin.StandinMachine."""
+    """Where kernels run: cuda_machine.CudaMachine, or cpu_emulation.CpuMachine."""
 
     @property
     def device(self) -> torch.device:
@@ -54,7 +54,9 @@ class Machine(Protocol):
     def compile(self, kernels: Collection[Kernel]) -> dict[str, CardFault]:
         """Makes the kernels ready; the faults of those that cannot be."""
 
-    def launch(self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place) -> Call:
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory
+    ) -> Call:
         """A launch, bound to its arguments."""
 
     def address(self, number: int, data: Tensor) -> int:
@@ -74,35 +76,35 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Caught:
-    """A trespass, and the launch that was seen to do it."""
+class CaughtWrite:
+    """A write, and the launch that was seen to do it."""
 
-    trespass: Trespass
+    write: RedZoneWrite
     launch: int
     kernel: str
     line: int | None
 
 
 @dataclass(frozen=True)
-class Ran:
+class ReplayResult:
     """What one careful run gave: its tensors (None for other results), and stores into red zones."""
 
     results: list[Tensor | None]
-    caught: list[Caught]
+    caught: list[CaughtWrite]
 
 
-class Bound:
+class BoundProgram:
     """A program with its memory: calling it runs all actions and gives the result tensors, the same ones every time."""
 
-    def __init__(self, actions: Sequence[Action], place: Place, results: Sequence[Argument]) -> None:
-        self.actions, self.place = tuple(actions), place
-        self.results = [place.view(result) if isinstance(result, View) else None for result in results]
+    def __init__(self, actions: Sequence[Action], memory: DeviceMemory, results: Sequence[Argument]) -> None:
+        self.actions, self.memory = tuple(actions), memory
+        self.results = [memory.view(result) if isinstance(result, View) else None for result in results]
         self._calls = tuple(action.call for action in actions)
 
     @property
     def made(self) -> list[Tensor]:
         """The memory that the program allocates itself (uint8), that of its results and all other."""
-        return self.place.made
+        return self.memory.made
 
     def __call__(self) -> list[Tensor | None]:
         for call in self._calls:
@@ -117,7 +119,9 @@ class Replay:
         self.program, self.machine, self.allow = program, machine, allow
         self._spare: dict[tuple[int, int], Tensor] = {}
 
-    def run(self, inputs: Sequence[Tensor], option: int = 0, watch: Watch = lambda what, kernel, line: None) -> Ran:
+    def run(
+        self, inputs: Sequence[Tensor], option: int = 0, watch: Watch = lambda what, kernel, line: None
+    ) -> ReplayResult:
         """One run in which every choice takes that option (modulo how many it has). Inputs are tensors on any device;
         they are copied.
 
@@ -127,24 +131,24 @@ class Replay:
         chosen = tuple(option % len(choice.options) for choice in self.program.choices())
         watch("compile", self.only_kernel(chosen), None)
         bound = self._bound([_with_storage(t, self.machine.device) for t in inputs], chosen, careful=True)
-        return Ran(bound.results, self.awaited(bound, watch))
+        return ReplayResult(bound.results, self.awaited(bound, watch))
 
-    def awaited(self, bound: Bound, watch: Watch) -> list[Caught]:
+    def awaited(self, bound: BoundProgram, watch: Watch) -> list[CaughtWrite]:
         """One call of `bound` in which the device is awaited after each action; the stores into red zones.
 
         Raises:
             CardFault: with the kernel and the line of the action that went wrong.
         """
         launches = 0
-        caught: list[Caught] = []
+        caught: list[CaughtWrite] = []
         for action in bound.actions:
             watch("run", action.kernel, action.line)
             self._do(action)
-            caught += [Caught(t, launches, action.kernel, action.line) for t in bound.place.trespasses()]
+            caught += [CaughtWrite(t, launches, action.kernel, action.line) for t in bound.memory.red_zone_writes()]
             launches += bool(action.kernel)
         return caught
 
-    def bind(self, inputs: Sequence[Tensor], chosen: Sequence[int] = ()) -> Bound:
+    def bind(self, inputs: Sequence[Tensor], chosen: Sequence[int] = ()) -> BoundProgram:
         """The program on tensors of the device, taking option `chosen[k]` of the k-th choice (0 where there is none).
 
         Memory that is no result is shared by everything that this replay binds, as a caching allocator would have it;
@@ -173,49 +177,49 @@ class Replay:
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
-    def _bound(self, inputs: Sequence[Tensor], chosen: Sequence[int], *, careful: bool) -> Bound:
+    def _bound(self, inputs: Sequence[Tensor], chosen: Sequence[int], *, careful: bool) -> BoundProgram:
         self.compile(chosen)
-        place = Place(self.machine.device, self.program.addresses, self.machine.address, careful=careful)
+        memory = DeviceMemory(self.machine.device, self.program.addresses, self.machine.address, careful=careful)
         for number, tensor in _by_storage(self.program, inputs).items():
-            place.put(number, bytes_of(tensor))
+            memory.put(number, bytes_of(tensor))
         steps = list(run_steps(self.program.steps, chosen))
         kept = {result.storage for result in self.program.results if isinstance(result, View)}
         for step in steps:
-            self._allocate(step, place, kept)
-        actions = [self._action(step, place) for step in steps if not isinstance(step, Allocate)]
-        return _sound(lambda: Bound(actions, place, self.program.results))
+            self._allocate(step, memory, kept)
+        actions = [self._action(step, memory) for step in steps if not isinstance(step, Allocate)]
+        return _sound(lambda: BoundProgram(actions, memory, self.program.results))
 
-    def _allocate(self, step: Step, place: Place, kept: set[int]) -> None:
+    def _allocate(self, step: Step, memory: DeviceMemory, kept: set[int]) -> None:
         if not isinstance(step, Allocate):
             return
         key = (step.storage, step.nbytes)
-        if key in self._spare and not place.careful:
-            place.take(step.storage, self._spare[key])
+        if key in self._spare and not memory.careful:
+            memory.take(step.storage, self._spare[key])
             return
-        _sound(lambda: place.allocate(step.storage, step.nbytes), "", _line(step))
-        if step.storage not in kept and not place.careful:
-            self._spare[key] = place.storages[step.storage]
+        _sound(lambda: memory.allocate(step.storage, step.nbytes), "", _line(step))
+        if step.storage not in kept and not memory.careful:
+            self._spare[key] = memory.storages[step.storage]
 
-    def _action(self, step: Step, place: Place) -> Action:
+    def _action(self, step: Step, memory: DeviceMemory) -> Action:
         kernel = self._kernel(step).name if isinstance(step, Launch) else ""
-        call = _sound(lambda: self._call(step, place), kernel, _line(step))
+        call = _sound(lambda: self._call(step, memory), kernel, _line(step))
         return Action(call, kernel, _line(step))
 
-    def _call(self, step: Step, place: Place) -> Call:
+    def _call(self, step: Step, memory: DeviceMemory) -> Call:
         match step:
             case Fill(target=target, value=value):
-                return functools.partial(place.view(target).fill_, value)
+                return functools.partial(memory.view(target).fill_, value)
             case Copy(target=target, origin=origin):
-                return functools.partial(place.view(target).copy_, place.view(origin))
+                return functools.partial(memory.view(target).copy_, memory.view(origin))
             case Literal(target=target, values=values):
-                numbers = torch.tensor([_relocated(value, place) for value in values])
+                numbers = torch.tensor([_relocated(value, memory) for value in values])
                 constant = numbers.view(target.shape).to(self.machine.device)
-                return functools.partial(place.view(target).copy_, constant)
+                return functools.partial(memory.view(target).copy_, constant)
             case Aten():
-                return _computed(step, self.allow, place)
+                return _computed(step, self.allow, memory)
             case Launch(grid=grid, args=args):
-                moved = [_moved(arg, place) for arg in args]
-                return self.machine.launch(self._kernel(step), grid, moved, place)
+                moved = [_moved(arg, memory) for arg in args]
+                return self.machine.launch(self._kernel(step), grid, moved, memory)
         raise ProgramError(f"a step of the kind {type(step).__name__}")
 
     def only_kernel(self, chosen: Sequence[int]) -> str:
@@ -249,19 +253,19 @@ def _line(step: Step) -> int | None:
     return step.source.line if step.source else None
 
 
-def _moved(arg: Argument, place: Place) -> Argument:
+def _moved(arg: Argument, memory: DeviceMemory) -> Argument:
     """A launch's argument, with an address that the host was told replaced by the real one."""
-    return replace(arg, value=_relocated(arg.value, place)) if isinstance(arg, Scalar) else arg
+    return replace(arg, value=_relocated(arg.value, memory)) if isinstance(arg, Scalar) else arg
 
 
-def _relocated(value: Any, place: Place) -> Any:
-    return place.relocated(value) if type(value) is int and value >= ADDRESS_GAP else value
+def _relocated(value: Any, memory: DeviceMemory) -> Any:
+    return memory.relocated(value) if type(value) is int and value >= ADDRESS_GAP else value
 
 
-def _computed(step: Aten, allow: Collection[str], place: Place) -> Call:
+def _computed(step: Aten, allow: Collection[str], memory: DeviceMemory) -> Call:
     """An operation of torch's that writes where its result belongs."""
-    compute, target = operation(step, allow, place.view), place.view(step.outputs[0])
-    if place.careful or step.op.endswith("_"):
+    compute, target = operation(step, allow, memory.view), memory.view(step.outputs[0])
+    if memory.careful or step.op.endswith("_"):
         return lambda: target.copy_(compute())
     return _without_copy(compute, target)
 
@@ -289,15 +293,15 @@ def peak_bytes(steps: Sequence[Step], results: Sequence[Argument]) -> int:
 
     The host of a program may have kept a tensor for longer: a program does not say when memory is freed.
     """
-    last = {number: place for place, step in enumerate(steps) for number in storages_of(step)}
+    last = {number: position for position, step in enumerate(steps) for number in storages_of(step)}
     last |= {number: len(steps) for result in results for number in storages_of(result)}
     alive: dict[int, int] = {}
     peak = 0
-    for place, step in enumerate(steps):
+    for position, step in enumerate(steps):
         if isinstance(step, Allocate):
             alive[step.storage] = step.nbytes
             peak = max(peak, sum(alive.values()))
-        alive = {number: nbytes for number, nbytes in alive.items() if last[number] > place}
+        alive = {number: nbytes for number, nbytes in alive.items() if last[number] > position}
     return peak
 
 

@@ -11,7 +11,7 @@ fault of the card ends the process, after it has said so: the next request gets 
     {"do": "close", "id"}
 
 "kinds" has the texts of the assignment's modules that make its own kinds of values. "results" has [start, nbytes] for each tensor that is to be written, and null for other results.
-An answer is {"ok": {...}} or {"fault": {...}}; the first, sent unasked, says by which means the process is shut in.
+An answer is {"ok": {...}} or {"fault": {...}}; the first, sent unasked, says by which means the process is confined.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ import torch
 from torch import Tensor
 
 from gradekit import wire
-from gradekit.confine import Means, limits
-from gradekit.gpu import files, sandboxing
+from gradekit.confine import Means, rlimits
+from gradekit.gpu import sandboxing, shared_memory
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.prepared import Preparation, StartClock
+from gradekit.gpu.preparation import Preparation, StartClock
 from gradekit.gpu.replay import Machine, Replay, touched_bytes
 from gradekit.inputs import values
 from gradekit.inputs.spec import Input
@@ -53,11 +53,11 @@ MEMORY_BYTES = 16 << 30
 def serve(descriptor: int, progress: int, folder: Path, device: str, means: Means) -> None:
     """Serves the socket that `descriptor` names until its other end closes. `device` is "cpu" or "cuda:<index>"; who
     kills this process can tell from the file `progress` what it was at; `means` are in force."""
-    limits.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
+    rlimits.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
     sock = socket.socket(fileno=descriptor)
     server = Server(progress, on_card(device, folder) if device != "cpu" else on_cpu())
     sandboxing.close(means)
-    limits.lower(
+    rlimits.lower(
         {resource.RLIMIT_DATA: _data_bytes() + MEMORY_BYTES}
     )  # not of addresses: CUDA maps far more than it uses
     wire.send(sock, {"ok": {"means": means.as_data()}})
@@ -84,7 +84,7 @@ def _data_bytes() -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class Where:
+class Backend:
     """A machine, how time is kept on it, and how many sets of inputs a call that touches so many bytes needs."""
 
     machine: Machine
@@ -92,32 +92,32 @@ class Where:
     sets_for: Callable[[int], int]
 
 
-def on_card(device: str, folder: Path) -> Where:
+def on_card(device: str, folder: Path) -> Backend:
     """The card that `device` names, "cuda:0" for example."""
     from gradekit.gpu import card, timing
-    from gradekit.gpu.kernels import CardMachine
+    from gradekit.gpu.cuda_machine import CudaMachine
 
     found = card.find(device)
     assert found is not None
-    machine = CardMachine(found.index, folder)
-    return Where(
+    machine = CudaMachine(found.index, folder)
+    return Backend(
         machine,
         lambda calls, refresh: timing.Clock(calls, found, refresh),
         lambda nbytes: timing.sets_for(found, nbytes),
     )
 
 
-def on_cpu() -> Where:
-    """The stand-in."""
-    from gradekit.gpu.standin import StandinClock, StandinMachine
+def on_cpu() -> Backend:
+    """The CPU emulation."""
+    from gradekit.gpu.cpu_emulation import CpuClock, CpuMachine
 
-    return Where(StandinMachine(), StandinClock, lambda nbytes: 2)
+    return Backend(CpuMachine(), CpuClock, lambda nbytes: 2)
 
 
 class Server:
     """Answers requests, one at a time, with tensors in `memory`; `ended` once the card is lost to this process."""
 
-    def __init__(self, progress: int, where: Where) -> None:
+    def __init__(self, progress: int, where: Backend) -> None:
         self.ended = False
         self.memory = -1
         self._progress, self._where = progress, where
@@ -195,14 +195,14 @@ class Server:
     # --- tensors -----------------------------------------------------------------------------------------------------
 
     def _input(self, view: View, entry: Sequence[Any]) -> Tensor:
-        data = files.mapped(self.memory, entry)
+        data = shared_memory.mapped(self.memory, entry)
         empty = torch.empty(0, dtype=getattr(torch, view.dtype))
         return empty.set_(data.untyped_storage(), view.offset, view.shape, view.stride)
 
     def _write(self, results: Sequence[Tensor | None], entries: Sequence[Any]) -> None:
         for result, entry in zip(results, entries, strict=True):
             if result is not None and entry[1]:
-                data = files.mapped(self.memory, entry)
+                data = shared_memory.mapped(self.memory, entry)
                 data.view(result.dtype).view(result.shape).copy_(result)
 
     def _sets(self, program: Program, arguments: Sequence[Any]) -> list[list[Tensor]]:
@@ -215,8 +215,8 @@ def arguments_to(arguments: Sequence[Any]) -> list[Any]:
     """Arguments of a call as JSON: specs, those that are one object as one, and plain values."""
     first: dict[int, int] = {}
     return [
-        {"spec": a.to_json(), "same": first.setdefault(id(a), place)} if isinstance(a, Input) else {"value": a}
-        for place, a in enumerate(arguments)
+        {"spec": a.to_json(), "same": first.setdefault(id(a), position)} if isinstance(a, Input) else {"value": a}
+        for position, a in enumerate(arguments)
     ]
 
 
@@ -228,9 +228,9 @@ def kinds_of(arguments: Sequence[Any]) -> list[str]:
 def arguments_from(data: Sequence[Any]) -> list[Any]:
     """The inverse of `arguments_to`."""
     found: list[Any] = []
-    for place, one in enumerate(data):
+    for position, one in enumerate(data):
         if "value" in one:
             found.append(one["value"])
         else:
-            found.append(Input.from_json(one["spec"]) if one["same"] == place else found[one["same"]])
+            found.append(Input.from_json(one["spec"]) if one["same"] == position else found[one["same"]])
     return found

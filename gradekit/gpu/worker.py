@@ -24,7 +24,7 @@ from gradekit import wire
 from gradekit.confine import Means
 from gradekit.engine.explain import Namer
 from gradekit.findings import Cause, Finding
-from gradekit.gpu import files
+from gradekit.gpu import shared_memory
 from gradekit.gpu.card import Card, Reading
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import Argument
@@ -75,7 +75,7 @@ class Prepared:
 
 
 class Worker:
-    """Programs on a card, or without one (`card` None) on the CPU stand-in. It starts at the first request.
+    """Programs on a card, or without one (`card` None) on the CPU emulation. It starts at the first request.
 
     Use it as a context manager, or `close` it; in one thread, for the process ends with the thread that started it.
     `said` is the end of what the process has said on its standard error during the last request.
@@ -263,7 +263,7 @@ class Worker:
         whole = [bytes_of(tensor) for tensor in inputs]
         room = [result.numel * ITEMSIZE[result.dtype] for result in program.results if isinstance(result, View)]
         try:
-            memory = files.shared([*(data.numel() for data in whole), *room])
+            memory = shared_memory.shared([*(data.numel() for data in whole), *room])
         except OSError as error:
             raise CardFault("out-of-memory", f"no room for tensors: {error.strerror}") from None
         with contextlib.closing(memory):
@@ -289,15 +289,15 @@ def _results(program: Program, tensors: Sequence[Tensor]) -> list[Result]:
 
 def _finding(caught: Any, program: Program, names: Sequence[str]) -> Finding:
     """A store into a red zone, in the student's words."""
-    trespass = caught["trespass"]
-    number, side, distance = trespass["storage"], trespass["side"], trespass["distance"]
+    write = caught["write"]
+    number, side, distance = write["storage"], write["side"], write["distance"]
     tensor = Namer(program, names).storage(number)
     away = "right" if distance == 0 else f"{distance} bytes"
     message = f"{caught['kernel'] or 'A torch operation'} wrote {away} {side} the memory of {tensor}, on the card."
-    facts = {"side": side, "bytes": trespass["nbytes"], "distance": distance}
+    facts = {"side": side, "bytes": write["nbytes"], "distance": distance}
     return Finding(
         Cause.OUT_OF_BOUNDS_STORE, message, caught["line"], caught["kernel"], caught["launch"], tensor,
-        count=trespass["nbytes"], facts=facts,
+        count=write["nbytes"], facts=facts,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from gradekit import wire
 from gradekit.confine import Means
 from gradekit.confine.available import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.confine.folders import PrivateFolder
-from gradekit.gpu import files
+from gradekit.gpu import shared_memory
 from gradekit.gpu.faults import CardFault, Kind
 from gradekit.gpu.server import CAP
 from gradekit.processes import ChildProcess, Command, clean_environment
@@ -52,7 +52,7 @@ class WorkerProcess:
         self.means: Means | None = None  # until it is ready
         self._private = PrivateFolder("gradekit-card-")
         self.folder = self._private.path
-        self._said, self._printed, self._progress = (files.note() for _ in range(3))
+        self._said, self._printed, self._progress = (shared_memory.memory_file() for _ in range(3))
         self._sock, theirs = socket.socketpair()
         with theirs:
             inherited = (theirs.fileno(), self._progress)

@@ -3,7 +3,7 @@
 The code is generated in a process of its own (`python -m gradekit.inductor FILE`), where torch is told of a card that is
 not there; nothing runs. This module is the grader's side.
 
-__main__.py   the process      standin.py   what torch is told      code.py   what it wrote, taken apart
+__main__.py   the process      fake_cuda.py   a card that torch believes in      code.py   what it wrote, taken apart
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 
 from gradekit.assignment import Assignment
 from gradekit.confine.folders import PrivateFolder
-from gradekit.inductor.code import Written, written
+from gradekit.inductor.code import GeneratedCode, parse_generated
 from gradekit.inputs.spec import Input
 from gradekit.inspector.targets import Target
 from gradekit.processes import ChildProcess, Command
@@ -31,7 +31,7 @@ class NotGenerated(RuntimeError):
     """torch could not generate its code here: what it said."""
 
 
-def generated(assignment: Assignment, inputs: Sequence[Any], target: Target) -> Written:
+def generated(assignment: Assignment, inputs: Sequence[Any], target: Target) -> GeneratedCode:
     """What torch.compile writes for the function that the tests time the entry against, on `inputs`, for `target`.
 
     Where torch will not do it for a card that is not there, it is asked again for the one that is, if there is one.
@@ -49,7 +49,7 @@ def generated(assignment: Assignment, inputs: Sequence[Any], target: Target) -> 
         answer = _asked(request | {"stand_in": False}, {})
     if "error" in answer:
         raise NotGenerated(str(answer["error"]))
-    return written(str(answer["code"]))
+    return parse_generated(str(answer["code"]))
 
 
 def _asked(request: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:

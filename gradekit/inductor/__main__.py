@@ -15,7 +15,7 @@ import torch
 
 from gradekit.assignment import load
 from gradekit.compat.torch_compile import generated_code
-from gradekit.inductor import standin
+from gradekit.inductor import fake_cuda
 from gradekit.inputs.spec import Input
 from gradekit.inspector.targets import target
 from gradekit.plugin.timed import timed_calls
@@ -29,7 +29,7 @@ def main(request: dict[str, Any]) -> dict[str, str]:
         return {"error": f"the tests of {assignment.id} time nothing, so there is nothing to compare with"}
     given = [Input.from_json(arg) if isinstance(arg, dict) else arg for arg in request["inputs"]] or calls[0].args
     if request["stand_in"]:
-        standin.install(target(request["target"]))
+        fake_cuda.install(target(request["target"]))
     try:
         return {"code": _code(calls[0].against, given)}
     except Exception as error:  # noqa: BLE001  # whatever torch has to say

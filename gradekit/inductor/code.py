@@ -11,20 +11,20 @@ _EXTERN = re.compile(r"^\s*(extern_kernels\.\w+|torch\.ops\.[\w.]+|aten\.[\w.]+)
 
 
 @dataclass(frozen=True)
-class Written:
+class GeneratedCode:
     """`kernels` are (name, Triton source); `calls` what is called one after another: those, or a library's functions."""
 
     kernels: tuple[tuple[str, str], ...]
     calls: tuple[str, ...]
 
 
-def written(code: str) -> Written:
+def parse_generated(code: str) -> GeneratedCode:
     """What torch.compile's module `code` holds."""
     kernels = tuple((name, _from_the_kernel_on(source)) for name, source in _KERNEL.findall(code))
     body = code[code.find("def call(") :]
     calls = [(m.start(), f"{m[1]}({m[2]})") for m in _RUN.finditer(body)]
     calls += [(m.start(), m[1]) for m in _EXTERN.finditer(body)]
-    return Written(kernels, tuple(dict.fromkeys(text for _, text in sorted(calls))))
+    return GeneratedCode(kernels, tuple(dict.fromkeys(text for _, text in sorted(calls))))
 
 
 def _from_the_kernel_on(source: str) -> str:

@@ -41,7 +41,7 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class Job:
+class CompileJob:
     """A kernel to compile for `capability` (90 for sm_90), as far as the stage `until`."""
 
     kernel: Kernel
@@ -65,7 +65,7 @@ class Compiled:
     failed: str = ""
 
 
-def compile_all(jobs: Sequence[Job], *, seconds: int = SECONDS) -> list[Compiled]:
+def compile_all(jobs: Sequence[CompileJob], *, seconds: int = SECONDS) -> list[Compiled]:
     """Each job compiled, in order, several at once. A kernel that crashes the compiler harms no other.
 
     Raises:
@@ -78,7 +78,7 @@ def compile_all(jobs: Sequence[Job], *, seconds: int = SECONDS) -> list[Compiled
         return [_collected(folder.path / str(number), statuses, number) for number in range(len(jobs))]
 
 
-def _run(folder: Path, jobs: Sequence[Job], seconds: int) -> list[int] | None:
+def _run(folder: Path, jobs: Sequence[CompileJob], seconds: int) -> list[int] | None:
     """The wait status of each kernel's process; None where time was up before all had ended."""
     request = {"jobs": [_request(job) for job in jobs], "seconds": seconds, "memory": MEMORY_BYTES}
     (folder / "jobs.json").write_text(json.dumps(request))
@@ -89,7 +89,7 @@ def _run(folder: Path, jobs: Sequence[Job], seconds: int) -> list[int] | None:
     return _statuses(folder, len(jobs)) if ended else None
 
 
-def _request(job: Job) -> dict[str, Any]:
+def _request(job: CompileJob) -> dict[str, Any]:
     options = {name: job.kernel.options.get(name) for name in _OPTIONS}
     kept = {name: value for name, value in options.items() if type(value) in _OPTIONS[name]}
     return {"ttir": job.kernel.ttir, "options": kept, "capability": job.capability, "until": job.until}

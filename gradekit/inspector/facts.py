@@ -13,7 +13,7 @@ from typing import Any
 from gradekit.engine.ttir import Module, TTIRError, parse
 from gradekit.inspector import ptx, sass
 from gradekit.inspector.compile import Compiled
-from gradekit.inspector.operations import Access, Dot, accesses, dots, has_float64
+from gradekit.inspector.operations import Dot, MemoryAccess, accesses, dots, has_float64
 from gradekit.inspector.sass import Usage
 from gradekit.inspector.targets import WARP, Occupancy, Target, occupancy
 
@@ -41,7 +41,7 @@ class AccessUse:
     of different kinds share the line; `possible` is what the size of the tile would allow.
     """
 
-    access: Access
+    access: MemoryAccess
     instructions: dict[str, int]
     width: int | None
     possible: int
@@ -95,7 +95,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Subject:
+class KernelContext:
     """Which kernel is meant: its `key` and `name`, the configuration's `label`, what was asked for, and its launch."""
 
     kernel: str
@@ -112,7 +112,7 @@ class Subject:
         return value if type(value) is int and value > 0 else default
 
 
-def facts(subject: Subject, compiled: Compiled, target: Target) -> Facts:
+def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
     """The facts of one kernel."""
     code = sass.instructions(compiled.stages.get("sass", ""), subject.path)
     used = sass.usage(compiled.usage)
@@ -136,7 +136,7 @@ def facts(subject: Subject, compiled: Compiled, target: Target) -> Facts:
     )  # fmt: skip
 
 
-def _asked(subject: Subject) -> dict[str, int]:
+def _asked(subject: KernelContext) -> dict[str, int]:
     return {
         name: subject.option(name, default) for name, default in (("num_warps", 4), ("num_stages", 3), ("num_ctas", 1))
     }
@@ -149,7 +149,7 @@ def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | Non
 
 
 def _joined(
-    subject: Subject, asked: Sequence[ptx.Instruction], code: Sequence[sass.Instruction], warps: int
+    subject: KernelContext, asked: Sequence[ptx.PtxInstruction], code: Sequence[sass.SassInstruction], warps: int
 ) -> dict[str, Any]:
     try:
         module = parse(subject.ttir)
@@ -166,7 +166,7 @@ def _joined(
 
 
 def _dot_uses(
-    wanted: Sequence[Dot], asked: Sequence[ptx.Instruction], code: Sequence[sass.Instruction]
+    wanted: Sequence[Dot], asked: Sequence[ptx.PtxInstruction], code: Sequence[sass.SassInstruction]
 ) -> Iterable[DotUse]:
     lines = {dot.line for dot in wanted}
     products = [i for i in asked if i.kind == "product"]
@@ -188,7 +188,9 @@ def _uses(found: bool, astray: bool, multiplied: bool) -> bool | None:
 # --- global memory ----------------------------------------------------------------------------------------------------
 
 
-def _access_uses(wanted: Sequence[Access], asked: Sequence[ptx.Instruction], warps: int) -> Iterable[AccessUse]:
+def _access_uses(
+    wanted: Sequence[MemoryAccess], asked: Sequence[ptx.PtxInstruction], warps: int
+) -> Iterable[AccessUse]:
     places = dict.fromkeys((a.line, a.kind) for a in wanted if a.line is not None)
     for line, kind in places:
         here = [a for a in wanted if (a.line, a.kind) == (line, kind)]
@@ -197,7 +199,7 @@ def _access_uses(wanted: Sequence[Access], asked: Sequence[ptx.Instruction], war
             yield _access_use(here, found, warps)
 
 
-def _access_use(here: Sequence[Access], found: Sequence[ptx.Instruction], warps: int) -> AccessUse:
+def _access_use(here: Sequence[MemoryAccess], found: Sequence[ptx.PtxInstruction], warps: int) -> AccessUse:
     largest = max(here, key=lambda access: access.elements)
     alike = len({(a.itemsize, a.elements, a.by_descriptor) for a in here}) == 1
     return AccessUse(
@@ -209,21 +211,21 @@ def _access_use(here: Sequence[Access], found: Sequence[ptx.Instruction], warps:
     )
 
 
-def _possible(access: Access, warps: int) -> int:
+def _possible(access: MemoryAccess, warps: int) -> int:
     """Bytes: what one thread has of the tile, where it is shared out evenly."""
     return min(WIDEST, max(1, access.elements // (warps * WARP)) * access.itemsize)
 
 
-def _machine(code: Sequence[sass.Instruction]) -> dict[str, int]:
+def _machine(code: Sequence[sass.SassInstruction]) -> dict[str, int]:
     return dict(Counter(i.opcode for i in code if i.memory or i.local or i.uses_tensor_cores))
 
 
-def _atomics(code: Sequence[sass.Instruction]) -> dict[int, dict[str, int]]:
+def _atomics(code: Sequence[sass.SassInstruction]) -> dict[int, dict[str, int]]:
     lines = {i.line for i in code if i.memory == "atomic" and i.line is not None}
     return {n: dict(Counter(i.opcode for i in code if i.line == n and i.memory == "atomic")) for n in sorted(lines)}
 
 
-def _local(code: Sequence[sass.Instruction]) -> tuple[LocalTraffic, ...]:
+def _local(code: Sequence[sass.SassInstruction]) -> tuple[LocalTraffic, ...]:
     """Most traffic first."""
     loads = Counter(i.line for i in code if i.local == "load")
     stores = Counter(i.line for i in code if i.local == "store")
@@ -231,7 +233,7 @@ def _local(code: Sequence[sass.Instruction]) -> tuple[LocalTraffic, ...]:
     return tuple(LocalTraffic(n, loads[n], stores[n]) for n in lines)
 
 
-def _float64_lines(module: Module, code: Sequence[sass.Instruction]) -> tuple[int, ...]:
+def _float64_lines(module: Module, code: Sequence[sass.SassInstruction]) -> tuple[int, ...]:
     """Lines that compute with doubles, in a kernel to which no double was passed."""
     if any(has_float64(kind) for kind in module.entry.argument_types):
         return ()

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradekit.inspector.compile import Compiled, Job, compile_all
-from gradekit.inspector.facts import Facts, Subject, facts
+from gradekit.inspector.compile import Compiled, CompileJob, compile_all
+from gradekit.inspector.facts import Facts, KernelContext, facts
+from gradekit.inspector.narrow_access import NarrowAccess, blames
 from gradekit.inspector.sentences import Sentence, sentences
 from gradekit.inspector.targets import Target, target
-from gradekit.inspector.why import Blame, blames
 from gradekit.program import Choice, Kernel, Launch, Program, Step, run_steps
 
 SCHEMA = "gradekit/inspection/1"
@@ -43,7 +43,7 @@ class Inspected:
     sentences: tuple[Sentence, ...]
     stages: dict[str, str]
     seconds: dict[str, float]
-    blames: dict[tuple[int | None, str], tuple[Blame, ...]]
+    blames: dict[tuple[int | None, str], tuple[NarrowAccess, ...]]
 
 
 def inspect(program: Program, where: Target, *, kernel: str | None = None, ask_why: bool = True) -> list[Inspected]:
@@ -52,7 +52,7 @@ def inspect(program: Program, where: Target, *, kernel: str | None = None, ask_w
     `ask_why` compiles variants of kernels with narrow accesses, to name the argument that keeps them narrow.
     """
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
-    compiled = compile_all([Job(item.kernel, where.capability) for item in launched])
+    compiled = compile_all([CompileJob(item.kernel, where.capability) for item in launched])
     return [
         _inspected(item, result, where, program.path, ask_why) for item, result in zip(launched, compiled, strict=True)
     ]
@@ -66,9 +66,9 @@ def _inspected(item: _Launched, compiled: Compiled, where: Target, path: str, as
     return Inspected(known, tuple(said), compiled.stages, compiled.seconds, reasons)
 
 
-def _subject(item: _Launched, path: str) -> Subject:
+def _subject(item: _Launched, path: str) -> KernelContext:
     kernel, launch = item.kernel, item.launch
-    return Subject(kernel.name, launch.kernel, item.label, kernel.options, launch.grid, kernel.ttir, path)
+    return KernelContext(kernel.name, launch.kernel, item.label, kernel.options, launch.grid, kernel.ttir, path)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def advice(program: Program, where: Target | str = "sm_90", *, most: int = 2) ->
     """
     where = target(where) if isinstance(where, str) else where
     items = _launched(dataclasses.replace(program, steps=tuple(run_steps(program.steps))))[:MOST_ADVISED]
-    compiled = compile_all([Job(item.kernel, where.capability) for item in items], seconds=10)
+    compiled = compile_all([CompileJob(item.kernel, where.capability) for item in items], seconds=10)
     known = [facts(_subject(item, program.path), done, where) for item, done in zip(items, compiled, strict=True)]
     said = [s for item, fact in zip(items, known, strict=True) for s in _advised(item, fact, program)]
     weighty = sorted((s for s in said if s.kind in WEIGHTY), key=lambda s: WEIGHTY.index(s.kind))

@@ -49,7 +49,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Access:
+class MemoryAccess:
     """A load or store of a tile on `line`: `elements` of `itemsize` bytes, by tensor descriptor or by pointers.
 
     `pointer` and `mask` name the arguments of the kernel that the addresses and the mask depend on. `feeds_dot` tells a
@@ -103,12 +103,12 @@ def _dot(op: Op, path: str, loops: int) -> Dot:
     )  # fmt: skip
 
 
-def accesses(module: Module, path: str) -> list[Access]:
+def accesses(module: Module, path: str) -> list[MemoryAccess]:
     """The loads and stores of every function, in order."""
     return [access for function in module.functions.values() for access in _accesses(function, path)]
 
 
-def _accesses(function: Function, path: str) -> Iterator[Access]:
+def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
     origins = Origins(function)
     feeding = origins.feeding_dots()
     for op, loops in walk(function.body):
@@ -116,12 +116,12 @@ def _accesses(function: Function, path: str) -> Iterator[Access]:
             yield _access(op, path, loops, origins, bool(feeding & set(op.results)))
 
 
-def _access(op: Op, path: str, loops: int, origins: Origins, feeds_dot: bool) -> Access:
+def _access(op: Op, path: str, loops: int, origins: Origins, feeds_dot: bool) -> MemoryAccess:
     by_descriptor = op.name.startswith("tt.descriptor")
     kind = _LOADS[op.name]
     value = op.result_types[0] if kind == "load" else op.operand_types[1]
     mask = op.operands[(1 if kind == "load" else 2) :][:1]
-    return Access(
+    return MemoryAccess(
         line_of(op, path), kind, dtype_name(value.element), itemsize(value), prod(value.shape), by_descriptor, loops > 0,
         feeds_dot and loops > 0, origins.arguments(op.operands[:1]), () if by_descriptor else origins.arguments(mask),
     )  # fmt: skip

@@ -23,7 +23,7 @@ _NOISE = re.compile(r"\.(?:sync|aligned|row|col)\b(?<!mma\.sync)")
 
 
 @dataclass(frozen=True)
-class Instruction:
+class PtxInstruction:
     """`opcode` in full, on `line` of the submission (None where it has none).
 
     `kind` is "load" or "store" of global memory, "product" of the tensor cores, or "multiply". A thread moves `width`
@@ -42,12 +42,12 @@ class Instruction:
         return _NOISE.sub("", self.opcode)
 
 
-def instructions(text: str, path: str) -> list[Instruction]:
+def instructions(text: str, path: str) -> list[PtxInstruction]:
     """Those instructions of `text`, in order, each with the innermost line of the file `path` that it stands for."""
     return list(_instructions(text, path))
 
 
-def _instructions(text: str, path: str) -> Iterator[Instruction]:
+def _instructions(text: str, path: str) -> Iterator[PtxInstruction]:
     files = dict(_FILE.findall(text))
     line: int | None = None
     for row in text.splitlines():
@@ -65,19 +65,19 @@ def _line(place: re.Match[str], files: dict[str, str], path: str) -> int | None:
     return int(outer_line) if outer is not None and files.get(outer) == path else None
 
 
-def _instruction(opcode: str, row: str, line: int | None) -> Iterator[Instruction]:
+def _instruction(opcode: str, row: str, line: int | None) -> Iterator[PtxInstruction]:
     name = opcode.partition(".")[0]
     if opcode.startswith(_PRODUCTS):
-        yield Instruction("product", opcode, line)
+        yield PtxInstruction("product", opcode, line)
     elif opcode.startswith(("cp.async.bulk.tensor", "cp.reduce.async.bulk")):
-        yield Instruction("store" if ".global.shared" in opcode else "load", opcode, line, 0, True)
+        yield PtxInstruction("store" if ".global.shared" in opcode else "load", opcode, line, 0, True)
     elif opcode.startswith(("cp.async.ca", "cp.async.cg")):
         size = _COPIED.search(row)
-        yield Instruction("load", opcode, line, int(size[1], 0) if size else 0, True)
+        yield PtxInstruction("load", opcode, line, int(size[1], 0) if size else 0, True)
     elif name in ("ld", "st") and ".global" in opcode:
-        yield Instruction("load" if name == "ld" else "store", opcode, line, _width(opcode))
+        yield PtxInstruction("load" if name == "ld" else "store", opcode, line, _width(opcode))
     elif name in ("fma", "mad", "mul", "dp4a"):
-        yield Instruction("multiply", opcode, line)
+        yield PtxInstruction("multiply", opcode, line)
 
 
 def _width(opcode: str) -> int:

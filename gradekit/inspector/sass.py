@@ -35,7 +35,7 @@ _LOCAL = {"LDL": "load", "STL": "store"}
 
 
 @dataclass(frozen=True)
-class Instruction:
+class SassInstruction:
     """`opcode` with its modifiers ("LDG.E.128"); `line` of the submission, or None where it has none."""
 
     opcode: str
@@ -62,12 +62,12 @@ class Instruction:
         return _LOCAL.get(self.name, "")
 
 
-def instructions(text: str, path: str) -> list[Instruction]:
+def instructions(text: str, path: str) -> list[SassInstruction]:
     """All instructions of `text`, each with the innermost line of the file `path` that it comes from."""
     return list(_instructions(text, path))
 
 
-def _instructions(text: str, path: str) -> Iterator[Instruction]:
+def _instructions(text: str, path: str) -> Iterator[SassInstruction]:
     line: int | None = None
     in_place = False
     for row in text.splitlines():
@@ -77,7 +77,7 @@ def _instructions(text: str, path: str) -> Iterator[Instruction]:
             in_place = True
         elif (found := _INSTRUCTION.search(row)) is not None:
             in_place = False
-            yield Instruction(found[1], line)
+            yield SassInstruction(found[1], line)
 
 
 def _line(place: re.Match[str], path: str) -> int | None:

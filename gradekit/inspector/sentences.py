@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import prod
 
 from gradekit.inspector.facts import AccessUse, DotUse, Facts
+from gradekit.inspector.narrow_access import NarrowAccess
 from gradekit.inspector.targets import TARGETS, Target
-from gradekit.inspector.why import Blame
 
 LEAST_SPILLED = 32
 """Bytes of a thread: a value or two that wait in memory outside of all loops are not worth a sentence."""
@@ -17,7 +17,7 @@ LEAST_SPILLED = 32
 SEEN_SMS = TARGETS["sm_90"].sms
 """Submissions see this many SMs when they are traced: a grid of as many is made from it, and is another one elsewhere."""
 
-Blames = Mapping[tuple[int | None, str], tuple[Blame, ...]]
+Blames = Mapping[tuple[int | None, str], tuple[NarrowAccess, ...]]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _is_the_students(use: AccessUse) -> bool:
     return not use.is_asynchronous and not use.access.by_descriptor
 
 
-def _narrow_text(use: AccessUse, facts: Facts, blame: tuple[Blame, ...]) -> str:
+def _narrow_text(use: AccessUse, facts: Facts, blame: tuple[NarrowAccess, ...]) -> str:
     noun = "load" if use.access.kind == "load" else "store"
     possible = max((b.width for b in blame), default=use.possible)
     text = (
@@ -130,7 +130,7 @@ def _narrow_text(use: AccessUse, facts: Facts, blame: tuple[Blame, ...]) -> str:
     return text + (f": {reasons}" if reasons else "") + _not_asynchronous(use, facts) + "."
 
 
-def _reasons(blame: Sequence[Blame]) -> Iterable[str]:
+def _reasons(blame: Sequence[NarrowAccess]) -> Iterable[str]:
     """Clauses: what has a value that is no multiple, what is not known to be one, addresses, and what lies apart."""
     odd = [f"{b.argument} is {b.value}" for b in blame if b.kind == "multiple" and (b.value or 0) % 16]
     unknown = [b.argument for b in blame if b.kind == "multiple" and not (b.value or 0) % 16]

@@ -30,7 +30,7 @@ class NothingToInspect(ValueError):
 
 
 @dataclass(frozen=True)
-class Question:
+class InspectionRequest:
     """What is to be looked at: the call `entry(*inputs)`, in which case it is the tests' own where both are None, on
     `target`; only kernels called `kernel`, where that is given."""
 
@@ -43,7 +43,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class InspectionResult:
     """The kernels, with the call that they come from."""
 
     submission: Submission
@@ -98,33 +98,33 @@ class Answer:
         ]
 
 
-def look(question: Question) -> Answer:
-    """The answer.
+def inspect_submission(request: InspectionRequest) -> InspectionResult:
+    """The result.
 
     Raises:
         NothingToInspect: no inputs are known, or no such kernel is launched.
         AssignmentError, SubmissionError, TraceError, Unavailable: as they say.
     """
-    submission = read(question.path)
-    assignment, entry, inputs = _call(question, submission)
+    submission = read(request.path)
+    assignment, entry, inputs = _call(request, submission)
     with Tracer(submission) as tracer:
         program = tracer.trace(entry, arguments(inputs))
-    kernels = inspect(program, question.target, kernel=question.kernel)
+    kernels = inspect(program, request.target, kernel=request.kernel)
     if not kernels:
-        raise NothingToInspect(_no_kernel(program, question.kernel, entry))
-    return Answer(submission, entry, inputs, question.target, program, kernels, assignment)
+        raise NothingToInspect(_no_kernel(program, request.kernel, entry))
+    return InspectionResult(submission, entry, inputs, request.target, program, kernels, assignment)
 
 
-def _call(question: Question, submission: Submission) -> tuple[Assignment | None, str, tuple[Any, ...]]:
-    if question.entry and question.inputs:
-        return None, question.entry, question.inputs
-    assignment = find(submission, question.assignment, None if question.path.is_file() else question.path)
-    return assignment, (question.entry or assignment.entry), (question.inputs or representative(assignment))
+def _call(request: InspectionRequest, submission: Submission) -> tuple[Assignment | None, str, tuple[Any, ...]]:
+    if request.entry and request.inputs:
+        return None, request.entry, request.inputs
+    assignment = find(submission, request.assignment, None if request.path.is_file() else request.path)
+    return assignment, (request.entry or assignment.entry), (request.inputs or representative(assignment))
 
 
-def dumps(answer: Answer) -> str:
+def dumps(result: InspectionResult) -> str:
     """The record of an answer as JSON text, ending in a newline."""
-    return json.dumps(answer.record(), indent=2) + "\n"
+    return json.dumps(result.record(), indent=2) + "\n"
 
 
 def representative(assignment: Assignment) -> tuple[Any, ...]:

@@ -10,11 +10,11 @@ exception of another kind.
 """
 
 from gradekit.processes import clean_environment
-from gradekit.sandbox.answers import Loaded
-from gradekit.sandbox.errors import TraceError, Unavailable
 from gradekit.sandbox.form import Form
 from gradekit.sandbox.limits import Limits
+from gradekit.sandbox.replies import Loaded
 from gradekit.sandbox.servers import host
+from gradekit.sandbox.trace_error import TraceError, Unavailable
 from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer, signature
 
 __all__ = [

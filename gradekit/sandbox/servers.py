@@ -13,8 +13,8 @@ from gradekit.confine import Means, identity
 from gradekit.confine.folders import PrivateFolder
 from gradekit.findings import Cause
 from gradekit.processes import ChildProcess, Command, clean_environment
-from gradekit.sandbox.errors import TraceError, Unavailable
 from gradekit.sandbox.limits import Limits
+from gradekit.sandbox.trace_error import TraceError, Unavailable
 
 START_SECONDS = 120.0
 """How long importing torch and triton may take, on a cold disk."""

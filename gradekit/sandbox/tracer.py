@@ -12,12 +12,12 @@ from gradekit import framework, wire
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.program import Argument, Kernel, Program, View, encode
-from gradekit.sandbox import answers
-from gradekit.sandbox.answers import Loaded
-from gradekit.sandbox.errors import TraceError, Unavailable, malformed
+from gradekit.sandbox import replies
 from gradekit.sandbox.form import Form
 from gradekit.sandbox.limits import DEFAULT, Limits
+from gradekit.sandbox.replies import Loaded
 from gradekit.sandbox.servers import ForkServer, host
+from gradekit.sandbox.trace_error import TraceError, Unavailable, malformed
 from gradekit.tracer import requests
 
 INSPECT_SECONDS = 60.0
@@ -77,7 +77,7 @@ class Tracer:
         """
         if self._loaded is None:
             answer = self._ask({"do": "load", "text": self._submission.text}, self._limits.import_seconds)
-            self._loaded = answers.loaded(answer)
+            self._loaded = replies.loaded(answer)
         return self._loaded
 
     def trace(self, entry: str, args: Sequence[Argument]) -> Program:
@@ -138,7 +138,7 @@ class Tracer:
             TraceError: MLIR or Triton do not accept the text, or break down over it.
         """
         self._settle()
-        return answers.types(self._ask({"do": "signature", "ttir": ttir}, self._limits.call_seconds))
+        return replies.types(self._ask({"do": "signature", "ttir": ttir}, self._limits.call_seconds))
 
     def close(self) -> None:
         """Ends the process."""
@@ -194,9 +194,9 @@ class Tracer:
     def _checked(self, answer: Any) -> dict[str, Any]:
         if not isinstance(answer, dict):
             raise malformed()
-        self.output = (self.output + answers.text(answer.get("output", "")))[: self._limits.output_bytes]
+        self.output = (self.output + replies.text(answer.get("output", "")))[: self._limits.output_bytes]
         if "error" in answer:
-            raise answers.error(answer["error"])
+            raise replies.error(answer["error"])
         if not isinstance(answer.get("ok"), dict):
             raise malformed()
         return answer["ok"]
@@ -215,11 +215,11 @@ class Tracer:
         if isinstance(error, wire.DeadlineExceeded):
             return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
         if isinstance(error, wire.ConnectionClosed):
-            return TraceError(Cause.CRASH, f"The submission's process ended {where} ({answers.ending(status)}).")
+            return TraceError(Cause.CRASH, f"The submission's process ended {where} ({replies.ending(status)}).")
         return TraceError(Cause.CRASH, f"The submission's process sent no readable answer {where} ({error}).")
 
     def _program(self, answer: dict[str, Any], args: Sequence[Argument]) -> Program:
-        program = answers.program(answer, args, self._kernels)
+        program = replies.program(answer, args, self._kernels)
         self._kernels |= program.kernels
         return program
 

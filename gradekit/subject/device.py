@@ -61,7 +61,7 @@ class Device:
             ValueError: there is no such device; the message says what there is.
         """
         if self.wanted == STANDIN:
-            from gradekit.gpu.standin import CARD
+            from gradekit.gpu.cpu_emulation import CARD
 
             return CARD
         if self.wanted == "cpu" or (self.wanted == "auto" and not torch.cuda.is_available()):

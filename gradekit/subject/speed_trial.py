@@ -137,13 +137,13 @@ def _rounds(
     thresholds: Thresholds,
     budget: float,
 ) -> Rounds:
-    from gradekit.gpu.contest import TURN, contest
+    from gradekit.gpu.interleaved import TURN, interleave
 
     def students_turn() -> Turn:
         return worker.turn(prepared.id, milliseconds=TURN)
 
     turns = {STUDENT: students_turn} | {side.name: functools.partial(side.clock.turn, TURN) for side in sides}
-    return contest(turns, settled(thresholds), before=before, budget=budget).rounds
+    return interleave(turns, settled(thresholds), before=before, budget=budget).rounds
 
 
 def _longer(

@@ -3,16 +3,18 @@
 It imports the standard library, torch, triton, and of gradekit `program`, `wire`, `compat` and `confine`; nothing else of
 gradekit is in its reach.
 
-    __main__    starts the server; `server` imports torch and triton once and forks a child per submission
+    __main__    starts the `supervisor`, which starts the `forkserver`: it imports torch and triton once (`warmup`) and
+                forks a confined process for each submission (`children`, within `quotas`)
     child       what a child answers: load, trace, gradient
     loading     runs a submission's statements, leaving out experiments that cannot run here
     trace       one call under the modes below, as a Program
     recorder    storages and steps, in order
     aten        torch operations become steps (a TorchDispatchMode)
     mask        tensors without data answer as if they were on a GPU (a TorchFunctionMode)
+    compiled_model  a model around the entry, compiled by torch.compile
     cuda        torch.cuda and the Triton driver as a machine with one GPU would show them
     kernels     compiles to TTIR, records launches; `autotune` makes a Choice of an autotuned launch
-    figures     shared memory and registers, for host code that asks; `lazy` numbers, computed where they matter
+    resource_usage  shared memory and registers, for host code that asks; `lazy` numbers, computed where they matter
     alignment   one compilation for all launches that differ in the alignment of their arguments
     errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence
     requests    how both sides name what is asked

@@ -44,7 +44,7 @@ COPIES = {"clone", "_to_copy", "contiguous", "lift_fresh_copy", "_reshape_copy",
 READS = {"_local_scalar_dense": "item()", "equal": "torch.equal", "is_nonzero": "bool()", "nonzero": "nonzero()"}
 
 
-class Steps(DispatchMode):
+class StepRecorder(DispatchMode):
     """Runs every operation and records what it does to storages on the GPU."""
 
     def __init__(self, recorder: Recorder, around: Any) -> None:

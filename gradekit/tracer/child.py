@@ -23,7 +23,7 @@ from gradekit.program import Program, View, decode, encode
 from gradekit.tracer import cuda, loading, requests
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
-from gradekit.tracer.trace import Tracer
+from gradekit.tracer.trace import CallTracer
 
 REQUEST_CAP = 64 << 20
 
@@ -33,8 +33,8 @@ class Child:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.tracer = Tracer(str(directory / "submission.py"))
-        self.loaded: loading.Loaded | None = None
+        self.tracer = CallTracer(str(directory / "submission.py"))
+        self.loaded: loading.LoadedModule | None = None
         self.text = ""
         self.sent: set[str] = set()
 
@@ -80,9 +80,9 @@ class Child:
 
     def inspect(self, entry: str, args: list[Any]) -> Any:
         """What torch makes of a model around the entry."""
-        from gradekit.tracer import framework  # imports torch.compile's machinery, which few submissions need
+        from gradekit.tracer import compiled_model  # imports torch.compile's machinery, which few submissions need
 
-        return framework.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
+        return compiled_model.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
 
     def _tried(self, call: Callable[[], Program]) -> Program:
         """What `call` gives; where it fails and host code has got a LazyInt, which something may have taken for an int, once
@@ -100,11 +100,11 @@ class Child:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # said already
             self.loaded = self._load(self.text)
 
-    def _load(self, text: str) -> loading.Loaded:
+    def _load(self, text: str) -> loading.LoadedModule:
         with self.tracer.mask, self.tracer.steps:
             return loading.load(text, self.directory)
 
-    def _loaded(self) -> loading.Loaded:
+    def _loaded(self) -> loading.LoadedModule:
         if self.loaded is None:
             raise Refusal("exception", "Nothing is loaded.")
         return self.loaded

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gradekit import wire
-from gradekit.confine import identity, limits
+from gradekit.confine import identity, rlimits
 from gradekit.confine.confinement import Confinement
 from gradekit.confine.folders import remove
 from gradekit.tracer import quotas
@@ -111,7 +111,7 @@ class Children:
     def _limit(self, allowed: dict[str, int]) -> None:
         """Memory is counted on top of what torch and triton map already."""
         mapped = int(os.pread(self.statm, 100, 0).split()[0]) * resource.getpagesize()
-        limits.lower(
+        rlimits.lower(
             {
                 resource.RLIMIT_AS: mapped + allowed["memory_bytes"],
                 resource.RLIMIT_FSIZE: allowed["file_bytes"],

@@ -49,14 +49,14 @@ TRITON_PROPERTIES = {
 
 STREAMS = ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", "device", "device_of", "current_stream",
            "default_stream", "StreamContext")  # fmt: skip
-"""What torch.cuda has for ordering and timing work: nothing runs here, so each is `Quiet`."""
+"""What torch.cuda has for ordering and timing work: nothing runs here, so each is an `InstantEvent`."""
 
 
 _ORIGINALS: dict[str, Any] = {}
 """What `install` has replaced in torch.cuda."""
 
 
-class Quiet:
+class InstantEvent:
     """A stream, event, graph or guard: whatever is asked of it happens at once and costs nothing."""
 
     cuda_stream = 0
@@ -85,7 +85,7 @@ class Quiet:
         return lambda *args, **kwargs: None
 
 
-class Driver:
+class MetaDriver:
     """The active Triton driver of a machine with one GPU."""
 
     def __init__(self) -> None:
@@ -148,14 +148,14 @@ def bench(call: Callable[[], Any], *args: Any, quantiles: Any = None, return_mod
 
 def install() -> None:
     """Shows this process a machine with one GPU."""
-    use_driver(Driver())
+    use_driver(MetaDriver())
     for name, value in _torch_cuda().items():
         _ORIGINALS[name] = getattr(torch.cuda, name)
         setattr(torch.cuda, name, value)
     torch.Generator = Generator  # type: ignore[misc]
     torch.Tensor.record_stream = _nothing  # type: ignore[method-assign]  # its parser would refuse our streams
     torch.cuda.nvtx.range_push = torch.cuda.nvtx.range_pop = torch.cuda.nvtx.mark = _nothing
-    torch.cuda.nvtx.range = Quiet  # type: ignore[assignment]
+    torch.cuda.nvtx.range = InstantEvent  # type: ignore[assignment]
     torch.compile = _compile  # type: ignore[assignment]
     triton.testing.do_bench = bench
     triton.testing.do_bench_cudagraph = bench
@@ -216,7 +216,7 @@ def _torch_cuda() -> dict[str, Any]:
         ),
     }  # fmt: skip
     functions = {name: _always(value) for name, value in answers.items()}
-    return functions | dict.fromkeys(STREAMS, Quiet)
+    return functions | dict.fromkeys(STREAMS, InstantEvent)
 
 
 def _always(value: Any) -> Callable[..., Any]:

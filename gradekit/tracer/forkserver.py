@@ -33,13 +33,13 @@ def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
     statm = os.open("/proc/self/statm", os.O_RDONLY)  # while /proc can be seen
     if confinement.means.root:
         enter_root(scratch, confinement.rules)
-    from gradekit.tracer import warm  # imports torch and triton
+    from gradekit.tracer import warmup  # imports torch and triton
 
     control = socket.socket(fileno=descriptor)
-    warm.warm_up()
-    wire.send(control, {"ok": "ready", "means": confinement.means.as_data(), "pace": warm.pace()})
+    warmup.warm_up()
+    wire.send(control, {"ok": "ready", "means": confinement.means.as_data(), "pace": warmup.pace()})
     children = Children(confinement, scratch, statm)
-    idle = warm.while_idle()
+    idle = warmup.while_idle()
     try:
         while True:
             _use_the_time(control, children, idle)

@@ -21,7 +21,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from gradekit.compat.torch import DisableTorchFunction
 from gradekit.compat.triton import compile_fully, lower, use_compiler
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import alignment, cuda, figures, lazy
+from gradekit.tracer import alignment, cuda, lazy, resource_usage
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.output import spoken
 from gradekit.tracer.recorder import NAME, Recorder
@@ -131,17 +131,17 @@ class TracedKernel:
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
         try:
-            return figures.shared_memory(self.kernel.ttir, self.options)
+            return resource_usage.shared_memory(self.kernel.ttir, self.options)
         except RuntimeError:
             return self.compiled.metadata.shared  # says what is wrong as Triton does
 
     @cached_property
-    def registers(self) -> figures.Registers:
+    def registers(self) -> resource_usage.Registers:
         """Of one thread."""
         try:
-            return figures.registers(self.kernel.ttir, self.options)
+            return resource_usage.registers(self.kernel.ttir, self.options)
         except (RuntimeError, ValueError):
-            return figures.registers_of(self.compiled.asm["cubin"])
+            return resource_usage.registers_of(self.compiled.asm["cubin"])
 
     def _init_handles(self) -> None:
         """Loads the kernel onto the GPU, in Triton; here, it fails where that would.
@@ -170,7 +170,7 @@ class TracedKernel:
             return self.registers.registers
         lazy.install()
         self.compiler.gave_lazy = True
-        most = min(figures.MOST_REGISTERS, cuda.PROPERTIES.regs_per_multiprocessor // self._threads)
+        most = min(resource_usage.MOST_REGISTERS, cuda.PROPERTIES.regs_per_multiprocessor // self._threads)
         return lazy.LazyInt(lambda: self.registers.registers, 1, most)  # type: ignore[return-value]
 
     @property

@@ -29,7 +29,7 @@ NEEDED = (*SCOPES, ast.Import, ast.ImportFrom)
 
 
 @dataclass
-class Loaded:
+class LoadedModule:
     """A submission whose statements have run: its `module`, the `path` of its text, and `notes` on what was left out.
 
     `missing` tells, for a name that a left-out statement would have defined, which note says so; `names` are all that
@@ -55,7 +55,7 @@ class Loaded:
         return replace(found, message=f"{found.message}\n{note}") if note else found
 
 
-def load(text: str, directory: Path) -> Loaded:
+def load(text: str, directory: Path) -> LoadedModule:
     """Runs `text`, written to a file in `directory` first, because Triton reads a kernel's source from its file.
 
     Raises:
@@ -68,7 +68,7 @@ def load(text: str, directory: Path) -> Loaded:
     module = types.ModuleType(MODULE)
     module.__file__ = path
     sys.modules[MODULE] = module
-    loaded = Loaded(module, path, names=[name for statement in tree.body for name in _assigned(statement)])
+    loaded = LoadedModule(module, path, names=[name for statement in tree.body for name in _assigned(statement)])
     flags = _future_flags(tree)
     for statement in tree.body:
         _run(statement, loaded, flags)
@@ -105,7 +105,7 @@ def _future_flags(tree: ast.Module) -> int:
     return flags
 
 
-def _run(statement: ast.stmt, loaded: Loaded, flags: int) -> None:
+def _run(statement: ast.stmt, loaded: LoadedModule, flags: int) -> None:
     try:
         code = compile(ast.Module([statement], []), loaded.path, "exec", flags=flags, dont_inherit=True)
         exec(code, vars(loaded.module))  # noqa: S102  (this process is for nothing else)
@@ -117,17 +117,17 @@ def _run(statement: ast.stmt, loaded: Loaded, flags: int) -> None:
         _leave_out(statement, error, loaded)
 
 
-def _can_do_without(error: BaseException, loaded: Loaded) -> bool:
+def _can_do_without(error: BaseException, loaded: LoadedModule) -> bool:
     """A package that is not installed here (for plots and tables, mostly), or a definition that needs one."""
     return isinstance(error, ModuleNotFoundError) or (isinstance(error, NameError) and error.name in loaded.missing)
 
 
-def _load_error(statement: ast.stmt, error: BaseException, loaded: Loaded) -> Refusal:
+def _load_error(statement: ast.stmt, error: BaseException, loaded: LoadedModule) -> Refusal:
     found = refusal(error, loaded.path, "while the file was loaded")
     return Refusal(found.cause, found.message, found.line or statement.lineno, found.detail)
 
 
-def _leave_out(statement: ast.stmt, error: BaseException, loaded: Loaded) -> None:
+def _leave_out(statement: ast.stmt, error: BaseException, loaded: LoadedModule) -> None:
     line = line_of(error, loaded.path) or statement.lineno
     reason = error.short if isinstance(error, ReadsValues) else f"{type(error).__name__}: {error}".partition("\n")[0]
     note = f"line {statement.lineno} was left out ({reason})"

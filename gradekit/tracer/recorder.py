@@ -51,7 +51,7 @@ ADDRESS_START = 1 << 62
 
 
 @dataclass
-class Storage:
+class TracedStorage:
     """What is known of one storage: its number, size in bytes, and the address that `data_ptr()` answers from."""
 
     number: int
@@ -68,13 +68,13 @@ class Recorder:
         self.steps: list[Step] = []
         self.kernels: dict[str, Kernel] = {}
         self._before: list[Step] = []
-        self._known: dict[int, Storage] = {}
+        self._known: dict[int, TracedStorage] = {}
         self._inputs: dict[int, int] = {}
         self._next_number = 0
 
     # --- storages ---------------------------------------------------------------------------------------------------
 
-    def storage(self, tensor: torch.Tensor) -> Storage:
+    def storage(self, tensor: torch.Tensor) -> TracedStorage:
         """The storage of a tensor without data; one not seen before is recorded as allocated here."""
         raw = raw_storage(tensor)
         known = self._known.get(storage_id(raw))
@@ -84,14 +84,14 @@ class Recorder:
         """Whether the tensor's storage has been met before."""
         return storage_id(raw_storage(tensor)) in self._known
 
-    def _meet(self, raw: Any) -> Storage:
+    def _meet(self, raw: Any) -> TracedStorage:
         storage = self._number(raw)
         self.add(Allocate(storage.number, storage.nbytes, self.source()))
         return storage
 
-    def _number(self, raw: Any) -> Storage:
+    def _number(self, raw: Any) -> TracedStorage:
         nbytes = raw.nbytes()
-        storage = Storage(self._next_number, nbytes, ADDRESS_START + self._next_number * ADDRESS_GAP, raw)
+        storage = TracedStorage(self._next_number, nbytes, ADDRESS_START + self._next_number * ADDRESS_GAP, raw)
         self._next_number += 1
         self._known[storage_id(raw)] = storage
         return storage
@@ -217,7 +217,7 @@ class Recorder:
                 kept.append(step)
         return kept[::-1]
 
-    def _pointed_at(self, steps: Sequence[Step]) -> list[Storage]:
+    def _pointed_at(self, steps: Sequence[Step]) -> list[TracedStorage]:
         """The storages whose addresses stand in the steps as numbers."""
         numbers = {value for step in steps for value in numbers_in(step) if value >= ADDRESS_START}
         return [
@@ -226,7 +226,7 @@ class Recorder:
             if any(0 <= value - storage.address < ADDRESS_GAP for value in numbers)
         ]
 
-    def _by_number(self, number: int) -> Storage:
+    def _by_number(self, number: int) -> TracedStorage:
         return next(known for known in self._known.values() if known.number == number)
 
     def _renamer(self) -> Callable[[int], int]:

@@ -10,17 +10,17 @@ from typing import Any
 import torch
 
 from gradekit.program import Argument, Program, Scalar, View
-from gradekit.tracer.aten import Steps
+from gradekit.tracer.aten import StepRecorder
 from gradekit.tracer.autotune import Tuning
 from gradekit.tracer.errors import Refusal, refusal
 from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.lazy import settled
-from gradekit.tracer.loading import Loaded
+from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.mask import CudaMask
 from gradekit.tracer.recorder import Recorder, dtype_name
 
 
-class Tracer:
+class CallTracer:
     """The modes and the recorder of one submission, and the calls that are traced with them."""
 
     def __init__(self, path: str) -> None:
@@ -30,9 +30,9 @@ class Tracer:
         Tuning(self.recorder, self.compiler).install()
         torch.UntypedStorage.data_ptr = lambda storage: self.recorder.address_of(storage)  # type: ignore[assignment,method-assign]
         self.mask = CudaMask(self.recorder)
-        self.steps = Steps(self.recorder, self.mask)
+        self.steps = StepRecorder(self.recorder, self.mask)
 
-    def call(self, loaded: Loaded, entry: str, args: Sequence[Argument]) -> Program:
+    def call(self, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> Program:
         """The program of `entry(*args)`.
 
         Raises:
@@ -50,7 +50,7 @@ class Tracer:
             self.recorder.finish()
 
     def gradient(
-        self, loaded: Loaded, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None
+        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None
     ) -> Program:
         """The program of `entry(*args)` and its backward pass.
 
@@ -141,7 +141,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def find_entry(loaded: Loaded, entry: str, count: int) -> Any:
+def find_entry(loaded: LoadedModule, entry: str, count: int) -> Any:
     """The submission's function of that name, if it takes `count` arguments.
 
     Raises:
@@ -158,7 +158,7 @@ def find_entry(loaded: Loaded, entry: str, count: int) -> Any:
     return function
 
 
-def _missing(loaded: Loaded, entry: str) -> str:
+def _missing(loaded: LoadedModule, entry: str) -> str:
     if entry in loaded.missing:
         return f"There is no `{entry}`: {loaded.missing[entry]}."
     near = difflib.get_close_matches(entry, loaded.functions(), n=3, cutoff=0.5)

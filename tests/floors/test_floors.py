@@ -115,7 +115,7 @@ def test_every_module_says_what_it_is() -> None:
         ("gradekit.sandbox, gradekit.assignment", ("torch", "triton", "pytest")),
         ("gradekit.plugin", ("torch", "triton")),
         ("gradekit.subject.subject, gradekit.inputs.strategies, gradekit.judge.diagnose", ("triton",)),
-        ("gradekit.gpu.server, gradekit.gpu.worker, gradekit.gpu.inputs, gradekit.gpu.kernels", ("hypothesis", "pytest")),
+        ("gradekit.gpu.server, gradekit.gpu.worker, gradekit.gpu.inputs, gradekit.gpu.cuda_machine", ("hypothesis", "pytest")),
         ("gradekit.judge, gradekit.judge.diagnose, gradekit.judge.compare, gradekit.subject.subject", ("hypothesis",)),
     ],
 )

@@ -29,7 +29,7 @@ from gradekit.gpu.timing import Turn
 from gradekit.gpu.worker import CardFault
 from gradekit.gpu.worker_process import checked
 from gradekit.program import Program, ProgramError, View, decode, encode
-from gradekit.sandbox import TraceError, Tracer, answers
+from gradekit.sandbox import TraceError, Tracer, replies
 from gradekit.submission import SubmissionError, notebook, read
 from tests.fuzz import mutations
 from tests.patience import GUARD
@@ -140,8 +140,8 @@ def test_the_answers_around_them() -> None:
 
     def taken(data: Any) -> None:
         if isinstance(data, dict):
-            answers.error(data)
-            answers.loaded(data)
+            replies.error(data)
+            replies.loaded(data)
 
     fuzzed("answers", _near(error) | _near(loaded), refused_with(TraceError, taken))
 

@@ -11,8 +11,8 @@ import torch
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import BaselineError
 from gradekit.gpu.card import Card, find, read
-from gradekit.gpu.contest import TURN, contest
 from gradekit.gpu.inputs import make_set
+from gradekit.gpu.interleaved import TURN, interleave
 from gradekit.gpu.timing import LEAST_REPLAYS, Clock, sets_for
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import ratio, settled
@@ -85,7 +85,7 @@ def test_inputs_that_would_fit_into_the_cache_are_read_from_memory(card: Card) -
 
 def test_two_clocks_of_one_function_agree(card: Card) -> None:
     first, second = clock_of(card), clock_of(card)
-    timings = contest({"student": lambda: first.turn(TURN), "eager": lambda: second.turn(TURN)}, settled({"eager": []}))
+    timings = interleave({"student": lambda: first.turn(TURN), "eager": lambda: second.turn(TURN)}, settled({"eager": []}))
     assert timings.settled
     assert ratio(timings.rounds, "eager").value == pytest.approx(1.0, abs=0.01)
 

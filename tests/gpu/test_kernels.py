@@ -8,7 +8,7 @@ import pytest
 import triton
 
 from gradekit.compat.triton import launchable, target, without_descriptors
-from gradekit.gpu import kernels
+from gradekit.gpu import cuda_machine
 from gradekit.inputs.spec import Input
 from gradekit.program import Descriptor, Kernel, Launch, ProgramError
 
@@ -39,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_descriptor_and_its_sizes_are_one_argument_each(with_descriptors, cache: Path) -> None:
     kernel, launch = with_descriptors
     (file := cache / "k.ttir").write_text(kernel.ttir)
-    made = launchable(triton.compile(str(file), target=HOPPER, options=kernels.options_of(kernel)))
+    made = launchable(triton.compile(str(file), target=HOPPER, options=cuda_machine.options_of(kernel)))
     block = ["nvTmaDesc", "i32", "i32", "i64", "i64"]
     assert list(made.src.signature.values()) == block * 3 + ["i32"]
     assert [meta["block_size"] for meta in made.descriptors] == [[32, 32]] * 3
@@ -50,16 +50,16 @@ def test_a_descriptor_and_its_sizes_are_one_argument_each(with_descriptors, cach
 def test_an_older_card_is_given_pointers_for_descriptors(with_descriptors, cache: Path) -> None:
     kernel, _ = with_descriptors
     (file := cache / "k.ttir").write_text(kernel.ttir)
-    text = without_descriptors(str(file), AMPERE, kernels.options_of(kernel))
+    text = without_descriptors(str(file), AMPERE, cuda_machine.options_of(kernel))
     assert "tensordesc" in kernel.ttir and "tensordesc" not in text
     file.write_text(text)
-    made = launchable(triton.compile(str(file), target=AMPERE, options=kernels.options_of(kernel)))
+    made = launchable(triton.compile(str(file), target=AMPERE, options=cuda_machine.options_of(kernel)))
     assert next(iter(made.src.signature.values())) == "*f16" and made.descriptors == []
 
 
 def test_the_options_that_were_recorded_reach_the_compiler() -> None:
     kernel = Kernel("k", "", {"num_warps": 8, "num_stages": 2, "maxnreg": 64, "enable_fp_fusion": False})
-    assert kernels.options_of(kernel) == {"num_warps": 8, "num_stages": 2, "maxnreg": 64, "enable_fp_fusion": False}
+    assert cuda_machine.options_of(kernel) == {"num_warps": 8, "num_stages": 2, "maxnreg": 64, "enable_fp_fusion": False}
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_the_options_that_were_recorded_reach_the_compiler() -> None:
      {"maxnreg": None}],
 )  # fmt: skip
 def test_other_options_do_not(options: dict[str, object]) -> None:
-    assert kernels.options_of(Kernel("k", "", options)) == {}
+    assert cuda_machine.options_of(Kernel("k", "", options)) == {}
 
 
 def test_kernels_that_differ_in_an_option_are_two() -> None:
     first, second = Kernel("k", "text", {"num_warps": 4}), Kernel("k", "text", {"num_warps": 8})
-    assert kernels.key_of(first) != kernels.key_of(second)
+    assert cuda_machine.key_of(first) != cuda_machine.key_of(second)
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_kernels_that_differ_in_an_option_are_two() -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_given_as_the_launcher_takes_them(kind: str, value: float, given: float) -> None:
-    made = kernels.number_for(kind, value)
+    made = cuda_machine.number_for(kind, value)
     assert made == given and type(made) is type(given)
 
 
 @pytest.mark.parametrize("value", [None, "text"])
 def test_what_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(ProgramError):
-        kernels.number_for("i32", value)
+        cuda_machine.number_for("i32", value)
 
 
 @pytest.mark.parametrize("name", ["../../escape", "@/../x", "a/b", "x y"])
 def test_a_kernel_whose_name_could_be_a_path_is_refused(name: str) -> None:
-    found = kernels._ENTRY.search(f'tt.func public @"{name}"(%x: i32)')
-    assert found is None or not kernels._SYMBOL.fullmatch(found[2])
+    found = cuda_machine._ENTRY.search(f'tt.func public @"{name}"(%x: i32)')
+    assert found is None or not cuda_machine._SYMBOL.fullmatch(found[2])

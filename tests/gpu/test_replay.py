@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from gradekit.engine.executor import option_count, run
+from gradekit.gpu.cpu_emulation import CpuMachine
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.replay import Replay, peak_bytes, touched_bytes
-from gradekit.gpu.standin import StandinMachine
 from gradekit.program import Allocate, Aten, Choice, Copy, Fill, Launch, Literal, Scalar, Source, View, run_steps
 from tests.patience import GUARD
 
@@ -24,7 +24,7 @@ Y = View(1, "float32", (4,), (1,))
 
 
 def replay(made, allow=()) -> Replay:
-    return Replay(made, StandinMachine(), allow)
+    return Replay(made, CpuMachine(), allow)
 
 
 @pytest.mark.parametrize("body", [COPY, MANY_STEPS, TABLE, AUTOTUNED], ids=["copy", "steps", "table", "autotuned"])
@@ -60,8 +60,8 @@ def test_memory_that_is_no_result_is_shared() -> None:
     steps = [Allocate(1, 16), Copy(Y, X), Allocate(2, 16), Copy(View(2, "float32", (4,), (1,)), Y)]
     same = replay(program(steps, [View(2, "float32", (4,), (1,))], [X]))
     first, second = same.bind([torch.ones(4)]), same.bind([torch.zeros(4)])
-    assert first.place.storages[1].data_ptr() == second.place.storages[1].data_ptr()
-    assert first.place.storages[2].data_ptr() != second.place.storages[2].data_ptr()
+    assert first.memory.storages[1].data_ptr() == second.memory.storages[1].data_ptr()
+    assert first.memory.storages[2].data_ptr() != second.memory.storages[2].data_ptr()
 
 
 def test_an_output_that_nobody_writes_is_nan() -> None:
@@ -172,7 +172,7 @@ def test_everything_that_a_call_touches_is_counted() -> None:
 
 def test_the_worker_has_nothing_that_judges() -> None:
     """What the worker's process imports neither compares nor expects"""
-    code = "import sys, gradekit.gpu.server, gradekit.gpu.standin, gradekit.gpu.kernels; print(*sys.modules)"
+    code = "import sys, gradekit.gpu.server, gradekit.gpu.cpu_emulation, gradekit.gpu.cuda_machine; print(*sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)

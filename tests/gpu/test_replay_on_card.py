@@ -61,9 +61,9 @@ SUBMISSIONS = [
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from gradekit.gpu.kernels import CardMachine
+    from gradekit.gpu.cuda_machine import CudaMachine
 
-    yield CardMachine(torch.cuda.current_device(), tmp_path_factory.mktemp("kernels"))
+    yield CudaMachine(torch.cuda.current_device(), tmp_path_factory.mktemp("kernels"))
 
 
 def direct(path: Path) -> ModuleType:

@@ -16,7 +16,7 @@ import torch
 from gradekit import wire
 from gradekit.engine.executor import run
 from gradekit.findings import Cause
-from gradekit.gpu import files, worker, worker_process
+from gradekit.gpu import shared_memory, worker, worker_process
 from gradekit.gpu.server import arguments_from, arguments_to
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Launch, Literal, View
@@ -123,8 +123,8 @@ def test_specs_that_are_one_object_stay_one() -> None:
 
 def test_red_zones_are_told_in_the_students_words() -> None:
     made = program([], [View(1, "float32", (4,), (1,))], [View(0, "float32", (4,), (1,))])
-    trespass = {"storage": 1, "side": "after", "nbytes": 8, "distance": 0}
-    caught = {"trespass": trespass, "launch": 0, "kernel": "k", "line": 12}
+    write = {"storage": 1, "side": "after", "nbytes": 8, "distance": 0}
+    caught = {"write": write, "launch": 0, "kernel": "k", "line": 12}
     finding = worker._finding(caught, made, ["x"])
     assert finding.cause is Cause.OUT_OF_BOUNDS_STORE
     assert finding.message == "k wrote right after the memory of the result, on the card."
@@ -266,16 +266,16 @@ def test_it_sees_little_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_memory_is_shared() -> None:
-    memory = files.shared([16, 0, 5])
+    memory = shared_memory.shared([16, 0, 5])
     first, last = memory.tensor(0), memory.tensor(2)
-    files.mapped(memory.descriptor, memory.pieces[0]).fill_(7)
+    shared_memory.mapped(memory.descriptor, memory.pieces[0]).fill_(7)
     memory.close()
     assert first.tolist() == [7] * 16 and last.tolist() == [0] * 5
 
 
 def test_nobody_can_take_a_part_of_it_back() -> None:
     """To read a page that is gone would end the grader"""
-    memory = files.shared([16])
+    memory = shared_memory.shared([16])
     with pytest.raises(PermissionError):
         os.ftruncate(memory.descriptor, 0)
     memory.close()

@@ -18,7 +18,7 @@ import torch
 
 from gradekit import wire
 from gradekit.confine import landlock, seccomp
-from gradekit.gpu import card, files, worker, worker_process
+from gradekit.gpu import card, shared_memory, worker, worker_process
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.gpu.worker_process import WorkerProcess
 from gradekit.program import Allocate, Kernel, Launch, View
@@ -70,7 +70,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 def said(found: Worker, order: str) -> str:
     """What Python, run in the worker's process, left in `got`."""
     text = f"import ctypes, os, signal, socket, subprocess, sys\n{order}\n".encode()
-    memory = files.shared([1 << 16])
+    memory = shared_memory.shared([1 << 16])
     memory.tensor(0)[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     try:
         return str(json.loads(found._ask({"do": "run"}, 30.0, memory.descriptor)["got"]))
@@ -228,7 +228,7 @@ def test_an_answer_that_makes_no_sense_is_a_fault(monkeypatch: pytest.MonkeyPatc
     made, tensors = entry(COPY, normal(8))
     with Worker(None) as found:
         found.run(made, tensors)
-        answers = iter([{}, {"seconds": "x", "caught": []}, {"seconds": 1.0, "caught": [{"trespass": 1}]}])
+        answers = iter([{}, {"seconds": "x", "caught": []}, {"seconds": 1.0, "caught": [{"write": 1}]}])
         monkeypatch.setattr(wire, "receive", lambda *a: {"ok": next(answers)})
         for _ in range(3):
             with pytest.raises(CardFault, match="makes no sense"):

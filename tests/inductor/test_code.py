@@ -8,7 +8,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.inductor import NotGenerated, generated
-from gradekit.inductor.code import written
+from gradekit.inductor.code import parse_generated
 from gradekit.inspector.targets import target
 
 MODULE = """\
@@ -29,12 +29,12 @@ def call(self, args):
 
 
 def test_kernels_come_without_the_decorator_that_picks_a_configuration() -> None:
-    ((name, source),) = written(MODULE).kernels
+    ((name, source),) = parse_generated(MODULE).kernels
     assert name == "triton_red_fused_0" and source.startswith("@triton.jit\ndef triton_red_fused_0(")
 
 
 def test_calls_come_in_order_and_each_once() -> None:
-    assert written(MODULE).calls == ("triton_red_fused_0(arg0_1, buf0, 8192)", "extern_kernels.mm")
+    assert parse_generated(MODULE).calls == ("triton_red_fused_0(arg0_1, buf0, 8192)", "extern_kernels.mm")
 
 
 def test_torch_writes_a_kernel_for_softmax_on_a_machine_without_a_card() -> None:

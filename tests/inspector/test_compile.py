@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.inspector import compile as compiling
-from gradekit.inspector.compile import Job, compile_all
+from gradekit.inspector.compile import CompileJob, compile_all
 from gradekit.inspector.compiler import STAGES, with_true_places
 from gradekit.program import Kernel
 
@@ -22,13 +22,13 @@ GOOD = Kernel("nothing", NOTHING, {"num_warps": 4})
 
 def test_a_kernel_is_compiled_for_every_architecture_without_a_card() -> None:
     (kernel,) = program("copy", float16(4096, 1024)).kernels.values()
-    for found in compile_all([Job(kernel, capability) for capability in (75, 80, 90, 100)]):
+    for found in compile_all([CompileJob(kernel, capability) for capability in (75, 80, 90, 100)]):
         assert tuple(found.stages) == STAGES and found.error == ""
         assert found.metadata["num_warps"] == 4 and "REG:" in found.usage
 
 
 def test_a_crash_of_the_compiler_is_told_and_harms_no_other_kernel() -> None:
-    good, crash, nonsense = compile_all([Job(GOOD, 90), Job(Kernel("k", "module {}"), 90), Job(Kernel("k", "?"), 90)])
+    good, crash, nonsense = compile_all([CompileJob(GOOD, 90), CompileJob(Kernel("k", "module {}"), 90), CompileJob(Kernel("k", "?"), 90)])
     assert good.error == "" and "sass" in good.stages
     assert (crash.failed, crash.error) == ("ttir", "the compiler crashed (SIGSEGV)")
     assert nonsense.failed == "ttir" and "Parse MLIR file failed" in nonsense.error and "/tmp" not in nonsense.error
@@ -36,7 +36,7 @@ def test_a_crash_of_the_compiler_is_told_and_harms_no_other_kernel() -> None:
 
 def test_a_text_nested_too_deeply_is_a_crash_like_any_other() -> None:
     deep = Kernel("k", f"module attributes {{x = {'[' * 200_000}{']' * 200_000}}} {{}}")
-    (found,) = compile_all([Job(deep, 90)])
+    (found,) = compile_all([CompileJob(deep, 90)])
     assert found.failed == "ttir" and found.error
 
 
@@ -52,7 +52,7 @@ __main__.honest(pathlib.Path(folder), {"ttir": ""})
 
 def test_a_compilation_that_does_not_end_is_ended_and_keeps_the_stages_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "MODULE", "tests.inspector.captured")
-    (found,) = compile_all([Job(Kernel("k", ENDLESS), 90)], seconds=2)
+    (found,) = compile_all([CompileJob(Kernel("k", ENDLESS), 90)], seconds=2)
     assert found.error == "the compiler did not finish in time"
     assert found.stages == {"ttir": "kept"} and found.failed == "ttgir"
 
@@ -65,22 +65,22 @@ def test_an_option_that_names_a_file_or_has_a_wrong_type_never_reaches_the_compi
         "ptx_options": "--help",
         "maxnreg": "9",
     }
-    assert compiling._request(Job(Kernel("k", NOTHING, options), 90))["options"] == {"num_warps": 8}
+    assert compiling._request(CompileJob(Kernel("k", NOTHING, options), 90))["options"] == {"num_warps": 8}
 
 
 def test_a_stage_may_be_the_last() -> None:
-    (found,) = compile_all([Job(GOOD, 90, until="ttgir")])
+    (found,) = compile_all([CompileJob(GOOD, 90, until="ttgir")])
     assert tuple(found.stages) == ("ttir", "ttgir") and found.error == ""
 
 
 def test_clusters_are_refused_for_cards_that_have_none() -> None:
-    (found,) = compile_all([Job(replace(GOOD, options={"num_warps": 4, "num_ctas": 2}), 80)])
+    (found,) = compile_all([CompileJob(replace(GOOD, options={"num_warps": 4, "num_ctas": 2}), 80)])
     assert found.failed == "ttir" and "num_ctas" in found.error
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    compile_all([Job(GOOD, 90, until="ttir")])
+    compile_all([CompileJob(GOOD, 90, until="ttir")])
     assert os.listdir(tmp_path) == []
 
 

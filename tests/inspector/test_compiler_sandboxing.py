@@ -14,7 +14,7 @@ import pytest
 
 from gradekit.confine import landlock, seccomp
 from gradekit.inspector import compile as compiling
-from gradekit.inspector.compile import Job, compile_all
+from gradekit.inspector.compile import CompileJob, compile_all
 from gradekit.program import Kernel
 from tests.hostile.world import commanded, opened, read
 from tests.patience import eventually
@@ -54,7 +54,7 @@ def world(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 def test_it_reaches_nothing_but_its_own_folder(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "MODULE", "tests.inspector.captured")
-    jobs = [Job(Kernel("k", order.format(**world)), 80) for order in ORDERS.values()]
+    jobs = [CompileJob(Kernel("k", order.format(**world)), 80) for order in ORDERS.values()]
     heard = {name: made.stages.get("ttir", made.error) for name, made in zip(ORDERS, compile_all(jobs), strict=True)}
     assert {name: text for name, text in heard.items() if "Error" not in text} == {}
     assert not [name for name, text in heard.items() if TOKEN in text]
@@ -70,7 +70,7 @@ def test_its_own_work_it_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
         "import glob, subprocess, triton\nopen('a', 'w').write('x')\n"
         "got = subprocess.run([glob.glob(triton.__path__[0] + '/backends/nvidia/bin/ptxas')[0], '--version']).returncode"
     )
-    (made,) = compile_all([Job(Kernel("k", order), 80)])
+    (made,) = compile_all([CompileJob(Kernel("k", order), 80)])
     assert made.stages["ttir"] == "0"
 
 
@@ -80,7 +80,7 @@ from gradekit.inspector import compile as compiling
 from gradekit.program import Kernel
 compiling.MODULE = "tests.inspector.captured"
 print("started", flush=True)
-compiling.compile_all([compiling.Job(Kernel("k", "import time; time.sleep(600)  # " + sys.argv[1]), 80)])
+compiling.compile_all([compiling.CompileJob(Kernel("k", "import time; time.sleep(600)  # " + sys.argv[1]), 80)])
 """
 
 

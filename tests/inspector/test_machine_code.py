@@ -56,7 +56,7 @@ def test_what_multiplies_matrices_and_what_goes_to_memory_is_told_from_the_rest(
     "opcode", ["HMMA.16816.F32", "IMMA.16832.S8.S8", "QGMMA.64x64x32.F32.E5M2.E5M2", "UTCHMMA", "UTCQMMA", "DMMA.8x8x4"]
 )
 def test_tensor_core_instructions_of_all_generations_are_known(opcode: str) -> None:
-    assert sass.Instruction(opcode, 1).uses_tensor_cores
+    assert sass.SassInstruction(opcode, 1).uses_tensor_cores
 
 
 def test_the_stack_is_where_spilled_registers_are() -> None:

@@ -19,7 +19,7 @@ from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
 from gradekit.compat.triton import TARGET, lower
-from gradekit.tracer import alignment, child, cuda, errors, warm
+from gradekit.tracer import alignment, child, cuda, errors, warmup
 
 
 def by_itself(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str]]:
@@ -94,7 +94,7 @@ def _sources(compiler: Any, case: Any) -> list[ASTSource]:
 def calls(text: str, requests: list[dict[str, Any]]) -> Comparison:
     """The kernels that a submission launches in some calls, in the alignments that come up there."""
     comparison = Comparison()
-    warm.warm_up()
+    warmup.warm_up()
     cuda.install()
     with tempfile.TemporaryDirectory() as directory:
         submission = child.Child(Path(directory))

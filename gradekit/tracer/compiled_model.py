@@ -20,7 +20,7 @@ from gradekit.compat.torch import schema, wrapping_triton
 from gradekit.program import Argument
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import MESSAGE
-from gradekit.tracer.loading import Loaded
+from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.output import printable
 from gradekit.tracer.trace import find_entry, make_arguments
 
@@ -44,7 +44,7 @@ class Model(torch.nn.Module):
         return self.entry(self.layer(first), *others) * 2
 
 
-def inspect(loaded: Loaded, entry: str, args: Sequence[Argument]) -> dict[str, Any]:
+def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> dict[str, Any]:
     """What torch makes of a model around `entry`; see gradekit.framework.Inspection for the fields.
 
     Raises:
@@ -64,7 +64,7 @@ def inspect(loaded: Loaded, entry: str, args: Sequence[Argument]) -> dict[str, A
     return seen.as_data() | {"error": error, "checks": checks, "unavailable": ""}
 
 
-def _missing(loaded: Loaded, first: torch.Tensor) -> str:
+def _missing(loaded: LoadedModule, first: torch.Tensor) -> str:
     """Why this machine cannot compile a model of nothing but torch; "" where it can.
 
     What fails then is no fault of the submission's.

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from torch import Tensor
 
+from gradekit.gpu.device_memory import POISON
 from gradekit.gpu.faults import CardFault
-from gradekit.gpu.place import POISON
-from gradekit.gpu.replay import Bound, Replay, Watch, peak_bytes
+from gradekit.gpu.replay import BoundProgram, Replay, Watch, peak_bytes
 from gradekit.gpu.timing import Call, Turn
 from gradekit.program import Choice, Launch, run_steps
 
@@ -24,7 +24,7 @@ TUNING = 4.0
 
 
 class Clock(Protocol):
-    """timing.Clock, or the stand-in's."""
+    """timing.Clock, or that of the CPU emulation."""
 
     how: str
     why: str
@@ -50,7 +50,7 @@ class Preparation:
     start_clock: StartClock
     chosen: list[int] = field(default_factory=list)
     tuned: dict[str, float] = field(default_factory=dict)
-    bounds: list[Bound] = field(default_factory=list)
+    bounds: list[BoundProgram] = field(default_factory=list)
     clock: Clock | None = None
 
     def make_ready(self, watch: Watch) -> Clock:

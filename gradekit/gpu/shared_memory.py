@@ -20,7 +20,7 @@ Piece = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedMemory:
     """Memory for some tensors: its `descriptor`, and the `pieces` that it is made of, each on pages of its own."""
 
     descriptor: int
@@ -35,7 +35,7 @@ class Shared:
         os.close(self.descriptor)
 
 
-def shared(sizes: Sequence[int]) -> Shared:
+def shared(sizes: Sequence[int]) -> SharedMemory:
     """New memory for tensors of so many bytes each.
 
     Raises:
@@ -53,7 +53,7 @@ def shared(sizes: Sequence[int]) -> Shared:
     except OSError:
         os.close(descriptor)
         raise
-    return Shared(descriptor, tuple(pieces))
+    return SharedMemory(descriptor, tuple(pieces))
 
 
 def mapped(descriptor: int, piece: Sequence[int]) -> Tensor:
@@ -64,7 +64,7 @@ def mapped(descriptor: int, piece: Sequence[int]) -> Tensor:
     return torch.frombuffer(mmap.mmap(descriptor, nbytes, offset=start), dtype=torch.uint8)
 
 
-def note() -> int:
+def memory_file() -> int:
     """The descriptor of an empty file in memory, to be written at its end: for words."""
     descriptor = os.memfd_create("gradekit-note", os.MFD_CLOEXEC)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)

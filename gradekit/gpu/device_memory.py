@@ -30,7 +30,7 @@ Address = Callable[[int, Tensor], int]
 
 
 @dataclass(frozen=True)
-class Trespass:
+class RedZoneWrite:
     """Stores outside of `storage`: `nbytes` bytes of the red zone on its `side` ("before", "after") have changed, the
     nearest so many bytes away (0: the very next)."""
 
@@ -41,7 +41,7 @@ class Trespass:
 
 
 @dataclass(frozen=True)
-class Guarded:
+class GuardedStorage:
     """A storage between two red zones; `whole` has them."""
 
     whole: Tensor
@@ -67,7 +67,7 @@ def _pattern(number: int, device: torch.device) -> Tensor:
     return torch.full((ZONE // 2 + 2,), -1 - number, dtype=torch.int16, device=device).view(torch.uint8)
 
 
-class Place:
+class DeviceMemory:
     """The storages of one run by number; `made` are those that the program allocates, where the run is not careful.
     `told` are the addresses that the host of the program was told (see Program.addresses), `address` gives the real
     ones."""
@@ -78,7 +78,7 @@ class Place:
         self.made: list[Tensor] = []
         self._told = {value // ADDRESS_GAP: number for number, value in told.items()}
         self._address = address
-        self._guarded: dict[int, Guarded] = {}
+        self._guarded: dict[int, GuardedStorage] = {}
 
     # --- storages ----------------------------------------------------------------------------------------------------
 
@@ -110,21 +110,21 @@ class Place:
         known = _pattern(number % _PATTERNS, self.device)
         whole[:ZONE] = known[:ZONE]
         whole[ZONE + nbytes :] = known[nbytes % 2 : nbytes % 2 + ZONE]
-        self._guarded[number] = Guarded(whole, nbytes, number)
+        self._guarded[number] = GuardedStorage(whole, nbytes, number)
         self.storages[number] = self._guarded[number].data
 
-    def trespasses(self) -> list[Trespass]:
+    def red_zone_writes(self) -> list[RedZoneWrite]:
         """The red zones that have changed; they are mended, so that each store is told once."""
         masks = [(g, side, mask) for g in self._guarded.values() for side, mask in zip(SIDES, g.changed(), strict=True)]
         if not masks:
             return []
         counts = torch.stack([mask.sum() for _, _, mask in masks]).tolist()
-        found = [_trespass(g, side, mask, n) for (g, side, mask), n in zip(masks, counts, strict=True) if n]
-        for trespass in found:
-            self._mend(self._guarded[trespass.storage])
+        found = [_red_zone_write(g, side, mask, n) for (g, side, mask), n in zip(masks, counts, strict=True) if n]
+        for write in found:
+            self._mend(self._guarded[write.storage])
         return found
 
-    def _mend(self, guarded: Guarded) -> None:
+    def _mend(self, guarded: GuardedStorage) -> None:
         known, end = _pattern(guarded.number % _PATTERNS, self.device), ZONE + guarded.nbytes
         guarded.whole[:ZONE] = known[:ZONE]
         guarded.whole[end:] = known[guarded.nbytes % 2 : guarded.nbytes % 2 + ZONE]
@@ -164,10 +164,10 @@ class Place:
 SIDES = ("before", "after")
 
 
-def _trespass(guarded: Guarded, side: str, mask: Tensor, count: int) -> Trespass:
+def _red_zone_write(guarded: GuardedStorage, side: str, mask: Tensor, count: int) -> RedZoneWrite:
     places = mask.nonzero()
     distance = ZONE - 1 - int(places[-1]) if side == "before" else int(places[0])
-    return Trespass(guarded.number, side, count, distance)
+    return RedZoneWrite(guarded.number, side, count, distance)
 
 
 def _within(view: View, elements: int) -> bool:

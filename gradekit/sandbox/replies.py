@@ -11,7 +11,7 @@ from typing import Any
 from gradekit import wellformed
 from gradekit.findings import Cause
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
-from gradekit.sandbox.errors import TraceError, malformed
+from gradekit.sandbox.trace_error import TraceError, malformed
 
 MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
 """The longest text that is taken from a submission's process, and how many functions and notes it may have."""

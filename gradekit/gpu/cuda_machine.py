@@ -21,8 +21,8 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.compat.triton import active_target, descriptor_arguments, launchable, without_descriptors
+from gradekit.gpu.device_memory import DeviceMemory
 from gradekit.gpu.faults import CardFault, fault_of
-from gradekit.gpu.place import Place
 from gradekit.program import Argument, Descriptor, Kernel, ProgramError, Scalar, View
 
 OPTIONS: dict[str, type] = {
@@ -39,7 +39,7 @@ _TMA = 90
 Launch = Callable[[], None]
 
 
-class CardMachine:
+class CudaMachine:
     """Compiles and launches on the CUDA device `index`; `folder` is for files that only this process reads."""
 
     def __init__(self, index: int, folder: Path) -> None:
@@ -59,7 +59,9 @@ class CardMachine:
         self._compiled |= {key: kernel for key, kernel in made.items() if key not in faults}
         return faults
 
-    def launch(self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place) -> Launch:
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory
+    ) -> Launch:
         """The launch of a kernel that has been compiled, bound to the addresses of its arguments.
 
         Raises:
@@ -67,7 +69,7 @@ class CardMachine:
             ProgramError: the arguments are not those that the kernel takes.
         """
         compiled = self._compiled[key_of(kernel)]
-        values = _values(compiled, args, place)
+        values = _values(compiled, args, memory)
         run = compiled[grid]
         return lambda: run(*values)
 
@@ -116,22 +118,22 @@ def options_of(kernel: Kernel) -> dict[str, Any]:
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _values(compiled: Any, args: Sequence[Argument], place: Place) -> list[Any]:
+def _values(compiled: Any, args: Sequence[Argument], memory: DeviceMemory) -> list[Any]:
     types, metas = list(compiled.src.signature.values()), iter(compiled.descriptors)
     values: list[Any] = []
     for arg in args:
         if isinstance(arg, Descriptor):
-            values += _expanded(arg, next(metas, None), place)
+            values += _expanded(arg, next(metas, None), memory)
         elif len(values) < len(types):
-            values.append(_value(arg, types[len(values)], place))
+            values.append(_value(arg, types[len(values)], memory))
     if len(values) != len(types):
         raise ProgramError(f"{compiled.name} takes {len(types)} arguments, the launch has {len(values)}")
     return values
 
 
-def _value(arg: View | Scalar, kind: str, place: Place) -> int | float:
+def _value(arg: View | Scalar, kind: str, memory: DeviceMemory) -> int | float:
     if isinstance(arg, View):
-        return place.address(arg)
+        return memory.address(arg)
     return number_for(kind, arg.value)
 
 
@@ -166,8 +168,8 @@ class _Base:
         return self._address
 
 
-def _expanded(arg: Descriptor, meta: Any, place: Place) -> list[Any]:
+def _expanded(arg: Descriptor, meta: Any, memory: DeviceMemory) -> list[Any]:
     """The arguments that stand for a descriptor: a TMA descriptor and sizes; pointer and sizes where `meta` is None."""
-    base = _Base(place.address(arg.view), getattr(torch, arg.view.dtype))
+    base = _Base(memory.address(arg.view), getattr(torch, arg.view.dtype))
     made = TensorDescriptor(base, list(arg.view.shape), list(arg.view.stride), list(arg.block), padding=arg.padding)
     return descriptor_arguments(made, meta)

@@ -1,4 +1,4 @@
-"""A stand-in for a card, for machines that have none: the CPU engine evaluates each launch, lane by lane.
+"""A CPU emulation of a card, for machines that have none: the CPU engine evaluates each launch, lane by lane.
 
 Worker side. Everything else is as on a card: the process, the plan of a program, addresses, red zones, faults and time
 limits. It shows that these work; what it times says nothing of any card.
@@ -21,13 +21,13 @@ from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.schedule import parsed
 from gradekit.findings import Cause
 from gradekit.gpu.card import Card
+from gradekit.gpu.device_memory import DeviceMemory
 from gradekit.gpu.faults import CardFault
-from gradekit.gpu.place import Place
 from gradekit.gpu.timing import Call, Turn
 from gradekit.observations import Incident, Traffic
 from gradekit.program import ADDRESS_GAP, Argument, Kernel
 
-NAME = "CPU stand-in"
+NAME = "CPU emulation"
 CARD = Card(NAME, "standin", -1, (0, 0), 0, 0, 0)
 
 ENDLESS = Budget(work=1 << 62, bytes=1 << 62)
@@ -37,8 +37,8 @@ _OUTSIDE = (Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE)
 LEAST_CALLS = 3
 
 
-class StandinMachine:
-    """What `kernels.CardMachine` is, on the CPU."""
+class CpuMachine:
+    """What `cuda_machine.CudaMachine` is, on the CPU."""
 
     device = torch.device("cpu")
 
@@ -47,10 +47,10 @@ class StandinMachine:
         return {}
 
     def launch(
-        self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place
+        self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory
     ) -> Callable[[], None]:
         """The launch, to be evaluated when it is called."""
-        return lambda: _evaluate(kernel, grid, args, place)
+        return lambda: _evaluate(kernel, grid, args, memory)
 
     def address(self, number: int, data: Tensor) -> int:
         """Where the engine's address space has the storage."""
@@ -60,20 +60,20 @@ class StandinMachine:
         """Everything is done already."""
 
 
-def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], place: Place) -> None:
-    module, memory, seen = parsed(kernel.unaligned), Memory(), list[Incident]()
-    for number, data in place.storages.items():
-        memory.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
-    checked = CheckedMemory(Traffic(), seen, memory.at_gaps(), grid[0] * grid[1] * grid[2])
+def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory) -> None:
+    module, emulated, seen = parsed(kernel.unaligned), Memory(), list[Incident]()
+    for number, data in memory.storages.items():
+        emulated.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
+    checked = CheckedMemory(Traffic(), seen, emulated.at_gaps(), grid[0] * grid[1] * grid[2])
     context = LaunchContext(module, grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
-    arguments = bind(module.entry, args, memory)
+    arguments = bind(module.entry, args, emulated)
     run_programs(context, kernel.unaligned, arguments)
     print(*context.prints, sep="\n", end="\n" if context.prints else "", flush=True)
     if any(incident.cause in _OUTSIDE for incident in seen):
         raise CardFault("illegal-access", "an illegal memory access was encountered", kernel.name)
 
 
-class StandinClock:
+class CpuClock:
     """What `timing.Clock` is, with the host's clock: `outputs` are what the calls return, in order."""
 
     how, why = "stream", NAME

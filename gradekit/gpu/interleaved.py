@@ -2,7 +2,7 @@
 
 Knows neither worker nor card: a side is anything that takes a turn.
 
-    contest({"student": lambda: worker.turn(prepared.id, milliseconds=TURN),
+    interleave({"student": lambda: worker.turn(prepared.id, milliseconds=TURN),
              "eager": lambda: eager.clock.turn(TURN)}, settled({"eager": [1.5]}))
 """
 
@@ -37,7 +37,7 @@ class Timings:
     settled: bool
 
 
-def contest(
+def interleave(
     sides: Mapping[str, TakeTurn],
     settled: Callable[[Sequence[Round]], bool],
     *,

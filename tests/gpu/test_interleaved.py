@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from gradekit.gpu.card import Reading
-from gradekit.gpu.contest import ROUNDS, TakeTurn, contest, order, to_round
+from gradekit.gpu.interleaved import ROUNDS, TakeTurn, interleave, order, to_round
 from gradekit.gpu.timing import Turn
 from gradekit.judge.speed import LEAST_ROUNDS, Round, Verdict, decide, ratio, settled
 
@@ -44,47 +44,47 @@ def always(answer: bool) -> Callable[[Sequence[Round]], bool]:
 
 def test_a_contest_ends_after_the_usual_rounds_once_they_are_enough() -> None:
     table = Table(student=1e-5, eager=2e-5)
-    timings = contest(table.sides, always(True), budget=1e9, clock=table.clock)
+    timings = interleave(table.sides, always(True), budget=1e9, clock=table.clock)
     assert len(timings.rounds) == ROUNDS
     assert timings.settled
 
 
 def test_a_contest_that_is_never_settled_ends_with_its_budget_and_says_so() -> None:
     table = Table(student=1e-5, eager=2e-5)
-    timings = contest(table.sides, always(False), budget=100, clock=table.clock)
+    timings = interleave(table.sides, always(False), budget=100, clock=table.clock)
     assert not timings.settled
     assert 100 <= timings.elapsed <= 104  # a turn takes a second, and no lap begins after the budget
 
 
 def test_slow_sides_are_given_what_the_judge_needs_whatever_the_budget() -> None:
     table = Table(student=1.0, eager=2.0)
-    assert len(contest(table.sides, always(False), budget=0.5, clock=table.clock).rounds) == LEAST_ROUNDS
+    assert len(interleave(table.sides, always(False), budget=0.5, clock=table.clock).rounds) == LEAST_ROUNDS
 
 
 def test_the_first_round_does_not_count() -> None:
     table = Table(student=1e-5, eager=2e-5)
-    timings = contest(table.sides, always(True), rounds=4, clock=lambda: 0.0)
+    timings = interleave(table.sides, always(True), rounds=4, clock=lambda: 0.0)
     assert len(table.played) == 2 * (len(timings.rounds) + 1)
 
 
 def test_measuring_longer_keeps_what_was_taken_before() -> None:
     table = Table(student=1e-5, eager=2e-5)
-    first = contest(table.sides, always(True), rounds=6, clock=lambda: 0.0)
-    longer = contest(table.sides, always(True), before=first.rounds, rounds=10, clock=lambda: 0.0)
+    first = interleave(table.sides, always(True), rounds=6, clock=lambda: 0.0)
+    longer = interleave(table.sides, always(True), before=first.rounds, rounds=10, clock=lambda: 0.0)
     assert longer.rounds[:6] == first.rounds
     assert len(longer.rounds) == 10
 
 
 def test_measuring_longer_takes_a_lap_at_least() -> None:
     table = Table(student=1e-5, eager=2e-5)
-    first = contest(table.sides, always(True), rounds=12, clock=lambda: 0.0)
-    longer = contest(table.sides, always(True), before=first.rounds, rounds=12, clock=lambda: 0.0)
+    first = interleave(table.sides, always(True), rounds=12, clock=lambda: 0.0)
+    longer = interleave(table.sides, always(True), before=first.rounds, rounds=12, clock=lambda: 0.0)
     assert len(longer.rounds) == 14
 
 
 def test_the_judge_looks_less_often_the_longer_it_takes() -> None:
     table, seen = Table(student=1e-5, eager=2e-5), list[int]()
-    contest(table.sides, lambda r: bool(seen.append(len(r))), budget=200, clock=table.clock)
+    interleave(table.sides, lambda r: bool(seen.append(len(r))), budget=200, clock=table.clock)
     steps = [later - earlier for earlier, later in itertools.pairwise(seen)]
     assert steps == sorted(steps)
     assert steps[-1] > steps[0]
@@ -92,13 +92,13 @@ def test_the_judge_looks_less_often_the_longer_it_takes() -> None:
 
 def test_every_side_plays_once_in_every_round() -> None:
     table = Table(student=1e-5, eager=2e-5, compiled=1e-5)
-    contest(table.sides, always(True), clock=lambda: 0.0)
+    interleave(table.sides, always(True), clock=lambda: 0.0)
     assert all(sorted(played) == ["compiled", "eager", "student"] for played in table.rounds())
 
 
 def test_every_second_round_goes_the_opposite_way() -> None:
     table = Table(student=1e-5, eager=2e-5, compiled=1e-5)
-    contest(table.sides, always(True), clock=lambda: 0.0)
+    interleave(table.sides, always(True), clock=lambda: 0.0)
     played = table.rounds()
     assert [back[::-1] for back in played[1::2]] == played[::2]
 
@@ -130,13 +130,13 @@ def test_a_round_without_readings_has_no_clock() -> None:
 
 def test_a_contest_and_the_judge_together_decide_what_is_clear() -> None:
     table = Table(student=1e-5, eager=1.6e-5)
-    timings = contest(table.sides, settled({"eager": [1.5]}), clock=lambda: 0.0)
+    timings = interleave(table.sides, settled({"eager": [1.5]}), clock=lambda: 0.0)
     assert timings.settled
     assert decide(ratio(timings.rounds, "eager"), 1.5) is Verdict.PASS
 
 
 def test_a_contest_about_a_threshold_that_is_met_exactly_is_never_settled() -> None:
     table = Table(student=1e-5, eager=1.5e-5)
-    timings = contest(table.sides, settled({"eager": [1.5]}), budget=60, clock=table.clock)
+    timings = interleave(table.sides, settled({"eager": [1.5]}), budget=60, clock=table.clock)
     assert not timings.settled
     assert decide(ratio(timings.rounds, "eager"), 1.5) is Verdict.TOO_CLOSE

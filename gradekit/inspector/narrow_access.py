@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gradekit.engine.ttir import Function, TTIRError, parse
-from gradekit.inspector.compile import Compiled, Job, compile_all
+from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.facts import AccessUse, Facts
 from gradekit.inspector.operations import unknown_arguments, with_divisible, with_one
 from gradekit.inspector.ptx import instructions
@@ -20,7 +20,7 @@ MOST_SUSPECTS = 4
 
 
 @dataclass(frozen=True)
-class Blame:
+class NarrowAccess:
     """An argument that keeps an access narrow.
 
     `kind` is "multiple" (of 16: an integer), "address" (the same of a pointer) or "apart" (neighbouring elements lie so
@@ -33,13 +33,15 @@ class Blame:
     width: int
 
 
-def blames(kernel: Kernel, launch: Launch, facts: Facts, path: str) -> dict[tuple[int | None, str], tuple[Blame, ...]]:
+def blames(
+    kernel: Kernel, launch: Launch, facts: Facts, path: str
+) -> dict[tuple[int | None, str], tuple[NarrowAccess, ...]]:
     """For each narrow access of `facts`, by (line, kind), the arguments that keep it so; without those that are unclear."""
     try:
         function = parse(kernel.ttir).entry
     except TTIRError:
         return {}
-    trial = _Trial(kernel, function, _values(launch, function), facts.target.capability, path)
+    trial = _Attempt(kernel, function, _values(launch, function), facts.target.capability, path)
     narrow = [use for use in facts.accesses if use.is_narrow and not use.access.by_descriptor]
     found = {(use.access.line, use.access.kind): blame for use, blame in zip(narrow, trial.all(narrow), strict=True)}
     return {place: blame for place, blame in found.items() if blame}
@@ -53,7 +55,7 @@ def _values(launch: Launch, function: Function) -> dict[str, int]:
     return {name: arg.value for name, arg in pairs if isinstance(arg, Scalar) and type(arg.value) is int}
 
 
-class _Trial:
+class _Attempt:
     """Compilations of one kernel's variants."""
 
     def __init__(self, kernel: Kernel, function: Function, values: dict[str, int], capability: int, path: str) -> None:
@@ -69,14 +71,14 @@ class _Trial:
         }
         self._shown = dict(zip(function.arguments, function.argument_names, strict=True))
 
-    def all(self, narrow: Sequence[AccessUse]) -> list[tuple[Blame, ...]]:
+    def all(self, narrow: Sequence[AccessUse]) -> list[tuple[NarrowAccess, ...]]:
         """The blame of each access: first of all what is not known to be a multiple of 16, then what lies apart."""
         aligned = self._by_alignment(narrow)
         spread = self._by_spread([use for use, blame in zip(narrow, aligned, strict=True) if not blame])
         left = iter(spread)
         return [blame or next(left) for blame in aligned]
 
-    def _by_alignment(self, narrow: Sequence[AccessUse]) -> list[tuple[Blame, ...]]:
+    def _by_alignment(self, narrow: Sequence[AccessUse]) -> list[tuple[NarrowAccess, ...]]:
         """As if all were known; and for each suspect, as if all but this one were."""
         suspects = [self._suspects(use) for use in narrow]
         everyone = sorted(set().union(*suspects)) if suspects else []
@@ -93,15 +95,15 @@ class _Trial:
 
     def _alignment(
         self, use: AccessUse, suspects: set[str], known: Compiled, without: dict[str, Compiled]
-    ) -> tuple[Blame, ...]:
+    ) -> tuple[NarrowAccess, ...]:
         width = self._width(known, use)
         if width <= (use.width or 0):
             return ()
         guilty = [name for name in self._shown if name in suspects and self._width(without[name], use) < width]
         kinds = {name: "address" if self._unknown[name].element == "ptr" else "multiple" for name in guilty}
-        return tuple(Blame(self._shown[n], kinds[n], self._values.get(n), width) for n in guilty)
+        return tuple(NarrowAccess(self._shown[n], kinds[n], self._values.get(n), width) for n in guilty)
 
-    def _by_spread(self, narrow: Sequence[AccessUse]) -> list[tuple[Blame, ...]]:
+    def _by_spread(self, narrow: Sequence[AccessUse]) -> list[tuple[NarrowAccess, ...]]:
         """As if one integer that the addresses depend on were 1, and all the rest known."""
         suspects = [
             [n for n in use.access.pointer if self._values.get(n, 1) > 1 and n in self._integers] for use in narrow
@@ -114,13 +116,15 @@ class _Trial:
         tried = dict(zip(everyone, self._compiled(texts), strict=True))
         return [tuple(self._spread(use, mine, tried)) for use, mine in zip(narrow, suspects, strict=True)]
 
-    def _spread(self, use: AccessUse, suspects: Sequence[str], tried: dict[str, Compiled]) -> Iterable[Blame]:
+    def _spread(self, use: AccessUse, suspects: Sequence[str], tried: dict[str, Compiled]) -> Iterable[NarrowAccess]:
         wider = [name for name in suspects if self._width(tried[name], use) > (use.width or 0)]
         if len(wider) == 1:
-            yield Blame(self._shown[wider[0]], "apart", self._values[wider[0]], self._width(tried[wider[0]], use))
+            yield NarrowAccess(
+                self._shown[wider[0]], "apart", self._values[wider[0]], self._width(tried[wider[0]], use)
+            )
 
     def _compiled(self, texts: Sequence[str]) -> list[Compiled]:
-        return compile_all([Job(replace(self._kernel, ttir=text), self._capability, "ptx") for text in texts])
+        return compile_all([CompileJob(replace(self._kernel, ttir=text), self._capability, "ptx") for text in texts])
 
     def _width(self, compiled: Compiled, use: AccessUse) -> int:
         code = instructions(compiled.stages.get("ptx", ""), self._path)

@@ -1,4 +1,4 @@
-"""What torch is told of a card that is not there, so that it generates code for one. Only for a process that ends then.
+"""A card that is not there, as torch sees it, so that it generates code for one. Only for a process of its own.
 
 torch offers no way to ask for this: gradekit.compat.torch_compile has the names that are its own. What is missing is an
 error in the answer, never a wrong figure: nothing of this is measured or graded.
@@ -16,31 +16,36 @@ from gradekit.compat.triton import GPUTarget, target, use_driver
 from gradekit.inspector.targets import REGISTERS_PER_SM, WARP, Target
 
 
-class Driver:
+class FakeDriver:
     """Triton's driver, as far as torch asks it."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
 
     def get_current_target(self) -> GPUTarget:
+        """The GPU that kernels are compiled for."""
         return target(self._target.capability)
 
     def get_current_device(self) -> int:
+        """The number of the only one."""
         return 0
 
     def get_active_torch_device(self) -> torch.device:
+        """The first CUDA device."""
         return torch.device("cuda", 0)
 
     def is_active(self) -> bool:
+        """Always: Triton looks for no other driver."""
         return True
 
     def get_device_interface(self) -> Any:
+        """torch.cuda, with the answers that `install` gives."""
         return torch.cuda
 
 
 def install(card: Target) -> None:
     """Make torch believe in a card like `card`."""
-    use_driver(Driver(card))
+    use_driver(FakeDriver(card))
     answers = {
         "is_available": True,
         "device_count": 1,

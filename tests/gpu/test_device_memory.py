@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gradekit.gpu.place import ZONE, Place
+from gradekit.gpu.device_memory import ZONE, DeviceMemory
 from gradekit.program import ADDRESS_GAP, ProgramError, View
 
 CPU = torch.device("cpu")
 TOLD = {0: 5 * ADDRESS_GAP, 7: 9 * ADDRESS_GAP}
 
 
-def place(told: dict[int, int] | None = None, *, careful: bool = True) -> Place:
-    return Place(CPU, told or {}, lambda number, data: data.data_ptr(), careful=careful)
+def place(told: dict[int, int] | None = None, *, careful: bool = True) -> DeviceMemory:
+    return DeviceMemory(CPU, told or {}, lambda number, data: data.data_ptr(), careful=careful)
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_what_lies_beside_a_storage_is_nan(dtype: str) -> None:
         assert beside.view(getattr(torch, dtype)).isnan().all()
 
 
-def beside(known: Place, number: int, at: int) -> torch.Tensor:
+def beside(known: DeviceMemory, number: int, at: int) -> torch.Tensor:
     """The byte `at` bytes after the beginning of a storage, which may be before it or past its end."""
     return torch.empty(0, dtype=torch.uint8).set_(known.storages[number].untyped_storage(), ZONE + at, (1,))
 
@@ -104,7 +104,7 @@ def test_stores_within_a_storage_are_nobodys_concern() -> None:
     known = place()
     known.allocate(0, 25)
     known.storages[0].fill_(1)
-    assert known.trespasses() == []
+    assert known.red_zone_writes() == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_store_beside_a_storage_is_seen(at: int, side: str, distance: int) -> 
     known.allocate(0, 25)
     known.allocate(1, 25)
     beside(known, 1, at).fill_(1)
-    (seen,) = known.trespasses()
+    (seen,) = known.red_zone_writes()
     assert (seen.storage, seen.side, seen.nbytes, seen.distance) == (1, side, 1, distance)
 
 
@@ -123,8 +123,8 @@ def test_a_store_beside_a_storage_is_told_once() -> None:
     known = place()
     known.allocate(0, 25)
     beside(known, 0, 26).fill_(1)
-    assert len(known.trespasses()) == 1
-    assert known.trespasses() == []
+    assert len(known.red_zone_writes()) == 1
+    assert known.red_zone_writes() == []
 
 
 def test_copying_one_red_zone_over_another_is_seen() -> None:
@@ -134,7 +134,7 @@ def test_copying_one_red_zone_over_another_is_seen() -> None:
     known.allocate(1, 24)
     for at in range(24, 32):
         beside(known, 1, at).copy_(beside(known, 0, at))
-    assert [seen.storage for seen in known.trespasses()] == [1]
+    assert [seen.storage for seen in known.red_zone_writes()] == [1]
 
 
 def test_an_input_between_red_zones_is_a_copy() -> None:
