@@ -1,0 +1,81 @@
+"""Mutants of a submission: each is its text after one small edit, the same list for the same text."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from gradekit.mutation import anywhere, in_kernels, on_host  # noqa: F401  (they enter their operators into the table)
+from gradekit.mutation.operators import OPERATORS, Operator
+from gradekit.mutation.source import Source
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The whole `text` after one edit in `line`; `says` tells the edit, `operator` its kind, and what would show it."""
+
+    operator: Operator
+    line: int
+    says: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}, {self.operator.name}: {self.says}"
+
+
+def mutants(text: str) -> list[Mutant]:
+    """All mutants of a text, by operator and then by line; none is written as another is, or as the text itself.
+
+    Raises:
+        SyntaxError: the text is not Python.
+    """
+    source = Source(text)
+    seen = {ast.dump(source.tree)}
+    found = []
+    for mutant in _made(source):
+        tree = _dumped(mutant.text)
+        if tree and tree not in seen:
+            seen.add(tree)
+            found.append(mutant)
+    return found
+
+
+def _made(source: Source) -> Iterator[Mutant]:
+    for operator in OPERATORS.values():
+        for edit in operator.find(source):
+            yield Mutant(operator, source.line(edit.start), edit.says, source.after(edit))
+
+
+def _dumped(text: str) -> str:
+    """The syntax tree as text; "" where the edit left no Python."""
+    try:
+        return ast.dump(ast.parse(text))
+    except SyntaxError:
+        return ""
+
+
+def spread(found: Sequence[Mutant], most: int) -> list[Mutant]:
+    """At most `most` of them, of every operator about as many, and each operator's from all over the text."""
+    by_operator: dict[str, list[Mutant]] = {}
+    for mutant in found:
+        by_operator.setdefault(mutant.operator.name, []).append(mutant)
+    turns = zip_longest(*(_scattered(group) for group in by_operator.values()))
+    chosen = {id(m) for m in [mutant for turn in turns for mutant in turn if mutant is not None][:most]}
+    return [mutant for mutant in found if id(mutant) in chosen]
+
+
+def _scattered(group: Sequence[Mutant]) -> Iterable[Mutant]:
+    """The same in an order of which every beginning is spread over the whole: by the reversed bits of the index."""
+    bits = max(1, (len(group) - 1).bit_length())
+    return [group[i] for i in sorted(range(len(group)), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))]
+
+
+def difference(original: str, mutant: Mutant, name: str) -> str:
+    """The mutant as a unified diff with one line around its edit."""
+    lines = difflib.unified_diff(
+        original.splitlines(), mutant.text.splitlines(), name, str(mutant.operator.name), lineterm="", n=1
+    )
+    return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""A submission's text with its syntax tree: finds nodes, and replaces what stands between two places of the text.
+
+Text to text: nothing is imported or run here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+_SIMPLE = (ast.Name, ast.Call, ast.Attribute, ast.Constant, ast.Subscript)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """The bytes from `start` to `end` of a source give way to `new`; `says` tells it in a few words."""
+
+    start: int
+    end: int
+    new: str
+    says: str
+
+
+class Source:
+    """A submission's text, parsed once.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._data = text.encode("utf-8")
+        self.tree = ast.parse(text)
+        lines = self._data.splitlines(keepends=True)
+        self._starts = [0, *accumulate(map(len, lines))]
+
+    @cached_property
+    def kernels(self) -> list[ast.FunctionDef]:
+        """The functions that Triton compiles, in the order of the text."""
+        return [node for node in self._functions if _is_jitted(node)]
+
+    @cached_property
+    def host(self) -> list[ast.FunctionDef]:
+        """All other functions and methods, in the order of the text."""
+        return [node for node in self._functions if not _is_jitted(node)]
+
+    @cached_property
+    def _functions(self) -> list[ast.FunctionDef]:
+        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
+        return sorted(found, key=lambda node: node.lineno)
+
+    def in_kernels(self) -> Iterator[ast.AST]:
+        """Every node of the kernels' bodies, in the order of the text."""
+        return self._nodes(self.kernels)
+
+    def on_host(self) -> Iterator[ast.AST]:
+        """Every node of the other functions' bodies, in the order of the text."""
+        return self._nodes(self.host)
+
+    def everywhere(self) -> Iterator[ast.AST]:
+        """Every node of a function's body, in the order of the text."""
+        return self._nodes(self._functions)
+
+    def _nodes(self, functions: list[ast.FunctionDef]) -> Iterator[ast.AST]:
+        seen: set[ast.AST] = set()  # a function inside of another is walked once
+        nodes = [node for function in functions for part in function.body for node in ast.walk(part)]
+        for node in sorted((n for n in nodes if hasattr(n, "lineno")), key=lambda n: (n.lineno, n.col_offset)):
+            if node not in seen:
+                seen.add(node)
+                yield node
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends, in bytes."""
+        line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        return (
+            self._starts[line - 1] + node.col_offset,  # type: ignore[attr-defined]
+            self._starts[end_line - 1] + node.end_col_offset,  # type: ignore[attr-defined]
+        )
+
+    def of(self, node: ast.AST) -> str:
+        """A node's own text."""
+        start, end = self.span(node)
+        return self.between(start, end)
+
+    def between(self, start: int, end: int) -> str:
+        """The text between two places."""
+        return self._data[start:end].decode("utf-8")
+
+    def operand(self, node: ast.AST) -> str:
+        """A node's text as it can stand beside any operator: in parentheses, unless it needs none."""
+        return self.of(node) if isinstance(node, _SIMPLE) else f"({self.of(node)})"
+
+    def line(self, place: int) -> int:
+        """The number of the line, from 1, in which a place lies."""
+        return self._data.count(b"\n", 0, place) + 1
+
+    def replaced(self, node: ast.AST, new: str) -> Edit:
+        """`new` for a node."""
+        start, end = self.span(node)
+        return Edit(start, end, new, f"{shown(self.of(node))} becomes {shown(new)}")
+
+    def between_replaced(self, left: ast.AST, right: ast.AST, old: str, new: str) -> Edit:
+        """`new` for the operator `old`, which stands between two operands."""
+        begin, end = self.span(left)[1], self.span(right)[0]
+        start = begin + self.between(begin, end).index(old)
+        return Edit(start, start + len(old), new, f"{old} becomes {new}")
+
+    def without_keywords(self, call: ast.Call, names: set[str]) -> Edit | None:
+        """The call without its keywords of these names; None where it has none of them."""
+        dropped = [keyword for keyword in call.keywords if keyword.arg in names]
+        if not dropped:
+            return None
+        arguments = sorted((self.span(node) for node in (*call.args, *call.keywords)), key=lambda span: span[0])
+        kept = [self.between(*span) for span in arguments if span not in {self.span(node) for node in dropped}]
+        new = f"{self.of(call.func)}({', '.join(kept)})"
+        return Edit(*self.span(call), new, f"{' and '.join(str(keyword.arg) for keyword in dropped)} dropped")
+
+    def after(self, edit: Edit) -> str:
+        """The whole text after an edit."""
+        return (self._data[: edit.start] + edit.new.encode("utf-8") + self._data[edit.end :]).decode("utf-8")
+
+
+def shown(text: str, most: int = 60) -> str:
+    """A piece of source for a sentence: on one line, and not longer than `most`."""
+    flat = " ".join(text.split())
+    return f"`{flat}`" if len(flat) <= most else f"`{flat[: most - 3]}...`"
+
+
+def called(node: ast.AST) -> str:
+    """The name of what a call calls, as it is written ("tl.load", "torch.empty"); "" for what is no call of a name."""
+    return dotted(node.func) if isinstance(node, ast.Call) else ""
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` as it is written; "" for any other expression."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
+        return f"{left}.{node.attr}"
+    return ""
+
+
+def _is_jitted(function: ast.FunctionDef) -> bool:
+    return any((called(node) or dotted(node)).rpartition(".")[2] == "jit" for node in function.decorator_list)
