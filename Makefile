@@ -14,7 +14,7 @@ WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
-.PHONY: setup demo test test-slow matrix dist lint verify thorough fuzz kills bench test-gpu clean
+.PHONY: setup demo test test-slow matrix dist lint verify mutants thorough fuzz kills bench test-gpu clean
 
 # An environment in .venv; without a GPU, with the CPU build of torch, which is a tenth of the size
 setup: $(READY)
@@ -52,6 +52,10 @@ lint: $(READY)
 
 verify: $(READY)
 	$(BIN)/gradekit verify
+
+# Small edits of each solution, which the assignment's checks must find; what is known in mutants/ is not graded again
+mutants: $(READY)
+	$(BIN)/gradekit verify --mutants
 
 # 1,000 examples for each property of each solution
 thorough: $(READY)

@@ -196,7 +196,18 @@ def _can_encode(text: str, encoding: str | None) -> bool:
 @click.argument("id", required=False)
 @click.option("--quick", is_flag=True, help="Try few examples for each claim.")
 @click.option("--show", metavar="NAME", help="Print the mistake NAME of ID as a whole submission, and grade nothing.")
-def verify(id: str | None, quick: bool, show: str | None) -> None:
+@click.option("--mutants", is_flag=True, help="Try small edits of the solution in place of the claims: each must fail.")
+@click.option("--most", metavar="N", type=click.IntRange(1), help="With --mutants: N of them, of every kind.")
+@click.option(
+    "--jobs", metavar="N", type=click.IntRange(1), help="With --mutants: N at once; by default one for each core."
+)
+@click.option(
+    "--results", metavar="DIR", default="mutants", show_default=True, type=click.Path(file_okay=False, path_type=Path),
+    help="With --mutants: where results are kept, so that the next run goes on.",
+)  # fmt: skip
+def verify(
+    id: str | None, quick: bool, show: str | None, mutants: bool, most: int | None, jobs: int | None, results: Path
+) -> None:
     """Show that the assignment ID (by default each) grades as it should.
 
     The solution earns everything, the starter nothing, each mistake fails for the reason that it declares, and
@@ -215,16 +226,30 @@ def verify(id: str | None, quick: bool, show: str | None) -> None:
         except mistakes.MistakeError as error:
             raise click.UsageError(str(error)) from None
         return
-    results = []
+    if mutants:
+        raise click.exceptions.Exit(_mutants(id, results, most, jobs))
+    tried = []
     for assignment in [get(id)] if id else discover().values():
         claims = verifying.claims(assignment, grade, quick=quick)
         width = max(len(claim.subject) for claim in claims)
         click.echo(assignment.id)
         for result in verifying.verified(claims):
             click.echo(verifying.row(result, width))
-            results.append(result)
-        click.echo(f"  {verifying.summary(results[-len(claims) :])}\n")
-    raise click.exceptions.Exit(0 if results and all(result.held for result in results) else 1)
+            tried.append(result)
+        click.echo(f"  {verifying.summary(tried[-len(claims) :])}\n")
+    raise click.exceptions.Exit(0 if tried and all(result.held for result in tried) else 1)
+
+
+def _mutants(id: str | None, folder: Path, most: int | None, jobs: int | None) -> int:
+    from gradekit.assignment import discover, get
+    from gradekit.mutation import survey as surveying
+    from gradekit.mutation.judged import JudgedError
+
+    try:
+        chosen = [get(id)] if id else [assignment for assignment in discover().values() if not assignment.is_quiz]
+        return max(surveying.shown(assignment, folder, click.echo, most=most, jobs=jobs) for assignment in chosen)
+    except (surveying.SurveyError, JudgedError) as error:
+        raise click.UsageError(str(error)) from None
 
 
 @main.command()

@@ -56,6 +56,7 @@ ROOMS = {
     "inductor": ("what torch.compile makes of a reference", "the reference"),
     "bench": ("speed over a range of sizes", "programs and a card"),
     "batch": ("a class: store, scheduler, workers, grade books", "hand-ins and records"),
+    "mutation": ("whether an assignment's checks find small edits of its solution", "assignments and records"),
     "lms": ("containers of learning management systems", "hand-ins and records"),
     "cli": ("the command line; holds no policy", "arguments"),
     "__main__": ("python -m gradekit", "arguments"),

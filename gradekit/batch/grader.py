@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,8 @@ class GradingJob:
     """A submission as data: the file's `name` and `content` (base64), and the `options` that it is graded with, as
     `GradingOptions.to_json` gives them.
 
-    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job.
+    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job. With
+    `digests`, those of the programs come back too.
     """
 
     assignment: str
@@ -66,6 +67,7 @@ class GradingJob:
     options: Mapping[str, Any]
     name: str
     content: str
+    digests: bool = False
 
     @property
     def bytes(self) -> bytes:
@@ -87,11 +89,15 @@ class SpeedJob:
 
 @dataclass(frozen=True)
 class JobResult:
-    """A report record, and what is kept beside it: the `programs` that wait for a card, and the `fingerprint` as JSON."""
+    """A report record, and what is kept beside it: the `programs` that wait for a card, and the `fingerprint` as JSON.
+
+    `digests`, where the job asks for them, are those of the calls' programs (see Subject.digests).
+    """
 
     record: dict[str, Any]
     programs: str = ""
     fingerprint: str = ""
+    digests: dict[str, str] = field(default_factory=dict)
 
 
 class Grader:
@@ -210,10 +216,14 @@ def _graded(job: GradingJob) -> JobResult:
     from gradekit.report import record
 
     _assignment(job)
-    kept: dict[str, str] = {}
+    kept: dict[str, Any] = {}
     options = GradingOptions(**job.options)
+
+    def keep(subject: Subject) -> None:
+        kept.update(_kept(subject), **({"digests": subject.digests} if job.digests else {}))
+
     with _file(job) as path:
-        report = check(path, job.assignment, options, on_subject=lambda subject: kept.update(_kept(subject)))
+        report = check(path, job.assignment, options, on_subject=keep)
     return JobResult(record.to_dict(report), **kept)
 
 

@@ -3,5 +3,5 @@
 regions.py   a starter from a marked solution   release.py   an assignment as students get it
 worksheet.py its notebook                       start.py     its files in a student's folder
 verify.py    every claim that must hold of an assignment, tried on real submissions
-mistakes.py  wrong submissions, kept as edits of right ones
+mistakes.py  wrong submissions, kept as edits of right ones   edits.py   how an edit is written
 """

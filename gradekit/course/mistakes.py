@@ -13,9 +13,7 @@ solutions/<id>/mistakes.toml has most of them, as edits of a right submission be
     +    x = tl.load(x_ptr + columns, mask=mask, other=0.0)
     '''
 
-An edit is written like a unified diff: `-` before a line that goes, `+` before one that comes, a space before one that
-stays. Empty lines part its places, and each place must be found exactly once: in the whole file, or below `@@ NAME` in
-the function called NAME. A mistake of another shape is a file wrong_<name>.py (or .toml) of its own, whose first line
+gradekit.course.edits says how an edit is written. A mistake of another shape is a file wrong_<name>.py (or .toml) of its own, whose first line
 is `# expect: <check> <cause>` and whose second line is the title.
 
 Text to text: nothing is imported or run here.
@@ -23,17 +21,16 @@ Text to text: nothing is imported or run here.
 
 from __future__ import annotations
 
-import ast
-import itertools
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment
 from gradekit.causes import Cause
+from gradekit.course.edits import EditError, edited
 
 FILE = "mistakes.toml"
 
@@ -81,7 +78,7 @@ def mistake(assignment: Assignment, name: str) -> Mistake:
         raise MistakeError(f"{assignment.id} has no mistake {name}; it has {known}")
     try:
         return _of_edit(assignment, name, edits[name])
-    except MistakeError as error:
+    except (MistakeError, EditError) as error:
         raise MistakeError(f"{_path(assignment)}: {name}: {error}") from None
 
 
@@ -132,68 +129,6 @@ def _titled(text: str, title: str, assignment: Assignment) -> str:
     if assignment.is_quiz:
         return f"# {title}\n" + re.sub(r"\A#[^\n]*\n", "", text)
     return f'"""{title}"""\n' + re.sub(r'\A"""(.*?)"""\n', "", text, flags=re.DOTALL)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """The lines `old` give way to `new`, somewhere in `function`, or anywhere where that is empty."""
-
-    function: str
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-
-
-def edited(text: str, edit: str, name: str) -> str:
-    """`text` after `edit`; `name` is what messages call the text.
-
-    Raises:
-        MistakeError: the edit has no place, a line without a sign, or a place that is not found exactly once.
-    """
-    lines = text.splitlines()
-    found = sorted(_found(place, lines, name) for place in _places(edit))
-    for (_, end, _), (start, *_) in itertools.pairwise(found):
-        if start < end:
-            raise MistakeError(f"two of its places share line {start + 1} of {name}")
-    for start, end, new in reversed(found):
-        lines[start:end] = new
-    return "\n".join(lines) + "\n"
-
-
-def _places(edit: str) -> list[_Place]:
-    places = [_place(part.splitlines()) for part in re.split(r"\n{2,}", edit) if part.strip()]
-    if not any(place.old != place.new for place in places):
-        raise MistakeError("its edit changes nothing")
-    return places
-
-
-def _place(lines: Sequence[str]) -> _Place:
-    function = lines[0].removeprefix("@@ ") if lines and lines[0].startswith("@@ ") else ""
-    marked = [(line[:1], line[1:]) for line in lines[1 if function else 0 :]]
-    if wrong := [sign + rest for sign, rest in marked if sign not in ("-", "+", " ")]:
-        raise MistakeError(f"a line of an edit begins with -, + or a space, and this one does not: {wrong[0]}")
-    old = tuple(rest for sign, rest in marked if sign != "+")
-    if not old:
-        raise MistakeError("it adds lines beside nothing: put a line that stays before or after them")
-    return _Place(function, old, tuple(rest for sign, rest in marked if sign != "-"))
-
-
-def _found(place: _Place, lines: Sequence[str], name: str) -> tuple[int, int, tuple[str, ...]]:
-    """Where the old lines begin and end, counted from 0, and what stands there instead."""
-    first, last = _function(place.function, lines, name) if place.function else (0, len(lines))
-    size = len(place.old)
-    starts = [n for n in range(first, last - size + 1) if tuple(lines[n : n + size]) == place.old]
-    if len(starts) != 1:
-        where = f"{place.function} of {name}" if place.function else name
-        raise MistakeError(f"these lines stand {len(starts)} times in {where}, not once:\n" + "\n".join(place.old))
-    return starts[0], starts[0] + size, place.new
-
-
-def _function(function: str, lines: Sequence[str], name: str) -> tuple[int, int]:
-    nodes = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
-    named = [node for node in nodes if node.name == function]
-    if len(named) != 1:
-        raise MistakeError(f"{name} has {len(named)} functions called {function}, not one")
-    return named[0].lineno - 1, named[0].end_lineno or len(lines)
 
 
 # --- as files of their own --------------------------------------------------------------------------------------------

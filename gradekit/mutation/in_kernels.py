@@ -30,7 +30,9 @@ def half_a_mask(source: Source) -> Iterator[Edit]:
             yield source.replaced(node, source.operand(node.right))
 
 
-@operator("other changed", "a partial tile whose missing elements reach the result, among values beside which they count")
+@operator(
+    "other changed", "a partial tile whose missing elements reach the result, among values beside which they count"
+)
 def other_changed(source: Source) -> Iterator[Edit]:
     """Another value for masked lanes, and none."""
     for node in source.in_kernels():
@@ -51,9 +53,8 @@ def offset_moved(source: Source) -> Iterator[Edit]:
     for node in source.in_kernels():
         if called(node) == "tl.arange":
             yield source.replaced(node, f"({source.of(node)} + 1)")
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            if isinstance(node.right, ast.Constant) and type(node.right.value) is int:
-                yield source.replaced(node.right, str(node.right.value + 1))
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and _is_whole(node.right):
+            yield source.replaced(node.right, str(int(source.of(node.right)) + 1))
 
 
 @operator("program id", "more than one program along this axis")
@@ -94,7 +95,10 @@ def _kind(name: str) -> str:
     return next((kind for kind in ("ptr", "stride") if kind in name), "size")
 
 
-@operator("cast dropped", "values that the narrower dtype cannot hold: offsets beyond 2**31, or sums that a narrow float rounds")
+@operator(
+    "cast dropped",
+    "values that the narrower dtype cannot hold: offsets beyond 2**31, or sums that a narrow float rounds",
+)
 def cast_dropped(source: Source) -> Iterator[Edit]:
     """`x` for `x.to(dtype)`."""
     for node in source.in_kernels():
@@ -105,7 +109,9 @@ def cast_dropped(source: Source) -> Iterator[Edit]:
 _NARROWER = {"tl.float32": "tl.float16", "tl.int64": "tl.int32", "torch.float32": "torch.float16"}
 
 
-@operator("dtype narrowed", "values that the narrower dtype cannot hold, or sums of enough terms for its rounding to show")
+@operator(
+    "dtype narrowed", "values that the narrower dtype cannot hold, or sums of enough terms for its rounding to show"
+)
 def dtype_narrowed(source: Source) -> Iterator[Edit]:
     """Half the bits for a cast, an accumulator or a buffer."""
     for node in source.everywhere():
@@ -137,15 +143,17 @@ def axis_changed(source: Source) -> Iterator[Edit]:
                     yield source.replaced(keyword.value, str(1 - int(source.of(keyword.value))))
 
 
-_SIGNS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Div: ("/", "*")}
+_OPERATIONS = {
+    ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "%"), ast.Mod: ("%", "//"),
+}  # fmt: skip
 
 
-@operator("sign changed", "a second operand that is not 0, or not 1 where it divides")
-def sign_changed(source: Source) -> Iterator[Edit]:
-    """`-` for `+`, `+` for `-`, `*` for `/`; a minus sign that is gone."""
+@operator("operation changed", "a second operand that is not 0, or not 1 where it divides")
+def operation_changed(source: Source) -> Iterator[Edit]:
+    """`-` for `+`, `+` for `-`, `*` for `/`, `%` for `//`, `//` for `%`; a minus sign that is gone."""
     for node in source.in_kernels():
-        if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
-            yield source.between_replaced(node.left, node.right, *_SIGNS[type(node.op)])
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+            yield source.between_replaced(node.left, node.right, *_OPERATIONS[type(node.op)])
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             yield source.replaced(node, source.operand(node.operand))
 
@@ -187,6 +195,10 @@ def constant_changed(source: Source) -> Iterator[Edit]:
     for node in source.in_kernels():
         if isinstance(node, ast.Constant) and type(node.value) is float and node.value != 0:
             yield source.replaced(node, f"{node.value * 1.01:.6g}")
+
+
+def _is_whole(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _has(call: ast.Call, name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -36,7 +35,7 @@ def mutants(text: str) -> list[Mutant]:
     seen = {ast.dump(source.tree)}
     found = []
     for mutant in _made(source):
-        tree = _dumped(mutant.text)
+        tree = tree_of(mutant.text)
         if tree and tree not in seen:
             seen.add(tree)
             found.append(mutant)
@@ -49,8 +48,8 @@ def _made(source: Source) -> Iterator[Mutant]:
             yield Mutant(operator, source.line(edit.start), edit.says, source.after(edit))
 
 
-def _dumped(text: str) -> str:
-    """The syntax tree as text; "" where the edit left no Python."""
+def tree_of(text: str) -> str:
+    """A text's syntax tree, written out: the same for texts that differ in spaces and comments; "" for what is no Python."""
     try:
         return ast.dump(ast.parse(text))
     except SyntaxError:
@@ -71,11 +70,3 @@ def _scattered(group: Sequence[Mutant]) -> Iterable[Mutant]:
     """The same in an order of which every beginning is spread over the whole: by the reversed bits of the index."""
     bits = max(1, (len(group) - 1).bit_length())
     return [group[i] for i in sorted(range(len(group)), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))]
-
-
-def difference(original: str, mutant: Mutant, name: str) -> str:
-    """The mutant as a unified diff with one line around its edit."""
-    lines = difflib.unified_diff(
-        original.splitlines(), mutant.text.splitlines(), name, str(mutant.operator.name), lineterm="", n=1
-    )
-    return "\n".join(lines)

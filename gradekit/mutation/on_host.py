@@ -21,7 +21,9 @@ def grid_capped(source: Source) -> Iterator[Edit]:
 def _grid_sizes(source: Source) -> Iterator[ast.expr]:
     """The sizes of grids: what stands in the tuple of a launch, and in any other tuple whose sizes come from a cdiv."""
     nodes = list(source.on_host())
-    grids = {id(node.func.slice) for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)}
+    grids = {
+        id(node.func.slice) for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+    }
     for node in nodes:
         if isinstance(node, ast.Tuple):
             sizes = [size for size in node.elts if not isinstance(size, ast.Tuple)]
@@ -97,7 +99,9 @@ def torch_computes(source: Source) -> Iterator[Edit]:
     """A result that torch goes over once more after the kernel."""
     for function in source.host:
         buffers = {
-            _target(node) for node in ast.walk(function) if isinstance(node, ast.Assign) and called(node.value) in _ALLOCATIONS
+            _target(node)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and called(node.value) in _ALLOCATIONS
         }
         for node in ast.walk(function):
             if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in buffers:

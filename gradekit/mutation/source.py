@@ -66,12 +66,9 @@ class Source:
         return self._nodes(self._functions)
 
     def _nodes(self, functions: list[ast.FunctionDef]) -> Iterator[ast.AST]:
-        seen: set[ast.AST] = set()  # a function inside of another is walked once
-        nodes = [node for function in functions for part in function.body for node in ast.walk(part)]
-        for node in sorted((n for n in nodes if hasattr(n, "lineno")), key=lambda n: (n.lineno, n.col_offset)):
-            if node not in seen:
-                seen.add(node)
-                yield node
+        nodes = dict.fromkeys(node for function in functions for part in function.body for node in ast.walk(part))
+        placed = [node for node in nodes if isinstance(node, (ast.expr, ast.stmt, ast.keyword))]
+        return iter(sorted(placed, key=lambda node: (self.span(node)[0], -self.span(node)[1])))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Where a node begins and ends, in bytes."""

@@ -8,6 +8,7 @@ strides, offsets, dtypes, scalars, shared storages. What the program does is for
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from gradekit.engine.executor import Unsupported
 from gradekit.framework import Inspection
 from gradekit.program import Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
-from gradekit.subject import rules
+from gradekit.subject import digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry
@@ -149,6 +150,15 @@ class Subject:
     def programs(self) -> list[Program]:
         """What the calls became so far, each form of call once."""
         return [program for program in self._programs.values() if isinstance(program, Program)]
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What each call's program computes (see subject.digest), by a digest of the call; "" where tracing failed."""
+        return {
+            hashlib.sha256(signature.encode()).hexdigest()[:16]: digest.of_program(program).hex()[:16]
+            if isinstance(program, Program) else ""
+            for signature, program in self._programs.items()
+        }  # fmt: skip
 
     @property
     def programs_to_time(self) -> dict[str, Program]:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gradekit.assignment import Assignment, get, load
 from gradekit.causes import Cause
 from gradekit.cli import main
-from gradekit.course.mistakes import MistakeError, edited, mistake, names
+from gradekit.course.mistakes import MistakeError, mistake, names
 
 TEXT = '''\
 """Two kernels."""
@@ -25,49 +25,6 @@ def backward(x):
     mask = x < 4
     return x - 1
 '''
-
-
-def test_lines_with_a_minus_give_way_to_those_with_a_plus() -> None:
-    assert edited(TEXT, "-    return x + 1\n+    y = x\n+    return y\n", "a.py") == TEXT.replace(
-        "    return x + 1\n", "    y = x\n    return y\n"
-    )
-
-
-def test_lines_that_stay_say_where_others_come() -> None:
-    assert "def forward(x):\n    x = 2\n" in edited(TEXT, " def forward(x):\n+    x = 2", "a.py")
-
-
-def test_each_place_is_edited_whatever_the_order() -> None:
-    text = edited(TEXT, "-    return x - 1\n\n-    return x + 1\n+    return x\n", "a.py")
-    assert text.count("return") == 1 and text.endswith("    mask = x < 4\n")
-
-
-def test_a_place_is_looked_for_in_the_function_that_is_named() -> None:
-    text = edited(TEXT, "@@ backward\n-    mask = x < 4\n+    mask = x <= 4\n", "a.py")
-    assert text == "<=".join(TEXT.rsplit("<", 1))
-
-
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        ("-    mask = x < 4", "these lines stand 2 times in a.py, not once:\n    mask = x < 4"),
-        ("-    mask = x <", "these lines stand 0 times in a.py, not once:\n    mask = x <"),
-        ("@@ forward\n-    return x - 1", "these lines stand 0 times in forward of a.py, not once:\n    return x - 1"),
-        ("@@ sideways\n-    return x - 1", "a.py has 0 functions called sideways, not one"),
-        ("+    return x", "it adds lines beside nothing: put a line that stays before or after them"),
-        ("     return x - 1", "its edit changes nothing"),
-        ("", "its edit changes nothing"),
-        ("-a\nb", "a line of an edit begins with -, + or a space, and this one does not: b"),
-        ("-def forward(x):\n     mask = x < 4\n\n     mask = x < 4\n-    return x + 1", "two of its places share line 5 of a.py"),
-    ],
-)  # fmt: skip
-def test_an_edit_that_does_not_fit_in_exactly_one_way_is_refused(edit: str, said: str) -> None:
-    with pytest.raises(MistakeError) as caught:
-        edited(TEXT, edit, "a.py")
-    assert str(caught.value) == said
-
-
-# --- those of an assignment -------------------------------------------------------------------------------------------
 
 EDIT = """
 [adds_two]

@@ -1,0 +1,136 @@
+"""Edits of a source, written down as data: which lines give way to which, so that they fit in exactly one way.
+
+    @@ forward_kernel
+    -    mask = columns < N
+    +    mask = columns <= N
+
+    -    return out
+    +    return out.float()
+
+An edit is written like a unified diff: `-` before a line that goes, `+` before one that comes, a space before one that
+stays. Empty lines part its places, and each place must be found exactly once: in the whole text, or below `@@ NAME` in
+the function called NAME.
+
+Text to text: nothing is imported or run here.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class EditError(ValueError):
+    """An edit is written wrongly, or does not fit in exactly one way: one sentence, and the lines in question."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The lines `old` give way to `new`, somewhere in `function`, or anywhere where that is empty."""
+
+    function: str
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def edited(text: str, edit: str, name: str) -> str:
+    """`text` after `edit`; `name` is what messages call the text.
+
+    Raises:
+        EditError: the edit has no place, a line without a sign, or a place that is not found exactly once.
+    """
+    lines = text.splitlines()
+    found = sorted(_found(place, lines, name) for place in _places(edit))
+    for (_, end, _), (start, *_) in itertools.pairwise(found):
+        if start < end:
+            raise EditError(f"two of its places share line {start + 1} of {name}")
+    for start, end, new in reversed(found):
+        lines[start:end] = new
+    return "\n".join(lines) + "\n"
+
+
+def _places(edit: str) -> list[_Place]:
+    places = [_place(part.splitlines()) for part in re.split(r"\n{2,}", edit) if part.strip()]
+    if not any(place.old != place.new for place in places):
+        raise EditError("its edit changes nothing")
+    return places
+
+
+def _place(lines: Sequence[str]) -> _Place:
+    function = lines[0].removeprefix("@@ ") if lines and lines[0].startswith("@@ ") else ""
+    marked = [(line[:1], line[1:]) for line in lines[1 if function else 0 :]]
+    if wrong := [sign + rest for sign, rest in marked if sign not in ("-", "+", " ")]:
+        raise EditError(f"a line of an edit begins with -, + or a space, and this one does not: {wrong[0]}")
+    old = tuple(rest for sign, rest in marked if sign != "+")
+    if not old:
+        raise EditError("it adds lines beside nothing: put a line that stays before or after them")
+    return _Place(function, old, tuple(rest for sign, rest in marked if sign != "-"))
+
+
+def _found(place: _Place, lines: Sequence[str], name: str) -> tuple[int, int, tuple[str, ...]]:
+    """Where the old lines begin and end, counted from 0, and what stands there instead."""
+    first, last = _function(place.function, lines, name) if place.function else (0, len(lines))
+    size = len(place.old)
+    starts = [n for n in range(first, last - size + 1) if tuple(lines[n : n + size]) == place.old]
+    if len(starts) != 1:
+        where = f"{place.function} of {name}" if place.function else name
+        raise EditError(f"these lines stand {len(starts)} times in {where}, not once:\n" + "\n".join(place.old))
+    return starts[0], starts[0] + size, place.new
+
+
+def _function(function: str, lines: Sequence[str], name: str) -> tuple[int, int]:
+    nodes = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
+    named = [node for node in nodes if node.name == function]
+    if len(named) != 1:
+        raise EditError(f"{name} has {len(named)} functions called {function}, not one")
+    return named[0].lineno - 1, named[0].end_lineno or len(lines)
+
+
+def edit_between(old: str, new: str) -> str:
+    """The edit, of one place, that makes `new` of `old`: `edited(old, edit_between(old, new), "")` is `new`.
+
+    Raises:
+        EditError: they are the same, or the place cannot be told from others.
+    """
+    before, after = old.splitlines(), new.splitlines()
+    if before == after:
+        raise EditError("its edit changes nothing")
+    first = _common(before, after)
+    last = _common(before[first:][::-1], after[first:][::-1])
+    function = _enclosing(old, first)
+    start, end = first, len(before) - last
+    while start == end or not _fits(_written(function, before, after, (start, first, last, end)), old, new):
+        if start == 0:
+            raise EditError(f"no edit tells line {first + 1} from others")
+        start -= 1
+    return _written(function, before, after, (start, first, last, end))
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines at the beginning are the same."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in same)
+
+
+def _enclosing(text: str, line: int) -> str:
+    """The innermost function around a line, counted from 0; "" where there is none."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    around = [node for node in nodes if node.lineno - 1 <= line < (node.end_lineno or 0)]
+    return max(around, key=lambda node: node.lineno).name if around else ""
+
+
+def _written(function: str, before: Sequence[str], after: Sequence[str], place: tuple[int, int, int, int]) -> str:
+    start, first, last, end = place
+    lines = [f"@@ {function}"] if function else []
+    lines += [f" {line}" for line in before[start:first]] + [f"-{line}" for line in before[first:end]]
+    return "\n".join(lines + [f"+{line}" for line in after[first : len(after) - last]]) + "\n"
+
+
+def _fits(edit: str, old: str, new: str) -> bool:
+    try:
+        return edited(old, edit, "").splitlines() == new.splitlines()
+    except EditError:
+        return False

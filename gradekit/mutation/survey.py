@@ -1,0 +1,180 @@
+"""What came of an assignment's mutants: which were caught, by which checks, and which ones an author has to look at.
+
+A mutant is *caught* where a check fails; *the same* where every call becomes the program that the solution's does;
+*judged* equivalent by a person, with a reason, in the assignment's equivalent.toml; all others have *survived*.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from gradekit.assignment import Assignment
+from gradekit.course.edits import edit_between
+from gradekit.mutation.judged import FILE, Judged, judged
+from gradekit.mutation.mutants import Mutant, mutants, spread, tree_of
+from gradekit.mutation.trials import Trial, Trials
+from gradekit.report.text import seconds
+
+
+class SurveyError(Exception):
+    """There is nothing to mutate: no solution in Python, or one that does not earn every point; one sentence."""
+
+
+class Outcome(StrEnum):
+    """What came of a mutant."""
+
+    CAUGHT = "caught"
+    SAME = "same"
+    JUDGED = "judged"
+    SURVIVED = "SURVIVED"
+    FAULT = "FAULT"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one mutant. `by` are the checks that failed, `is_public` says that one of them is a public test's;
+    `note` is the reason that a person gave, or the grader's fault."""
+
+    mutant: Mutant
+    outcome: Outcome
+    seconds: float
+    by: tuple[str, ...] = ()
+    is_public: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many mutants there are, and of those that count (all but the same, the judged and the faults) how many were
+    caught: by `all_tests`, and by the `public_tests` alone."""
+
+    mutants: int
+    counted: int
+    all_tests: int
+    public_tests: int
+    same: int
+    judged: int
+    faults: int
+
+    def __str__(self) -> str:
+        caught = f"{self.all_tests} of {self.counted} caught ({_share(self.all_tests, self.counted)})"
+        public = f"{self.public_tests} by the public tests ({_share(self.public_tests, self.counted)})"
+        rest = f"{self.same} compute the same, {self.judged} judged equivalent, {self.faults} faults"
+        return f"{self.mutants} mutants: {caught}, {public}; {rest}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "none"
+
+
+class Survey:
+    """The mutants of an assignment's solution, at most `most` of them, and what is known of them before any is graded.
+
+    Raises:
+        SurveyError: the assignment has no solution in Python.
+        JudgedError: its equivalent.toml is written wrongly, or an edit in it does not fit.
+    """
+
+    def __init__(self, assignment: Assignment, most: int | None = None) -> None:
+        if assignment.is_quiz or assignment.solution is None or not assignment.solution.is_file():
+            raise SurveyError(f"{assignment.id} has no solution.py that could be mutated")
+        self.assignment = assignment
+        self.text = assignment.solution.read_text(encoding="utf-8")
+        every = mutants(self.text)
+        self.mutants = every if most is None else spread(every, most)
+        self._judged: dict[str, Judged] = {one.tree: one for one in judged(assignment.solution)}
+        trees = {tree_of(mutant.text) for mutant in every}
+        self.stale = sorted({one.name for tree, one in self._judged.items() if tree not in trees})
+        """Entries of equivalent.toml with an edit that makes no mutant."""
+        self._public = _tests(assignment.tests)
+
+    def results(self, trials: Trials) -> Iterator[Result]:
+        """What comes of each mutant, as it comes; those that were judged equivalent are not graded.
+
+        Raises:
+            SurveyError: the solution itself does not earn every point.
+        """
+        (own,) = trials.of([self.text])
+        if own.failed or own.fault:
+            raise SurveyError(f"the solution itself fails: {own.fault or ', '.join(own.failed)}")
+        undecided = []
+        for mutant in self.mutants:
+            if one := self._judged.get(tree_of(mutant.text)):
+                yield Result(mutant, Outcome.JUDGED, 0.0, note=f"{one.name}: {one.why}")
+            else:
+                undecided.append(mutant)
+        for mutant, trial in zip(undecided, trials.of(mutant.text for mutant in undecided), strict=True):
+            yield self._result(mutant, trial, own)
+
+    def _result(self, mutant: Mutant, trial: Trial, own: Trial) -> Result:
+        if trial.fault:
+            return Result(mutant, Outcome.FAULT, trial.seconds, note=trial.fault)
+        if trial.failed:
+            is_public = bool(self._public & set(trial.failed)) or trial.failed == ("rejected",)
+            return Result(mutant, Outcome.CAUGHT, trial.seconds, trial.failed, is_public)
+        outcome = Outcome.SAME if trial.computes_as(own) else Outcome.SURVIVED
+        return Result(mutant, outcome, trial.seconds)
+
+    def survivor(self, result: Result) -> str:
+        """A survivor as a person has to see it: the edit, in the form of equivalent.toml, and what would show it."""
+        edit = edit_between(self.text, result.mutant.text)
+        needs = f"to catch it, draw {result.mutant.operator.needs}; or judge it equivalent in {FILE}"
+        return "\n".join(f"        {line}".rstrip() for line in (*edit.splitlines(), needs))
+
+
+def _tests(file: Path) -> set[str]:
+    """The names of the test functions in a file."""
+    functions = (
+        node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)
+    )
+    return {function.name for function in functions if function.name.startswith("test_")}
+
+
+def score(results: list[Result]) -> Score:
+    """The score of these results."""
+    of = {outcome: [result for result in results if result.outcome is outcome] for outcome in Outcome}
+    caught = of[Outcome.CAUGHT]
+    counted = len(caught) + len(of[Outcome.SURVIVED])
+    public = sum(result.is_public for result in caught)
+    left = (len(of[outcome]) for outcome in (Outcome.SAME, Outcome.JUDGED, Outcome.FAULT))
+    return Score(len(results), counted, len(caught), public, *left)
+
+
+def row(result: Result) -> str:
+    """One line for a result."""
+    by = "by " + ", ".join(result.by[:3]) + (" ..." if len(result.by) > 3 else "") if result.by else result.note
+    return f"  {result.outcome:<8}  {seconds(result.seconds):>7}  {result.mutant}" + (f"\n        {by}" if by else "")
+
+
+def shown(
+    assignment: Assignment,
+    folder: Path,
+    say: Callable[[str], object],
+    *,
+    most: int | None = None,
+    jobs: int | None = None,
+) -> int:
+    """Survey an assignment and say what came of each mutant, with results kept in `folder`; 0 where none survived, else 1.
+
+    Raises:
+        SurveyError: there is nothing to mutate, or the solution itself fails.
+        JudgedError: equivalent.toml is written wrongly, or an edit in it does not fit.
+    """
+    survey = Survey(assignment, most)
+    trials = Trials(assignment, folder / f"{assignment.id}.jsonl", jobs or os.cpu_count() or 1)
+    say(f"{assignment.id}: {len(survey.mutants)} mutants of {assignment.solution}")
+    results = []
+    for result in survey.results(trials):
+        results.append(result)
+        say(row(result))
+        if result.outcome is Outcome.SURVIVED:
+            say(survey.survivor(result))
+    for name in survey.stale:
+        say(f"  stale     {FILE}: an edit of [{name}] makes no mutant")
+    say(f"  {score(results)}\n")
+    return int(bool(survey.stale) or any(result.outcome in (Outcome.SURVIVED, Outcome.FAULT) for result in results))
