@@ -121,6 +121,7 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write the report record; - for stdout.")
 @click.option("--junit", "junit_file", metavar="FILE", callback=_target, help="Write the report as JUnit XML.")
+@click.option("--html", "html_file", metavar="FILE", callback=_target, help="Write the report as a page of HTML.")
 @click.option("-k", "--keyword", metavar="EXPR", help="Run only the checks whose names match, as in pytest.")
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
@@ -138,22 +139,25 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--marks", metavar="FILE", type=click.Path(exists=True, path_type=Path), help="Marks that a person gave: they win."
 )
 def check(
-    path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, quick: bool, marks: Path | None,
-    **options: Any,
+    path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, html_file: Path | None, quick: bool,
+    marks: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking
     from gradekit.progress import shown
-    from gradekit.report import junit, record
+    from gradekit.report import junit, page, record
     from gradekit.request import GradingOptions
 
     asked = GradingOptions(profile="quick" if quick else "default", **options)
     with shown(sys.stderr, f"Reading {path}") as progress:
-        report = checking.check(path, id, asked, marks=marks, on_progress=progress)
+        sources: list[str] = []
+        watch = {"on_progress": progress, "on_subject": lambda subject: sources.append(subject.submission.text)}
+        report = checking.check(path, id, asked, marks=marks, **watch)
     data = record.to_dict(report)
     _write(json_file, lambda: record.dumps(data))
     _write(junit_file, lambda: junit.render(data))
-    if Path("-") not in (json_file, junit_file):
+    _write(html_file, lambda: page.render(data, "".join(sources)))
+    if Path("-") not in (json_file, junit_file, html_file):
         _show(data)
     raise click.exceptions.Exit(checking.exit_code(report))
 

@@ -1,0 +1,156 @@
+"""The report as one page of HTML that loads nothing and runs nothing: a pure function of the record and the source.
+
+Jinja2 escapes whatever stands in the templates; `clean` takes control characters out before that. A Content-Security-Policy
+allows the page's own style sheet, by its hash, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gradekit.report import pictures, speed
+from gradekit.report.text import clean, described, one_line, points, seconds
+from gradekit.submission import place
+
+SIGNS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!"}
+MOST_LINES = 2000
+"""Lines of source that a page shows: a longer submission is cut, and the page says so."""
+
+
+def render(record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = ()) -> str:
+    """The page of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name."""
+    return _environment().get_template("report.html").render(view(record, source, hand_in))
+
+
+@functools.cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("gradekit.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+
+
+@functools.cache
+def style() -> tuple[str, str]:
+    """The style sheet, and the hash by which a Content-Security-Policy allows it."""
+    environment = _environment()
+    assert environment.loader is not None
+    text = environment.loader.get_source(environment, "style.css")[0]
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return text, f"sha256-{digest}"
+
+
+def view(record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """What the template shows, every text of it clean."""
+    text, digest = style()
+    score = record["score"]
+    return {
+        "style": _Safe(text), "style_hash": digest,
+        "title": f"{one_line(record['assignment']) or 'submission'}: report",
+        "path": one_line(record["submission"]["path"]), "status": record["status"],
+        "earned": points(score["earned"]), "possible": points(score["possible"]),
+        "pending": points(score["pending"]) if score["pending"] else "",
+        "message": clean(record["message"]), "hint": one_line(record.get("hint", "")),
+        "hand_in": [(one_line(name), one_line(value)) for name, value in hand_in],
+        "overview": list(_overview(record["checks"])),
+        "checks": _checks(record["checks"], record["submission"]),
+        "source": list(_source(record, source)), "notes": [one_line(note) for note in record["notes"]],
+        "footer": _footer(record),
+    }  # fmt: skip
+
+
+class _Safe(str):
+    """Text of our own that the template shows as it is."""
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def _overview(checks: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, str]]:
+    for kind in dict.fromkeys(check["kind"] for check in checks):
+        mine = [check for check in checks if check["kind"] == kind and not check["bonus"]]
+        open_ = sum(c["possible"] - c["earned"] for c in mine if c["outcome"] in ("pending", "fault"))
+        yield {
+            "kind": kind, "earned": points(sum(c["earned"] for c in mine)),
+            "possible": points(sum(c["possible"] for c in mine)), "pending": points(open_) if open_ else "",
+        }  # fmt: skip
+
+
+def _checks(checks: Sequence[Mapping[str, Any]], submission: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The checks in their order; of those that fail for one reason, the first tells it and the others refer to it."""
+    shown, first = [], dict[Any, int]()
+    for number, check in enumerate(checks, 1):
+        reason = (check["cause"], repr(check["source"])) if check["outcome"] == "failed" and check["source"] else number
+        shown.append(_check(check, submission) | {"same_as": first.get(reason, 0)})
+        first.setdefault(reason, number)
+    return shown
+
+
+def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
+    counterexample, details = check["counterexample"] or {}, check["details"]
+    return {
+        "outcome": check["outcome"], "sign": SIGNS[check["outcome"]],
+        "ending": "missed" if check["bonus"] and check["outcome"] == "failed" else check["outcome"],
+        "title": one_line(check["title"]), "points": f"{points(check['earned'])} / {points(check['possible'])}",
+        "message": clean(check["message"]), "hint": one_line(check.get("hint", "")),
+        "line": _line(check["source"], submission),
+        "inputs": [described(given) for given in counterexample.get("inputs", ())],
+        "replay": one_line(counterexample.get("replay", "")),
+        "wrong": pictures.wrong(details), "findings": [_finding(each) for each in _list(details.get("findings"))],
+        "speed": pictures.speed(details["speed"], speed.sentences(details["speed"])) if "speed" in details else None,
+        "coverage": _coverage(details.get("coverage")),
+    }  # fmt: skip
+
+
+def _line(source: Mapping[str, Any] | None, submission: Mapping[str, Any]) -> dict[str, Any] | None:
+    if source is None:
+        return None
+    where = place(submission, source["line"])
+    return {"number": source["line"], "place": one_line(where), "text": one_line(source["text"])}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _finding(finding: Mapping[str, Any]) -> dict[str, str]:
+    pairs = list(zip(_list(finding.get("elements")), _list(finding.get("programs")), strict=False))
+    first = [f"{element} by program {tuple(program)}" for element, program in pairs[:3]]
+    return {
+        "what": one_line(str(finding.get("cause", ""))), "tensor": one_line(str(finding.get("tensor", ""))),
+        "line": str(finding.get("line") or ""), "count": str(finding.get("count", "")), "first": "; ".join(first),
+    }  # fmt: skip
+
+
+def _coverage(coverage: Any) -> str:
+    """What a check was tried on, in one line; empty where the record does not say."""
+    if not isinstance(coverage, Mapping):
+        return ""
+    plain = {name: value for name, value in coverage.items() if isinstance(value, (int, str))}
+    return ", ".join(f"{one_line(str(name)).replace('_', ' ')} {one_line(str(value))}" for name, value in plain.items())
+
+
+def _source(record: Mapping[str, Any], source: str) -> Iterable[dict[str, Any]]:
+    blamed: dict[int, list[str]] = {}
+    for number, check in enumerate(record["checks"], 1):
+        if check["source"] and check["outcome"] == "failed":
+            blamed.setdefault(check["source"]["line"], []).append(str(number))
+    lines = source.split("\n") if source else []
+    for number, text in enumerate(lines[:MOST_LINES], 1):
+        checks = blamed.get(number, [])
+        said = f"check {', '.join(checks)}" if len(checks) < 2 else f"checks {', '.join(checks)}"
+        yield {"number": number, "text": clean(text), "blamed": said if checks else ""}
+    if len(lines) > MOST_LINES:
+        yield {"number": MOST_LINES + 1, "text": f"({len(lines) - MOST_LINES} more lines are not shown)", "blamed": ""}
+
+
+def _footer(record: Mapping[str, Any]) -> str:
+    used = record["environment"]
+    versions = ", ".join(f"{name} {used[name]}" for name in ("gradekit", "torch", "triton") if used.get(name))
+    where = f"on {used['gpu']}" if used.get("gpu") else "on the CPU engine (nothing ran on a GPU)"
+    return f"Checked in {seconds(record['seconds'])} {where}; {one_line(versions)}, seed {record['seed']}."

@@ -1,0 +1,75 @@
+"""The geometry of a report's pictures: from `details` of a check to the numbers that the templates draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+WIDE, HIGH = 420.0, 160.0
+"""The largest tensor that is drawn, in pixels."""
+
+LEFT, RIGHT = 160.0, 550.0
+"""Where the axis of a picture of speed begins and ends."""
+
+_SIDES = {"eager": "beside eager torch", "compiled": "beside torch.compile"}
+
+
+def wrong(details: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Which part of the result is wrong, over its last two dimensions; None where the record does not say.
+
+    `details.along` has for each dimension its size and the first and last index at which an element is wrong.
+    """
+    along = details.get("along")
+    if not isinstance(along, list) or not along or not details.get("wrong"):
+        return None
+    rows, columns = ({"of": 1, "first": 0, "last": 0}, along[-1]) if len(along) == 1 else (along[-2], along[-1])
+    width, height = _size(rows["of"], columns["of"])
+    x, w = _span(columns, width)
+    y, h = _span(rows, height)
+    first = (details.get("first") or {}).get("index") or [0]
+    at = [0, *first][-2:]
+    return {
+        "width": width, "height": height, "x": x, "y": y, "w": w, "h": h,
+        "first_x": _middle(at[1], columns["of"], width), "first_y": _middle(at[0], rows["of"], height),
+        "caption": _caption(details, along),
+    }  # fmt: skip
+
+
+def _size(rows: int, columns: int) -> tuple[float, float]:
+    scale = min(WIDE / max(columns, 1), HIGH / max(rows, 1), 28.0)
+    return round(max(scale * columns, 12.0), 1), round(max(scale * rows, 12.0), 1)
+
+
+def _span(along: Mapping[str, Any], length: float) -> tuple[float, float]:
+    step = length / max(along["of"], 1)
+    return round(along["first"] * step, 1), round(max((along["last"] - along["first"] + 1) * step, 2.0), 1)
+
+
+def _middle(index: int, of: int, length: float) -> float:
+    return round((index + 0.5) * length / max(of, 1), 1)
+
+
+def _caption(details: Mapping[str, Any], along: Sequence[Mapping[str, Any]]) -> str:
+    spans = " × ".join(f"{each['first']} to {each['last']} of {each['of']}" for each in along)
+    return f"The result: {details['wrong']} of {details.get('total', '?')} elements are wrong, at indices {spans}. The dot is the first."
+
+
+def speed(measured: Mapping[str, Any], sentences: Sequence[str]) -> dict[str, Any]:
+    """The ratios with their intervals on one axis, and the thresholds that were asked for."""
+    asked = {verdict["side"]: float(verdict["at_least"]) for verdict in measured["verdicts"]}
+    ratios = measured["ratios"]
+    most = 1.15 * max([1.0, *(float(r["high"]) for r in ratios.values()), *asked.values()])
+
+    def at(value: float) -> float:
+        return round(LEFT + (RIGHT - LEFT) * value / most, 1)
+
+    rows = [
+        {
+            "name": _SIDES[side], "low": at(ratio["low"]), "high": at(ratio["high"]), "value": at(ratio["value"]),
+            "asked": at(asked[side]) if side in asked else None,
+        }
+        for side, ratio in ratios.items()
+    ]  # fmt: skip
+    ticks = [{"x": at(most * part / 4), "text": f"{most * part / 4:.2g}"} for part in range(5)]
+    caption = "Times as fast, with the interval of the measurement; a dashed line is what was asked for."
+    return {"sentences": list(sentences), "rows": rows, "ticks": ticks, "caption": caption}

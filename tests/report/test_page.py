@@ -1,0 +1,104 @@
+"""The report as a page: complete, escaped, and allowed to load and run nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from gradekit.findings import Outcome
+from gradekit.report import page, pictures
+
+from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
+from .test_lms import FASTER, NASTY
+
+SOURCE = "\n".join(f"line {number} = '<b>&'" for number in range(1, 40))
+WRONG = {"wrong": 3, "total": 99, "first": {"index": [0, 32]}, "along": [
+    {"indices": 3, "of": 3, "first": 0, "last": 2}, {"indices": 1, "of": 33, "first": 32, "last": 32}]}  # fmt: skip
+
+
+class Tags(HTMLParser):
+    """The tags of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_every_check_is_shown_with_its_points_and_evidence() -> None:
+    text = Tags(page.render(record(PASSED, FAILED, PENDING, FAULT), SOURCE)).text
+    for check in (PASSED, FAILED, PENDING, FAULT):
+        assert check.title in text
+    for said in ("40 of 110 points", "0 / 30", FAILED.message, "compute mask = offsets < n", "strides (66, 2)", "--seed 7"):
+        assert said in text, said
+
+
+def test_the_line_at_fault_is_marked_in_the_source_and_linked() -> None:
+    tags = Tags(page.render(record(PASSED, FAILED), SOURCE)).tags
+    blamed = [attributes["id"] for tag, attributes in tags if "blamed" in (attributes.get("class") or "")]
+    assert blamed == ["line-14"]
+    assert "#line-14" in [attributes.get("href") for tag, attributes in tags if tag == "a"]
+
+
+def test_checks_that_fail_for_one_reason_are_one_story() -> None:
+    text = Tags(page.render(record(FAILED, replace(FAILED, id="test_other", title="Another")), SOURCE)).text
+    assert text.count(FAILED.message) == 1 and "For the same reason as check 1" in " ".join(text.split())
+
+
+def test_a_rejected_submission_says_why() -> None:
+    text = Tags(page.render(record(PASSED, **REJECTED))).text
+    assert "rejected" in text and REJECTED["message"] in text
+
+
+def test_the_wrong_part_of_a_result_is_drawn_with_words_for_those_who_cannot_see_it() -> None:
+    drawn = pictures.wrong(WRONG)
+    assert drawn is not None
+    assert drawn["x"] + drawn["w"] == pytest.approx(drawn["width"], abs=0.2) and drawn["h"] == drawn["height"]
+    tags = Tags(page.render(record(replace(FAILED, details=WRONG)))).tags
+    labels = [attributes.get("aria-label") for tag, attributes in tags if tag == "svg"]
+    assert labels == [drawn["caption"]]
+
+
+def test_nothing_from_a_submission_becomes_a_tag_or_a_script() -> None:
+    nasty = NASTY + "<script>alert(1)</script></style></pre><img src=x onerror=alert(1)>"
+    hostile = replace(FAILED, message=nasty, title=nasty, details={"findings": [{"cause": nasty, "tensor": nasty}]})
+    tags = Tags(page.render(record(hostile, notes=(nasty,)), nasty, [(nasty, nasty)])).tags
+    plain = Tags(page.render(record(replace(FAILED, details={"findings": [{}]}), notes=("x",)), "x", [("x", "x")])).tags
+    assert {tag for tag, _ in tags} == {tag for tag, _ in plain}
+    assert not [1 for _, attributes in tags for name in attributes if name.startswith("on") or name in ("src", "style")]
+
+
+def test_the_page_may_use_its_own_style_sheet_and_nothing_else() -> None:
+    text = page.render(record(PASSED))
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert style and style[1] == page.style()[0]
+    assert f"default-src 'none'; style-src '{page.style()[1]}'" in text.replace("&#39;", "'")
+    assert "http://" not in text and "https://" not in text
+
+
+def test_a_long_submission_is_cut_and_the_page_says_so() -> None:
+    text = page.render(record(FAILED), "x = 1\n" * 5000)
+    assert "more lines are not shown" in text and len(text) < 500_000
+
+
+def test_a_speed_is_shown_with_its_interval() -> None:
+    speed = {
+        "card": "a card", "size": "[4, 4]", "microseconds": {"student": 10.0, "eager": 20.0}, "verdicts": [
+            {"side": "eager", "at_least": 1.5, "verdict": "pass"}], "configuration": "", "configurations": {}, "notes": [],
+        "ratios": {"eager": {"value": 2.0, "low": 1.9, "high": 2.1}},
+        "roofline": {"bytes_moved": 8, "bytes_least": 8, "binds": "memory", "bytes_per_second": 1e12, "of_bytes": 0.8},
+    }  # fmt: skip
+    drawn = pictures.speed(speed, [])["rows"][0]
+    assert drawn["asked"] < drawn["low"] < drawn["value"] < drawn["high"]
+    text = Tags(page.render(record(replace(FASTER, outcome=Outcome.PASSED, details={"speed": speed})))).text
+    assert "2.00 times as fast as eager torch (1.90 to 2.10" in text
