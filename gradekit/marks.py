@@ -18,7 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gradekit.findings import Check, Outcome, Report
+from gradekit.findings import Check, Kind, Outcome, Report, Status
+
+TOTAL = "total"
+"""In place of a check's id: all points of a submission that was rejected, or that the grader failed to grade."""
 
 
 class MarkError(Exception):
@@ -70,11 +73,23 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
     """
     known = {check.id: check for check in report.checks}
     for id, mark in marks.items():
+        if id == TOTAL and id not in known:
+            _fits_total(report, mark)
+            continue
         if id not in known:
             near = difflib.get_close_matches(id, known, n=1)
             advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
             raise MarkError(f"there is no check {id} to be marked; {advice}")
         _fits(known[id], mark)
+
+
+def _fits_total(report: Report, mark: Mark) -> None:
+    if report.status is Status.GRADED:
+        raise MarkError(
+            f"this submission was graded: mark its checks, which are {', '.join(c.id for c in report.checks)}"
+        )
+    if mark.points is None:
+        raise MarkError("a mark for the whole submission has points")
 
 
 def _fits(check: Check, mark: Mark) -> None:
@@ -83,14 +98,30 @@ def _fits(check: Check, mark: Mark) -> None:
         raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points!r}")
 
 
-def applied(report: Report, marks: Mapping[str, Mark]) -> Report:
+def applied(report: Report, marks: Mapping[str, Mark], possible: float = 0.0) -> Report:
     """The report with each mark in place of what stood there; a mark for another answer waits for its person again.
 
-    Nobody gets more than a check is worth, and marks for checks that are not there are left out: a later release may
-    have changed both (see `checked`).
+    No check earns more than it is worth, and marks for checks that are not there are left out: a later release may
+    have changed both (see `checked`). A mark for TOTAL counts where the submission was rejected or not graded; it is of
+    `possible` points.
     """
+    total = marks.get(TOTAL)
+    if total is not None and total.points is not None and report.status is not Status.GRADED:
+        return _by_hand(report, total, total.points, possible or report.score.possible)
     checks = tuple(_marked(check, marks[check.id]) if check.id in marks else check for check in report.checks)
     return replace(report, checks=checks)
+
+
+def _by_hand(report: Report, mark: Mark, points: float, possible: float) -> Report:
+    """The report on a submission that a person marked as a whole; why the machine could not is a note in it."""
+    possible = max(points, possible)
+    outcome = Outcome.PASSED if points == possible else Outcome.FAILED
+    message = f"{mark.comment} (marked by {mark.person})".strip()
+    check = Check(
+        TOTAL, "The whole submission, marked by a person", Kind.CORRECTNESS, outcome, points, possible, message
+    )
+    notes = tuple(filter(None, (*report.notes, report.message)))
+    return replace(report, status=Status.GRADED, checks=(check,), message="", cause=None, source=None, notes=notes)
 
 
 def _marked(check: Check, mark: Mark) -> Check:

@@ -8,13 +8,14 @@ feedback/<student>/                one report for each student
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
+from gradekit.findings import Check, Report
 from gradekit.marks import Mark, MarkError, checked
 from gradekit.report import record
 
@@ -70,17 +71,45 @@ class ClassFolder:
         return loaded
 
     def mark(self, assignment: str, student: str, check: str, mark: Mark) -> str:
-        """Keep a person's decision, which counts for the answer that is there now; answers with what was decided.
+        """Keep a person's decision, which counts for the answer that is there now; returns a line that says it.
+
+        The name of a parametrized test stands for all its checks: each gets its share of the points. "total" stands for
+        a whole submission that was rejected, or that gradekit failed to grade.
 
         Raises:
-            MarkError: the student has no graded hand-in, their report has no such check, or it is not worth that much.
+            MarkError: the student has no hand-in, their report has no such check, or it is not worth that much.
         """
         digests = [digest for hand_in, digest in self.store.hand_ins(assignment) if hand_in.student == student]
         history = [result for digest in digests for result in self.store.history(assignment, digest)]
         if not history:
             raise MarkError(f"{student} has no graded submission for {assignment}")
-        report = record.from_dict(history[-1].record)
-        checked(report, {check: mark})
-        (found,) = (one for one in report.checks if one.id == check)
-        self.store.add_mark(assignment, student, check, replace(mark, answer=found.details.get("answer", "")))
+        reports = [record.from_dict(result.record) for result in reversed(history)]
+        report = next((r for r in reports if _of_group(r, check)), reports[0])
+        group = _of_group(report, check)
+        marks = _shared(mark, group) if group else {check: mark}
+        checked(report, marks)
+        answers = {found.id: found.details.get("answer", "") for found in group}
+        for id, share in marks.items():
+            self.store.add_mark(assignment, student, id, replace(share, answer=answers.get(id, "")))
         return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")
+
+
+def _of_group(report: Report, name: str) -> list[Check]:
+    """The check called `name`; else the checks of the parametrized test of this name."""
+    exact = [check for check in report.checks if check.id == name]
+    return exact or [check for check in report.checks if check.id.partition("[")[0] == name]
+
+
+def _shared(mark: Mark, group: Sequence[Check]) -> dict[str, Mark]:
+    """A mark for each check of the group: of the points, the share that the check has in what the group is worth.
+
+    Raises:
+        MarkError: the group is not worth that much.
+    """
+    possible = sum(check.possible for check in group)
+    if mark.points is None or len(group) == 1:
+        return {check.id: mark for check in group}
+    if mark.points > possible:
+        raise MarkError(f"{group[0].id.partition('[')[0]} is worth 0 to {possible:g} points, and not {mark.points:g}")
+    part = mark.points / possible if possible else 0.0
+    return {check.id: replace(mark, points=check.possible * part) for check in group}

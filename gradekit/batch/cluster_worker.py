@@ -60,12 +60,17 @@ class WorkerProcess:
 def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[WorkerProcess]:
     """The workers of this machine: `graders` at a time for correctness (0: none), and each of `cards` alone."""
     of_cards = [
-        WorkerProcess(card, _command(address, 1, "card"), {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card})
+        WorkerProcess(
+            card, _command(address, 1, "card"), {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card}
+        )
         for card in cards
     ]
     if not graders:
         return of_cards
-    return [WorkerProcess("graders", _command(address, graders, "grader"), {CARD: "", "CUDA_VISIBLE_DEVICES": ""}), *of_cards]
+    return [
+        WorkerProcess("graders", _command(address, graders, "grader"), {CARD: "", "CUDA_VISIBLE_DEVICES": ""}),
+        *of_cards,
+    ]
 
 
 def _command(address: str, threads: int, resource: str) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gradekit.batch.gradebook import Line
 from gradekit.report import cell, record, terminal
+from gradekit.report.text import points
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -44,9 +47,23 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def safe_name(student: str) -> str:
-    """A file name for a student, whatever an LMS calls them: letters, digits and ._@- stay."""
+    """A file name for a student, whatever an LMS calls them, and for no other: letters, digits and ._@- stay.
+
+    Where anything was changed, a digest of the whole name follows after a ~, which no other file name has.
+    """
     name = re.sub(r"[^\w.@-]+", "_", student).strip(".")[:100]
-    return name or "unnamed"
+    return name if name == student else f"{name}~{hashlib.sha256(student.encode()).hexdigest()[:12]}"
+
+
+def with_grade(found: Mapping[str, Any], line: Line) -> dict[str, Any]:
+    """`found` with a note of what the grade book has: points after lateness, the penalty and its reason."""
+    if not line.counts:
+        return dict(found)
+    parts = [f"In the grade book: {points(line.points)} of {points(line.possible)} points"]
+    parts += [f"{points(line.penalty)} % were taken off"] if line.penalty else []
+    parts += [line.note] if line.note and line.note != found["message"] else []
+    parts += [f"this is the attempt that counts, of {line.attempts}"] if line.attempts > 1 else []
+    return dict(found) | {"notes": [*found["notes"], "; ".join(parts) + "."]}
 
 
 def visible(found: Mapping[str, Any], hidden_are_seen: bool) -> dict[str, Any]:

@@ -40,9 +40,19 @@ class Line:
     digest: str = ""
 
     @property
+    def label(self) -> str:
+        """What to call the student: the name, where it is known, and the key of the grade book."""
+        return labelled(self.student, self.name)
+
+    @property
     def counts(self) -> bool:
         """Whether there is a result to hand to an LMS: a fault of the grader is no zero."""
         return self.status in ("graded", "rejected")
+
+
+def labelled(student: str, name: str) -> str:
+    """("4711", "Ada Lovelace") -> "Ada Lovelace (4711)"; without a name, the student's key."""
+    return f"{name} ({student})" if name and name != student else student
 
 
 def to_csv(lines: Iterable[Line]) -> str:

@@ -93,6 +93,9 @@ class GradingSession:
         strangers = roster.strangers(found, self._students)
         if strangers:
             yield f"not on the class list: {listed(strangers)}"
+        late = [gradebook.labelled(hand_in.student, hand_in.name) for hand_in in found if hand_in.late]
+        if late:
+            yield f"late, says the LMS, which does not say by how much: {listed(late)}"
         if aside:
             yield f"left aside: {listed(aside)}"
 
@@ -122,7 +125,7 @@ class GradingSession:
             UsageError: the cluster cannot be reached; what was graded is kept.
         """
         id, store = self.request.assignment.id, self.folder.store
-        names = {digest: hand_in.student for hand_in, digest in store.hand_ins(id)}
+        names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for hand_in, digest in store.hand_ins(id)}
         local = [] if self.workers.cluster else gpus.visible()
         waiting = scheduler.awaiting_gpu(store, self.request) if self.workers.cluster or local else []
         fresh = [digest for digest in waiting if digest not in self._todo]
@@ -142,7 +145,7 @@ class GradingSession:
         lines, records, folder = self.lines(), self._records(), self.folder.path
         self.folder.tidy()
         record.write(gradebook.to_csv(lines), folder / "gradebook.csv")
-        self._feedback(records)
+        self._feedback(lines, records)
         text = summary.render(lines, records)
         record.write(text, folder / "summary.txt")
         return f"{text}\n{folder / 'gradebook.csv'}\n{folder / 'feedback'}\n"
@@ -170,18 +173,25 @@ class GradingSession:
 
         assignment = self.request.assignment
         prints = self.folder.store.fingerprints(assignment.id)
-        given = {h.student: digest for h, digest in self.folder.store.hand_ins(assignment.id)}
+        newest = {h.student: (h, digest) for h, digest in self.folder.store.hand_ins(assignment.id)}
+        groups: dict[tuple[Path, str], list[str]] = {}  # partners handed in one and the same file
+        for hand_in, digest in newest.values():
+            groups.setdefault((hand_in.path, digest), []).append(gradebook.labelled(hand_in.student, hand_in.name))
         starter = of_source(assignment.starter.read_text(encoding="utf-8")) if assignment.starter.is_file() else None
-        known = {student: prints[digest] for student, digest in given.items() if digest in prints}
+        known = {" and ".join(names): prints[digest] for (_, digest), names in groups.items() if digest in prints}
         return similarity.resemblance(known, starter, least)
 
-    def _feedback(self, records: totals.Records) -> None:
+    def _feedback(self, lines: Iterable[Line], records: totals.Records) -> None:
+        """A report for each student: of the attempt that counts, else of the last one; with what the grade book says."""
         id, store = self.request.assignment.id, self.folder.store
         seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
-        for hand_in, digest in store.hand_ins(id):
+        last = {hand_in.student: digest for hand_in, digest in store.hand_ins(id)}
+        for line in lines:
+            digest = line.digest or last.get(line.student, "")
             if digest in records:
-                own = totals.marked(records[digest], hand_in.student, marks)
-                feedback.write(self.folder.path / "feedback", hand_in.student, feedback.visible(own, seen))
+                own = totals.marked(records[digest], line.student, marks, totals.possible_points(records))
+                own = feedback.with_grade(feedback.visible(own, seen), line)
+                feedback.write(self.folder.path / "feedback", line.student, own)
 
     def _records(self) -> totals.Records:
         return scheduler.records(self.folder.store, self.request)

@@ -10,7 +10,7 @@ nbgrader    submitted/ada/softmax/softmax.ipynb, with timestamp.txt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,8 +63,9 @@ class IntakeError(UsageError):
 class HandIn:
     """One submission of one student: `student` is the key of the grade book, `path` a file or a folder.
 
-    `submitted` is when it was handed in, by the LMS's own word; None where it does not say. `problem` is why it cannot
-    be graded as it lies there (no file that can be a submission, or several).
+    `submitted` is when it was handed in, by the LMS's own word; None where it does not say. `late` is whether the LMS says
+    that it was late, where it does not say when it came. `problem` is why it cannot be graded as it lies there (no file that
+    can be a submission, or several).
     """
 
     student: str
@@ -73,6 +74,7 @@ class HandIn:
     email: str = ""
     submitted: datetime | None = None
     problem: str = ""
+    late: bool = False
 
 
 def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
@@ -118,8 +120,10 @@ def _children(folder: Path) -> Iterator[Path]:
 
 # --- one reader for each layout; empty where it is another ------------------------------------------------------------
 
-_MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?")
-_CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<submission>\d+)_(?P<file>.+)")
+_MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?")
+"""What Moodle puts before a file's name comes first: the rest is the student's choice, and may look just like it."""
+
+_CANVAS = re.compile(r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<submission>\d+)_(?P<file>.+)")
 
 
 def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
@@ -133,17 +137,20 @@ def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
 
 def _canvas(root: Path, wanted: Wanted) -> list[HandIn]:
     """Canvas puts all files side by side; those of one student are one hand-in, the newest of which counts."""
-    files: dict[tuple[str, str], list[tuple[int, Path]]] = {}
+    files: dict[tuple[str, str], list[re.Match[str]]] = {}
     for child in _children(root):
         match = _CANVAS.fullmatch(child.name)
         if match and child.is_file():
-            files.setdefault((match["id"], match["name"]), []).append((int(match["submission"]), child))
-    return [chosen(HandIn(student, root, name), _newest(found), wanted) for (student, name), found in files.items()]
+            files.setdefault((match["id"], match["name"]), []).append(match)
+    return [_of_canvas(root, found, wanted) for found in files.values()]
 
 
-def _newest(found: list[tuple[int, Path]]) -> list[Path]:
-    last = max(number for number, _ in found)
-    return [path for number, path in found if number == last]
+def _of_canvas(root: Path, found: Sequence[re.Match[str]], wanted: Wanted) -> HandIn:
+    """The newest submission of one student among the files that are `found`."""
+    last = max(int(match["submission"]) for match in found)
+    newest = [match for match in found if int(match["submission"]) == last]
+    hand_in = HandIn(newest[0]["id"], root, newest[0]["name"], late=any(match["late"] for match in newest))
+    return chosen(hand_in, [root / match.string for match in newest], wanted)
 
 
 def _nbgrader(root: Path, wanted: Wanted) -> list[HandIn]:
@@ -179,6 +186,7 @@ def _gradescope(root: Path, wanted: Wanted) -> list[HandIn]:
     return [
         chosen(hand_in, [hand_in.path], wanted)
         for folder, facts in table.items()
+        if Path(str(folder)).name == str(folder)
         for hand_in in _submitters(root / str(folder), facts)
     ]
 
@@ -219,7 +227,7 @@ def _folders(root: Path, wanted: Wanted) -> list[HandIn]:
 # --- several files, of which one is the submission ----------------------------------------------------------------------
 
 
-def chosen(hand_in: HandIn, places: Iterable[Path], wanted: Wanted) -> HandIn:
+def chosen(hand_in: HandIn, places: Sequence[Path], wanted: Wanted) -> HandIn:
     """`hand_in` with the one file in `places` that can be its submission, or with the problem."""
     files = sorted(file for place in places for file in _files(place, wanted))
     for rule in (*map(_named, wanted.names), _any):
@@ -227,29 +235,36 @@ def chosen(hand_in: HandIn, places: Iterable[Path], wanted: Wanted) -> HandIn:
         if len(fitting) == 1:
             return replace(hand_in, path=fitting[0])
     if not files:
-        return replace(hand_in, problem=f"there is no {wanted.spelled} file")
+        links = "; links are not followed" if any(map(_holds_link, places)) else ""
+        return replace(hand_in, problem=f"there is no {wanted.spelled} file{links}")
     names = ", ".join(file.name for file in files[:5])
     right = " or ".join(name + wanted.suffixes[0] for name in wanted.names)
     return replace(hand_in, problem=f"there are several files, and none is named {right}: {names}")
 
 
 def _files(place: Path, wanted: Wanted) -> Iterator[Path]:
-    """Files that can be a submission, at most two folders deep; a link is none."""
+    """Files that can be a submission, at most two folders deep; no link is followed, to a file or to a folder."""
     if place.is_symlink():
         return
     if place.is_file():
         yield from [place] if wanted.is_candidate(place.name) else []
         return
     for pattern in ("*", "*/*", "*/*/*"):
-        level = [file for file in place.glob(pattern) if _is_candidate(file, wanted)]
+        level = [file for file in place.glob(pattern) if _is_candidate(file, place, wanted)]
         if level:
             yield from level
             return
 
 
-def _is_candidate(file: Path, wanted: Wanted) -> bool:
-    hidden = any(part.startswith((".", "__")) for part in file.parts[-3:])
-    return not hidden and not file.is_symlink() and file.is_file() and wanted.is_candidate(file.name)
+def _is_candidate(file: Path, place: Path, wanted: Wanted) -> bool:
+    below = file.relative_to(place)
+    hidden = any(part.startswith((".", "__")) for part in below.parts)
+    is_own = file.resolve() == place.resolve() / below  # else the way to it leads over a link, to a neighbour's files
+    return not hidden and is_own and file.is_file() and wanted.is_candidate(file.name)
+
+
+def _holds_link(place: Path) -> bool:
+    return place.is_symlink() or any(path.is_symlink() for path in place.glob("*"))
 
 
 def _named(stem: str) -> Callable[[Path], bool]:

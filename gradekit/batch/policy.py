@@ -9,6 +9,7 @@ own, never the clock's, so that grading again tomorrow gives the same grade.
     grace = "15m"
     late = {percent_a_day = 10, at_most = 50}        # or: late = {steps = [["1d", 10], ["3d", 30]]}
     keep = "best"                     # or "last"
+    scale = 100                       # what all points of the assignment count in the grade book; as they are by default
     extra_credit = 10                 # points above the possible ones that may count; none by default
     hidden = "after_due_date"         # visible, hidden, after_due_date or after_published
     [assignments.softmax.extensions]
@@ -70,6 +71,7 @@ class Policy:
     extra_credit: float = 0.0
     hidden: str = "after_published"
     extensions: Mapping[str, timedelta | datetime] = field(default_factory=dict)
+    scale: float = 0.0
 
     def due_for(self, student: str) -> datetime | None:
         """When the submission of `student` is due, with an extension where there is one."""
@@ -101,13 +103,25 @@ class Policy:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One graded submission: points `earned`, `possible` and `pending`, and when it was `submitted`."""
+    """One graded submission: points `earned`, `possible` and `pending`, and when it was `submitted`; `late` is whether the
+    LMS says that it was late without saying when it came."""
 
     earned: float
     possible: float
     pending: float = 0.0
     submitted: datetime | None = None
     key: str = ""
+    late: bool = False
+
+    def scaled(self, possible: float) -> Attempt:
+        """The same attempt, of so many `possible` points; 0 leaves them as they are."""
+        if not possible or not self.possible:
+            return self
+        part = possible / self.possible
+        return replace(self, earned=self.earned * part, possible=possible, pending=self.pending * part)
+
+
+LATE_WITHOUT_TIME = "late, says the LMS, which does not say by how much: no points were taken off here"
 
 
 @dataclass(frozen=True)
@@ -122,12 +136,13 @@ class CountedAttempt:
 
 def counted(attempt: Attempt, policy: Policy, student: str) -> CountedAttempt:
     """What `attempt` counts under `policy`."""
+    attempt = attempt.scaled(policy.scale)
     if policy.is_closed(attempt.submitted, student):
         return CountedAttempt(attempt, 0.0, 100.0, "handed in after the assignment closed")
     earned = min(attempt.earned, attempt.possible + policy.extra_credit)
     late = policy.lateness(attempt.submitted, student)
     percent = policy.late.percent(late)
-    why = f"{spelled(late)} late: {percent:g} % less" if percent else ""
+    why = f"{spelled(late)} late: {percent:g} % less" if percent else LATE_WITHOUT_TIME * attempt.late
     return CountedAttempt(attempt, earned * (100.0 - percent) / 100.0, percent, why)
 
 
@@ -266,4 +281,5 @@ _READERS = {
     "extra_credit": _number,
     "hidden": _one_of(VISIBILITIES),
     "extensions": _extensions,
+    "scale": _number,
 }

@@ -41,6 +41,7 @@ _HAND_INS = sa.Table(
     sa.Column("path", sa.Text, nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("submitted", sa.String(40), nullable=False),  # ISO 8601 with its offset, or empty
+    sa.Column("late", sa.Boolean, nullable=False),
     sa.Column("problem", sa.Text, nullable=False),
     sa.Column("seen", sa.String(40), nullable=False),
     sa.UniqueConstraint("assignment", "student", "digest", "submitted"),
@@ -175,7 +176,15 @@ class Store:
             rows = list(connection.execute(query).mappings())
         return [
             (
-                HandIn(r["student"], _path(r["path"]), r["name"], r["email"], _time(r["submitted"]), r["problem"]),
+                HandIn(
+                    r["student"],
+                    _path(r["path"]),
+                    r["name"],
+                    r["email"],
+                    _time(r["submitted"]),
+                    r["problem"],
+                    r["late"],
+                ),
                 r["digest"],
             )
             for r in rows
@@ -290,7 +299,7 @@ def _configure_sqlite(connection: Any, record: Any) -> None:
 def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any]:
     return {
         "assignment": assignment, "student": hand_in.student, "name": hand_in.name, "email": hand_in.email,
-        "path": _path_text(hand_in.path), "digest": digest, "problem": hand_in.problem, "seen": _now(),
+        "path": _path_text(hand_in.path), "digest": digest, "late": hand_in.late, "problem": hand_in.problem, "seen": _now(),
         "submitted": hand_in.submitted.isoformat() if hand_in.submitted else "",
     }  # fmt: skip
 

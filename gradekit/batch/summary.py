@@ -103,7 +103,7 @@ def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
 
 def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]]) -> list[str]:
     slow = sorted(
-        ((records[line.digest]["seconds"], line.student) for line in lines if line.digest in records), reverse=True
+        ((records[line.digest]["seconds"], line.label) for line in lines if line.digest in records), reverse=True
     )
     rows = [f"  {seconds(time):>8}  {one_line(student)}" for time, student in slow[:SHOWN]]
     return ["longest to grade:", *rows] if rows else []
@@ -117,7 +117,7 @@ def _rejections(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
 
 
 def _faults(lines: Sequence[Line], records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    students = [line.student for line in lines if line.status == "fault"]
+    students = [line.label for line in lines if line.status == "fault"]
     if not students:
         return []
     reasons = Counter(one_line(record["message"]) for record in records if record["status"] == "fault")

@@ -23,10 +23,16 @@ Records = Mapping[str, Mapping[str, Any]]
 """Report records by the submission's digest."""
 
 
-def marked(found: Mapping[str, Any], student: str, marks: Marks) -> dict[str, Any]:
-    """The record `found` with what people decided for `student` in place of what the machine says."""
+def marked(found: Mapping[str, Any], student: str, marks: Marks, possible: float = 0.0) -> dict[str, Any]:
+    """The record `found` with what people decided for `student` in place of what the machine says; `possible` are the
+    points of the assignment, for a submission that was marked as a whole."""
     given = {check: kept.mark for (whose, check), kept in marks.items() if whose == student}
-    return record.to_dict(applied(record.from_dict(found), given)) if given else dict(found)
+    return record.to_dict(applied(record.from_dict(found), given, possible)) if given else dict(found)
+
+
+def possible_points(records: Records) -> float:
+    """What the assignment is worth, as far as any record says."""
+    return max((found["score"]["possible"] for found in records.values()), default=0.0)
 
 
 def lines(
@@ -41,14 +47,23 @@ def lines(
     by_student: dict[str, list[tuple[HandIn, str]]] = defaultdict(list)
     for hand_in, digest in hand_ins:
         by_student[hand_in.student].append((hand_in, digest))
-    found = [_line(assignment, student, given, records, marks, policy) for student, given in by_student.items()]
+    possible = possible_points(records)
+    own = {student: _records_of(student, given, records, marks, possible) for student, given in by_student.items()}
+    found = [_line(assignment, student, given, own[student], policy) for student, given in by_student.items()]
     absent = [
         Line(student.student, assignment, "missing", name=student.name, email=student.email)
         for student in roster
         if student.student not in by_student
     ]
-    most = max((line.possible for line in found), default=0.0)
-    return sorted((_worth(line, most) for line in found + absent), key=lambda line: line.student)
+    worth = policy.scale or possible
+    return sorted((_worth(line, worth) for line in found + absent), key=lambda line: line.student)
+
+
+def _records_of(
+    student: str, given: Sequence[tuple[HandIn, str]], records: Records, marks: Marks, possible: float
+) -> Records:
+    """The records of a student's hand-ins, with what people decided."""
+    return {digest: marked(records[digest], student, marks, possible) for _, digest in given if digest in records}
 
 
 def _worth(line: Line, most: float) -> Line:
@@ -61,24 +76,22 @@ def _line(
     student: str,
     given: Sequence[tuple[HandIn, str]],
     records: Records,
-    marks: Marks,
     policy: Policy,
 ) -> Line:
     """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
     newest = given[-1][0]
     line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))
-    chosen = chosen_attempt([a for a in (_attempt(h, d, records, student, marks) for h, d in given) if a], policy, student)
+    chosen = chosen_attempt([a for a in (_attempt(h, records.get(d), d) for h, d in given) if a], policy, student)
     if chosen is None:
         return replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
     return _counted(line, chosen, records[chosen.attempt.key])
 
 
-def _attempt(hand_in: HandIn, digest: str, records: Records, student: str, marks: Marks) -> Attempt | None:
-    found = records.get(digest)
+def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, digest: str) -> Attempt | None:
     if found is None or found["status"] == "fault":
         return None
-    score = marked(found, student, marks)["score"]
-    return Attempt(score["earned"], score["possible"], score["pending"], hand_in.submitted, digest)
+    score = found["score"]
+    return Attempt(score["earned"], score["possible"], score["pending"], hand_in.submitted, digest, hand_in.late)
 
 
 def _counted(line: Line, mark: CountedAttempt, found: Mapping[str, Any]) -> Line:

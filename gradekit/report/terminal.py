@@ -287,6 +287,7 @@ def _wrapped(text: str, look: Look, indent: int) -> list[str]:
 
 def _wrapped_line(line: str, width: int, indent: int) -> Iterable[str]:
     margin = " " * (indent + len(line) - len(line.lstrip()))
+    mark = "│ " * line.lstrip().startswith("│ ")  # a line of the submission's: each piece of it carries the mark
     return textwrap.wrap(
-        line.strip(), max(width, len(margin) + 20), initial_indent=margin, subsequent_indent=margin
+        line.strip(), max(width, len(margin) + 20), initial_indent=margin, subsequent_indent=margin + mark
     ) or [""]

@@ -11,10 +11,14 @@ from typing import Any
 from gradekit import wellformed
 from gradekit.findings import Cause
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
-from gradekit.sandbox.trace_error import TraceError, malformed
+from gradekit.tracer.hints import hint
 
 MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
 """The longest text that is taken from a submission's process, and how many functions and notes it may have."""
+
+
+QUOTE = "│ "
+"""Stands before each line that comes from the submission."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ def loaded(answer: Mapping[str, Any]) -> Loaded:
     functions, notes = answer.get("functions"), answer.get("notes")
     if not isinstance(functions, dict) or not isinstance(notes, list) or len(functions) + len(notes) > MOST_NAMES:
         raise malformed()
-    return Loaded({text(name): _counts(counts) for name, counts in functions.items()}, tuple(map(text, notes)))
+    shown = tuple(QUOTE + " ".join(text(note).split()) for note in notes)
+    return Loaded({text(name): _counts(counts) for name, counts in functions.items()}, shown)
 
 
 def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mapping[str, Kernel]) -> Program:
@@ -71,9 +76,19 @@ def error(data: Any) -> TraceError:
         line = data["line"]
         if line is not None and (type(line) is not int or not 0 <= line < 1 << 31):
             return malformed()
-        return TraceError(Cause(data["cause"]), text(data["message"]), line, text(data["detail"]))
+        return TraceError(Cause(data["cause"]), _quoted(text(data["message"])), line, text(data["detail"]))
     except (KeyError, TypeError, ValueError):
         return malformed()
+
+
+def _quoted(message: str) -> str:
+    """`message` with a mark before each line after its first, for the submission wrote them, and might imitate a report.
+
+    A last line that is a hint of ours has no mark.
+    """
+    first, *rest = message.split("\n")
+    own = [rest.pop()] if rest and rest[-1] == hint("\n".join([first, *rest[:-1]])) else []
+    return "\n".join([first, *(QUOTE + line for line in rest), *own])
 
 
 def text(data: Any) -> str:

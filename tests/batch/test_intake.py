@@ -221,3 +221,25 @@ def test_a_class_list_without_ids_is_refused(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("group,team\n1,2\n")
     with pytest.raises(roster.RosterError, match="it has group, team"):
         roster.load(tmp_path / "class.csv")
+
+
+def test_a_file_named_like_anothers_hand_in_stays_its_owners(tmp_path: Path) -> None:
+    forged = "Eve_4712_assignsubmission_file_z_4711_assignsubmission_file_submission.py"
+    lay(tmp_path, "Ada_4711_assignsubmission_file_submission.py", forged)
+    assert found(tmp_path) == {"4711": "Ada_4711_assignsubmission_file_submission.py", "4712": forged}
+
+
+def test_no_link_leads_to_a_neighbours_files(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/code/submission.py", "eve/notes.txt", "fay/notes.txt")
+    (tmp_path / "eve" / "code").symlink_to(tmp_path / "ada" / "code")
+    (tmp_path / "gus").symlink_to(tmp_path / "ada")
+    problems = found(tmp_path)
+    assert problems["ada"] == "ada/code/submission.py"
+    for student in ("eve", "gus"):
+        assert problems[student] == "there is no .py, .ipynb or .zip file; links are not followed"
+    assert problems["fay"] == "there is no .py, .ipynb or .zip file"
+
+
+def test_canvas_says_who_was_late(tmp_path: Path) -> None:
+    lay(tmp_path, "lovelaceada_1201_5501_softmax.py", "babbagecharles_LATE_1202_5502_submission.py")
+    assert {h.student: h.late for h in hand_ins(tmp_path, WANTED)} == {"1201": False, "1202": True}

@@ -98,7 +98,7 @@ def test_the_summary_tells_the_class_at_a_glance() -> None:
     assert "rejected as a whole: syntax-error 1" in text
     assert "  1.470 of 1.5  Agrees with torch.softmax" in text and "of 0.7" not in text
     assert "     1  Speed is measured on a GPU, and this machine has none." in text
-    assert "not graded, by no fault of theirs (1): s3" in text and "ValueError: oh" in text
+    assert "not graded, by no fault of theirs (1): S3 (s3)" in text and "ValueError: oh" in text
 
 
 def test_what_is_pending_counts_neither_for_nor_against() -> None:
@@ -146,3 +146,31 @@ def test_a_hidden_check_tells_nothing_until_its_time() -> None:
     assert (hidden["title"], hidden["counterexample"], hidden["details"]) == ("Hidden check", None, {"hidden": True})
     assert hidden["possible"] == 30 and other == secret["checks"][1]
     assert feedback.visible(secret, True) == secret
+
+
+def test_folders_of_different_students_are_different(tmp_path: Path) -> None:
+    alike = ["a b", "a_b", "a/b", "x" * 100, "x" * 101, "x" * 102, ".a", "a", "..", ""]
+    assert len({feedback.write(tmp_path, student, WRONG).name for student in alike}) == len(alike)
+
+
+def test_feedback_says_what_the_grade_book_has() -> None:
+    policy = Policy(due=DUE, late=LatePolicy(percent_a_day=10), scale=140)
+    (line,) = lines([(handed("ada", DUE + 2 * DAY), "right")], policy=policy)
+    assert (line.points, line.possible, line.pending, line.penalty) == (64, 140, 60, 20)
+    note = feedback.with_grade(RIGHT, line)["notes"][-1]
+    assert note == "In the grade book: 64 of 140 points; 20 % were taken off; 2 days late: 20 % less."
+
+
+def test_late_without_a_time_is_said_and_costs_nothing() -> None:
+    hand_in = HandIn("ada", Path("ada.py"), late=True)
+    (line,) = lines([(hand_in, "wrong")], policy=Policy(due=DUE, late=LatePolicy(percent_a_day=10)))
+    assert (line.points, line.penalty) == (40, 0) and "late, says the LMS" in line.note
+
+
+def test_a_submission_that_was_not_graded_can_be_marked_as_a_whole() -> None:
+    given = [(handed("ada"), "wrong"), (handed("cyd"), "rejected"), (handed("dan"), "broken")]
+    both = marked("cyd", "total", 50) | marked("dan", "total", 60)
+    found = {line.student: line for line in lines(given, marks=both)}
+    assert [(line.status, line.points, line.possible) for line in found.values()] == [
+        ("graded", 40, 70), ("graded", 50, 70), ("graded", 60, 70),
+    ]  # fmt: skip
