@@ -11,6 +11,7 @@ from typing import Any
 from gradekit import wellformed
 from gradekit.findings import Cause
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
+from gradekit.sandbox.trace_error import TraceError, malformed
 from gradekit.tracer.hints import hint
 
 MOST_TEXT, MOST_NAMES = 1 << 16, 10_000
