@@ -1,4 +1,4 @@
-"""What gradekit needs of Hypothesis beyond its public names, for Hypothesis 6.135 and later."""
+"""What gradekit needs of Hypothesis beyond its public names, for Hypothesis 6.140 and later."""
 
 from __future__ import annotations
 
