@@ -3,6 +3,7 @@
 class.db                           the store
 roster.csv, course.toml            the class list and the policy, as they were last given
 gradebook.csv, summary.txt         what comes out
+index.html                         the class on one page, with links to the feedback
 feedback/<student>/                one report for each student
 """
 
@@ -19,7 +20,7 @@ from gradekit.findings import Check, Report
 from gradekit.marks import Mark, MarkError, checked
 from gradekit.report import record
 
-WRITTEN = ("gradebook.csv", "summary.txt", "course.toml", "roster.csv", "report.json", "report.txt", "report.html")
+WRITTEN = ("gradebook.csv", "summary.txt", "index.html", "course.toml", "roster.csv", "report.json", "report.txt", "report.html")
 """The files that are written here, each whole or not at all."""
 
 

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gradekit.batch.gradebook import Line
-from gradekit.report import cell, record, terminal
+from gradekit.report import page, record, terminal
 from gradekit.report.text import points
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-</head>
-<body style="max-width:70rem;margin:2rem auto;font-family:sans-serif">
-{body}
-</body>
-</html>
-"""
 
 
 def write(folder: Path, student: str, found: Mapping[str, Any]) -> Path:
@@ -37,13 +23,8 @@ def write(folder: Path, student: str, found: Mapping[str, Any]) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     record.write(record.dumps(found), place / "report.json")
     record.write(terminal.render(found), place / "report.txt")
-    record.write(page(found), place / "report.html")
+    record.write(page.render(found), place / "report.html")
     return place
-
-
-def page(found: Mapping[str, Any]) -> str:
-    """The report as a page that loads nothing and runs nothing."""
-    return _PAGE.format(title=html.escape(f"{found['assignment']} report"), body=cell.render(found))
 
 
 def safe_name(student: str) -> str:
@@ -77,6 +58,6 @@ def visible(found: Mapping[str, Any], hidden_are_seen: bool) -> dict[str, Any]:
 def _veiled(check: Mapping[str, Any]) -> dict[str, Any]:
     said = "" if check["outcome"] == "passed" else "A hidden check. What it found is shown later."
     return dict(check) | {
-        "title": "Hidden check", "message": said, "cause": None, "source": None, "counterexample": None,
+        "title": "Hidden check", "message": said, "cause": None, "hint": "", "source": None, "counterexample": None,
         "details": {"hidden": True},
     }  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,7 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, get
-from gradekit.batch import exports, feedback, gpus, gradebook, intake, policy, pool, roster, scheduler, summary, totals
+from gradekit.batch import (
+    dashboard,
+    exports,
+    feedback,
+    gpus,
+    gradebook,
+    intake,
+    policy,
+    pool,
+    roster,
+    scheduler,
+    summary,
+    totals,
+)
 from gradekit.batch import similar as similarity
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
@@ -25,6 +39,9 @@ from gradekit.confine import RECOMMENDED
 from gradekit.report import record
 from gradekit.report.text import counted, one_line
 from gradekit.request import GradingOptions
+
+DASHBOARD_EVERY = 20
+"""Results after which the class's page is written anew while grading goes on."""
 
 USUAL = GradingOptions(hidden=True, shrink=False, isolation=RECOMMENDED)
 """How a class is graded unless staff say otherwise."""
@@ -134,9 +151,24 @@ class GradingSession:
         try:
             with self.workers.pool(len(self._todo), local) as workers:
                 lines = ProgressLog(names, len(self._todo), len(fresh), workers.has_gpus(), say)
-                scheduler.grade(store, self.request, self._todo, workers, lines.graded, lines.measured)
+                scheduler.grade(store, self.request, self._todo, workers, self._showing(lines), lines.measured)
         except pool.ClusterLost as error:
             raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None
+
+    def _showing(self, log: ProgressLog) -> Callable[[str, Mapping[str, Any]], None]:
+        """Tells `log` of each result, and now and then writes the dashboard anew."""
+        results = itertools.count(1)
+
+        def graded(digest: str, found: Mapping[str, Any]) -> None:
+            log.graded(digest, found)
+            if next(results) % DASHBOARD_EVERY == 0:
+                self._dashboard(self.lines(), self._records(), f"Grading goes on: {log.state}.")
+
+        return graded
+
+    def _dashboard(self, lines: Sequence[Line], records: totals.Records, progress: str = "") -> None:
+        page = dashboard.render(self.request.assignment.id, lines, records, progress)
+        record.write(page, self.folder.path / "index.html")
 
     # --- what comes out -----------------------------------------------------------------------------------------------
 
@@ -148,7 +180,8 @@ class GradingSession:
         self._feedback(lines, records)
         text = summary.render(lines, records)
         record.write(text, folder / "summary.txt")
-        return f"{text}\n{folder / 'gradebook.csv'}\n{folder / 'feedback'}\n"
+        self._dashboard(lines, records)
+        return f"{text}\n{folder / 'gradebook.csv'}\n{folder / 'index.html'}\n{folder / 'feedback'}\n"
 
     def lines(self) -> list[Line]:
         """The grade book's lines."""

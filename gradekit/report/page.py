@@ -6,15 +6,10 @@ allows the page's own style sheet, by its hash, and nothing else.
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from gradekit.report import pictures, speed
+from gradekit.report import pictures, speed, templates
 from gradekit.report.text import clean, described, one_line, points, seconds
 from gradekit.submission import place
 
@@ -25,32 +20,13 @@ MOST_LINES = 2000
 
 def render(record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = ()) -> str:
     """The page of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name."""
-    return _environment().get_template("report.html").render(view(record, source, hand_in))
-
-
-@functools.cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("gradekit.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-
-
-@functools.cache
-def style() -> tuple[str, str]:
-    """The style sheet, and the hash by which a Content-Security-Policy allows it."""
-    environment = _environment()
-    assert environment.loader is not None
-    text = environment.loader.get_source(environment, "style.css")[0]
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return text, f"sha256-{digest}"
+    return templates.page("report.html", view(record, source, hand_in))
 
 
 def view(record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """What the template shows, every text of it clean."""
-    text, digest = style()
     score = record["score"]
     return {
-        "style": _Safe(text), "style_hash": digest,
         "title": f"{one_line(record['assignment']) or 'submission'}: report",
         "path": one_line(record["submission"]["path"]), "status": record["status"],
         "earned": points(score["earned"]), "possible": points(score["possible"]),
@@ -62,13 +38,6 @@ def view(record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, st
         "source": list(_source(record, source)), "notes": [one_line(note) for note in record["notes"]],
         "footer": _footer(record),
     }  # fmt: skip
-
-
-class _Safe(str):
-    """Text of our own that the template shows as it is."""
-
-    def __html__(self) -> str:
-        return str(self)
 
 
 def _overview(checks: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, str]]:

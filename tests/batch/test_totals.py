@@ -14,6 +14,7 @@ from gradekit.batch.roster import Student
 from gradekit.batch.store import StoredMark
 from gradekit.findings import Status
 from gradekit.marks import Mark
+from gradekit.report import page
 from tests.report.samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
 DUE = datetime(2026, 12, 1, tzinfo=UTC)
@@ -135,15 +136,16 @@ def test_each_student_has_a_folder_whatever_the_name(tmp_path: Path) -> None:
 
 def test_the_page_runs_nothing_and_loads_nothing() -> None:
     odd = record(FAILED.__class__(**vars(FAILED) | {"message": "<script>alert(1)</script><img src=http://x>"}))
-    page = feedback.page(odd)
-    assert "<script" not in page and "<img" not in page
-    assert "default-src 'none'" in page
+    text = page.render(odd)
+    assert "<script" not in text and "<img" not in text
+    assert "default-src 'none'" in text
 
 
 def test_a_hidden_check_tells_nothing_until_its_time() -> None:
     secret = record(FAILED.__class__(**vars(FAILED) | {"details": {"hidden": True, "detail": "secret"}}), FAULT)
     (hidden, other) = feedback.visible(secret, False)["checks"]
-    assert (hidden["title"], hidden["counterexample"], hidden["details"]) == ("Hidden check", None, {"hidden": True})
+    assert (hidden["title"], hidden["hint"], hidden["counterexample"]) == ("Hidden check", "", None)
+    assert hidden["details"] == {"hidden": True}
     assert hidden["possible"] == 30 and other == secret["checks"][1]
     assert feedback.visible(secret, True) == secret
 

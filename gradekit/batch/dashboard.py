@@ -1,0 +1,121 @@
+"""A class as one page, index.html: how points are spread, what failed and why, and a link to each student's report.
+
+A pure function of the grade book's lines and the report records; the page loads nothing and runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from gradekit.batch.feedback import safe_name
+from gradekit.batch.gradebook import Line
+from gradekit.report import charts, templates
+from gradekit.report.text import counted, one_line, points, shortened
+
+Records = Mapping[str, Mapping[str, Any]]
+
+LONGEST = 160
+"""Characters of a note or a line of source that a table shows."""
+
+
+def render(assignment: str, lines: Sequence[Line], records: Records, progress: str = "") -> str:
+    """The page of a class: `lines` of its grade book, and the records by the digest of the submission that counts.
+
+    `progress` says how far grading is, while it runs.
+    """
+    return templates.page("dashboard.html", view(assignment, lines, records) | {"progress": one_line(progress)})
+
+
+def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, Any]:
+    """What the template shows."""
+    graded = {line: records[line.digest] for line in lines if line.status == "graded" and line.digest in records}
+    failed = [(line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"]
+    shares = [line.points / (line.possible - line.pending) for line in lines if line.counts and line.possible > line.pending]
+    return {
+        "title": f"{one_line(assignment)}: class", "tally": _tally(lines), "distribution": charts.histogram(shares),
+        "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
+        "groups": list(_groups(lines)), "students": [_row(line) for line in lines],
+    }  # fmt: skip
+
+
+def _tally(lines: Sequence[Line]) -> str:
+    by_status = Counter(line.status for line in lines)
+    parts = [f"{number} {status}" for status, number in by_status.most_common()]
+    parts += [f"{late} late"] if (late := sum(line.penalty > 0 for line in lines)) else []
+    return f"{counted(len(lines), 'student')}: {', '.join(parts)}" if lines else "no students yet"
+
+
+def _person(line: Line) -> dict[str, str]:
+    there = line.digest or line.status in ("graded", "rejected")
+    link = f"feedback/{quote(safe_name(line.student))}/report.html" if there else ""
+    return {"name": one_line(line.name or line.student), "link": link, "why": shortened(one_line(line.note), LONGEST)}
+
+
+def _row(line: Line) -> dict[str, str]:
+    result = f"{points(line.points)} / {points(line.possible)}" if line.counts else ""
+    return _person(line) | {
+        "status": line.status, "points": result, "pending": points(line.pending) if line.pending else "",
+        "penalty": f"{points(line.penalty)} %" if line.penalty else "",
+    }  # fmt: skip
+
+
+Failed = Sequence[tuple[Line, Mapping[str, Any]]]
+
+
+def _checks(failed: Failed) -> Iterator[dict[str, Any]]:
+    """The checks by how many failed them."""
+    by_check: dict[str, list[tuple[Line, Mapping[str, Any]]]] = defaultdict(list)
+    for line, check in failed:
+        by_check[check["id"]].append((line, check))
+    for mine in sorted(by_check.values(), key=len, reverse=True):
+        causes = Counter(str(check["cause"] or "other") for _, check in mine).most_common(3)
+        yield {
+            "title": one_line(mine[0][1]["title"]), "failed": len(mine),
+            "causes": ", ".join(f"{one_line(cause)} {number}" for cause, number in causes),
+            "students": [_person(line) for line, _ in mine],
+        }  # fmt: skip
+
+
+def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:
+    """Failures of one check for one cause at a line of the same text, where several students have them."""
+    groups: dict[tuple[str, str, str], dict[str, Line]] = defaultdict(dict)
+    titles = {check["id"]: one_line(check["title"]) for _, check in failed}
+    for line, check in failed:
+        if check["cause"] and check["source"]:
+            key = (check["id"], str(check["cause"]), "".join(str(check["source"]["text"]).split()))
+            groups[key][line.student] = line
+    texts = {"".join(str(c["source"]["text"]).split()): one_line(str(c["source"]["text"])) for _, c in failed if c["source"]}
+    shared = [(key, students) for key, students in groups.items() if len(students) > 1]
+    for (name, cause, text), students in sorted(shared, key=lambda each: -len(each[1]))[:20]:
+        yield {
+            "title": titles[name], "cause": one_line(cause), "text": shortened(texts[text], LONGEST),
+            "students": [_person(line) for line in students.values()],
+        }  # fmt: skip
+
+
+def _speeds(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """For each speed check and baseline: the ratios of all who were timed, and what was asked for."""
+    found: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    for check in (check for record in records for check in record["checks"] if "speed" in check["details"]):
+        speed = check["details"]["speed"]
+        for verdict in speed["verdicts"]:
+            side, asked = verdict["side"], float(verdict["at_least"])
+            found[f"{one_line(check['title'])}: {side} at {one_line(speed['size'])}", side, asked].append(
+                float(speed["ratios"][side]["value"])
+            )
+    for (title, _, asked), ratios in found.items():
+        yield charts.spread(title, ratios, asked)
+
+
+def _groups(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
+    """Who needs a person's attention."""
+    wanted = {
+        "Not graded, by no fault of theirs": [line for line in lines if line.status == "fault"],
+        "Rejected": [line for line in lines if line.status == "rejected"],
+        "Late": [line for line in lines if line.penalty > 0],
+        "Nothing handed in": [line for line in lines if line.status == "missing"],
+    }
+    yield from ({"title": title, "people": list(map(_person, mine))} for title, mine in wanted.items() if mine)

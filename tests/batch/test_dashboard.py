@@ -1,0 +1,71 @@
+"""A class on one page: counted, linked, escaped, and small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gradekit.batch import dashboard
+from gradekit.batch.gradebook import Line
+from tests.report.samples import FAILED, PASSED, record
+from tests.report.test_lms import NASTY
+from tests.report.test_page import Tags
+
+RECORDS: dict[str, Any] = {"right": record(PASSED), "wrong": record(PASSED, FAILED)}
+
+
+def line(student: str, digest: str = "wrong", **changes: Any) -> Line:
+    return replace(Line(student, "softmax", "graded", 40.0, 70.0, digest=digest), **changes)
+
+
+CLASS = [
+    line("ada", "right"),
+    line("bob"),
+    line("cyd/../x", name="Cyd"),
+    line("dan", penalty=10.0),
+    Line("eve", "softmax", "missing"),
+    Line("fay", "softmax", "fault", note="the grader's process died"),
+]
+
+
+def test_it_says_how_many_there_are_and_who_needs_attention() -> None:
+    text = Tags(dashboard.render("softmax", CLASS, RECORDS)).text
+    assert "6 students: 4 graded, 1 missing, 1 fault, 1 late" in text
+    for said in ("Nothing handed in", "the grader's process died", "Late", FAILED.title, "missing-mask 3"):
+        assert said in text, said
+
+
+def test_each_student_is_linked_to_a_report_within_the_folder() -> None:
+    tags = Tags(dashboard.render("softmax", CLASS, RECORDS)).tags
+    links = {attributes["href"] for tag, attributes in tags if tag == "a"}
+    assert "feedback/ada/report.html" in links and "feedback/cyd_.._x/report.html" in links
+    assert all(str(link).startswith("feedback/") and "/../" not in str(link) for link in links)
+
+
+def test_students_with_one_mistake_are_one_group() -> None:
+    (mistake,) = dashboard.view("softmax", CLASS, RECORDS)["mistakes"]
+    assert [person["name"] for person in mistake["students"]] == ["bob", "Cyd", "dan"]
+    assert mistake["text"] == "x = tl.load(x_ptr + offs)"
+
+
+def test_every_measured_student_stands_in_one_bar() -> None:
+    bars = dashboard.view("softmax", CLASS, RECORDS)["distribution"]["bars"]
+    assert sum(bar["count"] or 0 for bar in bars) == 4 and bars[5]["count"] == 4  # 40 of 70
+
+
+def test_nothing_that_a_student_chose_becomes_a_tag() -> None:
+    nasty = NASTY + "<script>alert(1)</script>"
+    odd = [line(nasty, name=nasty, note=nasty), line("b" + nasty, name=nasty, note=nasty)]
+    records = {"wrong": record(replace(FAILED, title=nasty))}
+    plain = [line("a", name="n", note="n"), line("b", name="n", note="n")]
+    hostile, usual = (Tags(dashboard.render("softmax", lines, records)).tags for lines in (odd, plain))
+    assert [tag for tag, _ in hostile] == [tag for tag, _ in usual]
+
+
+def test_a_thousand_students_take_less_than_three_megabytes() -> None:
+    lines = [line(f"student{number:04d}", name=f"Student Number {number}") for number in range(1000)]
+    assert len(dashboard.render("softmax", lines, RECORDS)) < 3_000_000
+
+
+def test_a_class_without_results_is_a_page_too() -> None:
+    assert "no students yet" in dashboard.render("softmax", [], {}, "0 of 3 graded")
