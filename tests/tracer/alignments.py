@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -94,7 +95,6 @@ def _sources(compiler: Any, case: Any) -> list[ASTSource]:
 def calls(text: str, requests: list[dict[str, Any]]) -> Comparison:
     """The kernels that a submission launches in some calls, in the alignments that come up there."""
     comparison = Comparison()
-    warmup.warm_up()
     cuda.install()
     with tempfile.TemporaryDirectory() as directory:
         submission = child.Child(Path(directory))
@@ -108,6 +108,19 @@ def calls(text: str, requests: list[dict[str, Any]]) -> Comparison:
     return comparison
 
 
+def each_apart(submissions: list[dict[str, Any]]) -> None:
+    """Reports on the calls of each submission, in a process of its own, since the tracer patches the one that it is in."""
+    warmup.warm_up()
+    for submission in submissions:
+        if (pid := os.fork()) == 0:
+            calls(**submission).report()
+            sys.stdout.flush()
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+
 if __name__ == "__main__":
-    found = corpus(int(sys.argv[2])) if sys.argv[1] == "corpus" else calls(**json.load(sys.stdin))
-    found.report()
+    if sys.argv[1] == "corpus":
+        corpus(int(sys.argv[2])).report()
+    else:
+        each_apart(json.load(sys.stdin))
