@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from gradekit import reuse
 from gradekit.plugin.profiles import PROFILES
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> Iterator[None]:
+    """Submissions share what they may, as in a class, whose records are those of single checks (tests/test_reuse.py)."""
+    with reuse.kept():
+        yield
 
 
 @pytest.fixture(autouse=True)

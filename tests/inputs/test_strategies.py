@@ -234,7 +234,7 @@ def test_a_missing_mask_shrinks_to_the_smallest_row_that_is_no_power_of_two() ->
     assert repr(x) == "float32 [1, 3], values ones"
 
 
-@pytest.mark.parametrize("limit", [12, 128, 700, 1000])
+@pytest.mark.parametrize("limit", [128, 1000])
 def test_a_row_too_long_shrinks_to_the_first_that_is(limit: int) -> None:
     assert smallest(matrices(), lambda x: x.shape[1] > limit).shape == (1, limit + 1)
 
