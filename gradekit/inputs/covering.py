@@ -1,0 +1,67 @@
+"""Covering designs: few rows in which every value of every factor meets every value of every other.
+
+A factor is a name with its levels. A design of strength 2 has every pair of levels of two factors in at least one row,
+of strength 3 every triple. `covertable` makes it, always the same for the same factors; this module says what may not be
+combined, and counts what was covered.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from covertable import make
+
+Row = Mapping[str, Hashable]
+"""A level for each factor."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What may be combined: `holds` is asked about rows in which all `factors` have a level."""
+
+    factors: tuple[str, ...]
+    holds: Callable[[Row], bool]
+
+
+def design(factors: Mapping[str, Sequence[Hashable]], strength: int = 2, rules: Sequence[Rule] = ()) -> list[Row]:
+    """Rows that cover every combination of `strength` levels which the rules allow; all combinations of fewer factors."""
+    names = list(factors)
+    forbidden = tuple(_forbidden(rule, factors, names) for rule in rules)
+    rows = _numbered(tuple(len(levels) for levels in factors.values()), min(strength, len(names)), forbidden)
+    return [{name: factors[name][number] for name, number in zip(names, row, strict=True)} for row in rows]
+
+
+Forbidden = tuple[tuple[int, ...], frozenset[tuple[int, ...]]]
+"""Places of factors, and the numbers of levels that may not be combined there."""
+
+
+def _forbidden(rule: Rule, factors: Mapping[str, Sequence[Hashable]], names: list[str]) -> Forbidden:
+    every = itertools.product(*(range(len(factors[name])) for name in rule.factors))
+    refused = [n for n in every if not rule.holds({f: factors[f][i] for f, i in zip(rule.factors, n, strict=True)})]
+    return tuple(names.index(name) for name in rule.factors), frozenset(refused)
+
+
+@functools.lru_cache(maxsize=256)
+def _numbered(counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...]) -> list[tuple[int, ...]]:
+    """The design by numbers alone: factors with as many levels, and the same ones forbidden, have the same."""
+    factors = {f"f{place}": list(range(count)) for place, count in enumerate(counts)}
+    constraints = [_constraint(places, refused) for places, refused in forbidden if refused]
+    return [tuple(row[name] for name in factors) for row in make(factors, strength=strength, constraints=constraints)]
+
+
+def _constraint(places: tuple[int, ...], refused: frozenset[tuple[int, ...]]) -> dict[str, Any]:
+    keys = [f"f{place}" for place in places]
+    return {
+        "operator": "fn",
+        "requires": keys,
+        "evaluate": lambda row: tuple(row[key] for key in keys) not in refused,
+    }
+
+
+def combinations(row: Row, strength: int) -> Iterable[tuple[tuple[str, Hashable], ...]]:
+    """The combinations of so many levels that a row has."""
+    return itertools.combinations(sorted(row.items()), min(strength, len(row)))

@@ -1,0 +1,271 @@
+"""What a check draws its calls from: a part of an entry's domain, with its factors, its covering design and its calls.
+
+A call is a tuple of arguments in the order of the signature. Everything that decides it is picked, one after the other,
+by a function `Pick`: a row of the design does that, or Hypothesis. So both make calls by the same code, and a row that
+fails can be handed to Hypothesis, as the numbers that it would have picked, to be made smaller.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from gradekit.domain import ANY_DIMENSIONS, Entry, Result, Tensor, evaluate
+from gradekit.inputs import covering, layouts
+from gradekit.inputs.classes import SizeClass, Sizes
+from gradekit.inputs.spec import Input
+
+T = TypeVar("T")
+Pick = Callable[[str, Sequence[Any]], Any]
+"""Picks one of the options of what is named."""
+
+Call = tuple[Any, ...]
+
+UPSTREAM = "upstream"
+"""The name of the gradient of the result, among the tensors of a check that asks for gradients."""
+
+SEEDS = 10_000
+_PLAIN_TIMES = 3  # so often as another layout is contiguous drawn by Hypothesis
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A part of the domain of `entry`, whose text is `domain`: for each dtype variable, size, choice, tensor and scalar what it may be.
+
+    `ranks` are the numbers of dimensions that are not named. `values` has a list of kinds for each tensor, or for several
+    tensors (names with spaces between) a list of tuples of kinds. No tensor has more than `at_most` elements. `derive`
+    computes derived sizes from all that is known; `upstream` says whether the gradient of the result is the last argument.
+    """
+
+    entry: Entry = field(compare=False)
+    domain: str
+    dtypes: tuple[tuple[str, tuple[str, ...]], ...]
+    ranks: tuple[int, ...]
+    sizes: tuple[tuple[str, tuple[SizeClass, ...]], ...]
+    choices: tuple[tuple[str, tuple[Any, ...]], ...]
+    layouts: tuple[tuple[str, tuple[str, ...]], ...]
+    values: tuple[tuple[str, tuple[Any, ...]], ...]
+    scalars: tuple[tuple[str, tuple[Any, ...]], ...]
+    at_most: int
+    aliases: tuple[str, ...] = ()
+    upstream: bool = False
+    derive: Mapping[str, Callable[[Mapping[str, Any]], int]] = field(default_factory=dict, compare=False)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of a call, in order."""
+        result = self.entry.results[0]
+        return (*self.entry.tensors, *([Tensor(UPSTREAM, result.shape, result.dtype)] if self.upstream else []))
+
+    @functools.cached_property
+    def factors(self) -> dict[str, tuple[Hashable, ...]]:
+        """The factors of the design, with their levels."""
+        most = max(self.ranks) if self.ranks else 0
+        return {
+            **{f"dtype {name}": options for name, options in self.dtypes},
+            **({"rank": self.ranks} if self.ranks else {}),
+            **{f"size {name}": options for name, options in self.sizes if name != ANY_DIMENSIONS or most},
+            **dict(self.choices),
+            **dict(self.scalars),
+            **{f"layout {name}": self._possible(name, options, most) for name, options in self.layouts},
+            **{f"values {names}": options for names, options in self.values},
+            **({"alias": ("", *self.aliases)} if self.aliases else {}),
+        }
+
+    def design(self, strength: int = 2) -> tuple[covering.Row, ...]:
+        """The rows of the covering design, those with small tensors first."""
+        return _design(self, strength)
+
+    def call(self, row: covering.Row, turn: int) -> tuple[Call, list[int]]:
+        """The call of a row, and the numbers by which `picked` would make the same.
+
+        What is no factor (a size within its class, a variant of a layout, seeds) goes in turn, by the row's number.
+        """
+        planned = _Planned(self, row, turn)
+        return self.picked(planned), planned.numbers
+
+    def picked(self, pick: Pick) -> Call:
+        """The call that `pick` decides."""
+        names: dict[str, Any] = {}
+        dtypes = {name: pick(f"dtype {name}", options) for name, options in self.dtypes}
+        rank = pick("rank", self.ranks) if self.ranks else 0
+        for name, options in self.sizes:
+            for one in _unnamed(rank) if name == ANY_DIMENSIONS else [name]:
+                names[one] = pick(f"size {one}", self._room(one, options, names, rank))
+        for name, choice in self.choices:
+            names[name] = pick(name, choice)
+        names["seed"] = seed = pick("seed", range(SEEDS))
+        names |= {name: derive(names) for name, derive in self.derive.items()}
+        scalars = {name: _number(pick(name, options), names) for name, options in self.scalars}
+        kinds = self._kinds(pick)
+        tensors = {
+            tensor.name: self._tensor(tensor, dtypes, rank, kinds[tensor.name], {**names, "own": seed + place}, pick)
+            for place, tensor in enumerate(self.tensors)
+        }
+        if self.aliases and (alias := pick("alias", ("", *self.aliases))):
+            same, other = alias.split()
+            tensors[other] = tensors[same]
+        return tuple([({**tensors, **scalars})[name] for name in self._order()])
+
+    def _order(self) -> list[str]:
+        scalars = {name for name, _ in self.scalars}
+        names = [a.name for a in self.entry.arguments if isinstance(a, Tensor) or a.name in scalars]
+        return [*names, *([UPSTREAM] if self.upstream else [])]
+
+    def _kinds(self, pick: Pick) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for names, options in self.values:
+            kinds = pick(f"values {names}", options)
+            together = names.split()
+            found |= {names: kinds} if len(together) == 1 else dict(zip(together, kinds, strict=True))
+        return found
+
+    def _tensor(
+        self, tensor: Tensor, dtypes: Mapping[str, str], rank: int, kind: str, names: Mapping[str, Any], pick: Pick
+    ) -> Input:
+        shape = shape_of(tensor, names, rank)
+        options = _preferring(self._possible(tensor.name, dict(self.layouts)[tensor.name], rank), "contiguous")
+        layout, _, variant = pick(f"layout {tensor.name}", options).partition(":")
+        count = range(layouts.variants(layout, len(shape)))
+        stride, offset = layouts.place(
+            layout, shape, int(variant) if variant else pick(f"variant {tensor.name}", count)
+        )
+        dtype = dtypes.get(tensor.dtype, tensor.dtype)
+        if "{" in kind:
+            return Input(dtype, shape, stride, offset, kind.format(**names))
+        return Input(dtype, shape, stride, offset, kind, names["own"])
+
+    def _possible(self, name: str, options: Sequence[str], rank: int) -> tuple[str, ...]:
+        dims = len(shape_parts(next(tensor for tensor in self.tensors if tensor.name == name), rank))
+        return tuple(one for one in options if layouts.variants(one.partition(":")[0], dims))
+
+    # --- sizes -------------------------------------------------------------------------------------------------------
+
+    def elements(self, names: Mapping[str, int], rank: int) -> int:
+        """The elements of the largest tensor; a size that is not among `names` counts as its smallest."""
+        smallest = {name: options[0].members[0] for name, options in self.sizes if name != ANY_DIMENSIONS}
+        unnamed = dict(self.sizes).get(ANY_DIMENSIONS)
+        smallest |= {one: unnamed[0].members[0] for one in _unnamed(rank)} if unnamed else {}
+        known = {**{name: 1 for name in self.derive}, **smallest, **names}
+        every: list[Tensor | Result] = [*self.tensors, *self.entry.results]
+        return max(int(math.prod(shape_of(tensor, known, rank))) for tensor in every)
+
+    def _room(self, name: str, options: Sequence[SizeClass], names: Mapping[str, int], rank: int) -> Sequence[int]:
+        """The sizes that are left for `name`, once those in `names` are known."""
+        members = sorted({size for one in options for size in one.members})
+        room = bisect.bisect_right(members, self.at_most, key=lambda n: self.elements({**names, name: n}, rank))
+        fitting = members[: max(room, 1)]
+        if len(options) > 1 and all(len(one.members) == 1 and one.name == str(one.members[0]) for one in options):
+            return fitting  # listed sizes
+        return Sizes(fitting[0], fitting[-1], options)
+
+    def sizes_of(self, row: covering.Row, turn: int) -> dict[str, int]:
+        """Sizes of the row's classes, another member of each in every turn; smaller ones where all would be too large."""
+        rank = int(str(row.get("rank", 0)))
+        places = {name: (dict(self.sizes)[_class_name(name)], name) for name in self._size_names(rank)}
+        members = {name: self._class(row, name).members for name in places}
+        at = {name: (turn + 3 * place) % len(members[name]) for place, name in enumerate(members)}
+        while self.elements(_at(members, at), rank) > self.at_most and any(at.values()):
+            largest = max((name for name in at if at[name]), key=lambda name: members[name][at[name]])
+            at[largest] -= 1
+        return _at(members, at)
+
+    def fits(self, row: covering.Row) -> bool:
+        """Whether the smallest members of the row's classes make tensors that are small enough."""
+        rank = int(str(row.get("rank", 0)))
+        smallest = {name: self._class(row, name).members[0] for name in self._size_names(rank)}
+        return self.elements(smallest, rank) <= self.at_most
+
+    def _size_names(self, rank: int) -> Iterator[str]:
+        for name, _ in self.sizes:
+            yield from _unnamed(rank) if name == ANY_DIMENSIONS else [name]
+
+    def _class(self, row: covering.Row, name: str) -> SizeClass:
+        found = row[f"size {_class_name(name)}"]
+        assert isinstance(found, SizeClass)
+        return found
+
+    def rules(self) -> list[covering.Rule]:
+        """What a design may not combine: sizes that are too large together, layouts that need more dimensions."""
+        sizes = tuple(f"size {name}" for name, _ in self.sizes if f"size {name}" in self.factors)
+        found = [covering.Rule((*sizes, *(["rank"] if self.ranks else [])), self.fits)] if sizes else []
+        if len(self.ranks) > 1:
+            for name, options in self.layouts:
+                possible = {rank: set(self._possible(name, options, rank)) for rank in self.ranks}
+                found.append(covering.Rule((f"layout {name}", "rank"), _layout_fits(f"layout {name}", possible)))
+        return found
+
+
+@functools.lru_cache(maxsize=256)
+def _design(draws: Draws, strength: int) -> tuple[covering.Row, ...]:
+    rows = covering.design(draws.factors, strength, draws.rules())
+
+    def weight(numbered: tuple[int, covering.Row]) -> int:
+        turn, row = numbered
+        return draws.elements(draws.sizes_of(row, turn), int(str(row.get("rank", 0))))
+
+    return tuple(row for _, row in sorted(enumerate(rows), key=weight))
+
+
+def _layout_fits(factor: str, possible: Mapping[Any, set[str]]) -> Callable[[covering.Row], bool]:
+    return lambda row: row[factor] in possible[row["rank"]]
+
+
+class _Planned:
+    """A `Pick` that follows a row; `numbers` are the indices of what it has picked, where there was a choice."""
+
+    def __init__(self, draws: Draws, row: covering.Row, turn: int) -> None:
+        self.numbers: list[int] = []
+        self._row, self._turn, self._times = row, turn, 0
+        self._sizes = {f"size {name}": size for name, size in draws.sizes_of(row, turn).items()}
+
+    def __call__(self, label: str, options: Sequence[Any]) -> Any:
+        picked = self._of(label, options)
+        if len(options) > 1:
+            self.numbers.append(options.index(picked))
+        return picked
+
+    def _of(self, label: str, options: Sequence[Any]) -> Any:
+        if label in self._sizes:
+            return self._sizes[label]
+        if label in self._row:
+            return self._row[label]
+        self._times += 1
+        return options[(self._turn * (1 if len(options) < SEEDS else 7) + self._times) % len(options)]
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def shape_parts(tensor: Tensor | Result, rank: int) -> list[str]:
+    """The shape's expressions, with a name for each of `rank` dimensions that have none."""
+    return [one for part in tensor.shape for one in (_unnamed(rank) if part == ANY_DIMENSIONS else [part])]
+
+
+def shape_of(tensor: Tensor | Result, names: Mapping[str, Any], rank: int) -> tuple[int, ...]:
+    """The shape of a tensor for these sizes."""
+    return tuple(names[part] if part in names else evaluate(part, names) for part in shape_parts(tensor, rank))
+
+
+def _unnamed(rank: int) -> list[str]:
+    return [f"{ANY_DIMENSIONS}{number}" for number in range(rank)]
+
+
+def _class_name(name: str) -> str:
+    return ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
+
+
+def _at(members: Mapping[str, Sequence[int]], at: Mapping[str, int]) -> dict[str, int]:
+    return {name: members[name][place] for name, place in at.items()}
+
+
+def _number(value: Any, names: Mapping[str, Any]) -> Any:
+    return evaluate(value, names) if isinstance(value, str) else value
+
+
+def _preferring(options: Sequence[str], plain: str) -> list[str]:
+    return [one for one in options for _ in range(_PLAIN_TIMES if one == plain and len(options) > 1 else 1)]
