@@ -30,6 +30,7 @@ _OFFERED = {
     "gradekit.judge.reference": ("Reference", "reference"),
     "gradekit.findings": ("Cause", "Finding", "Kind", "Outcome", "Report"),
     "gradekit.inputs.spec": ("FLOATS", "Input", "normal"),
+    "gradekit.inputs.calls": ("calls", "domain_of"),
     "gradekit.inputs.layouts": ("LAYOUTS",),
     "gradekit.inputs.strategies": (
         "like",

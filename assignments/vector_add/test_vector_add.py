@@ -5,32 +5,27 @@ from dataclasses import replace
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
 from gradekit import (
-    FLOATS,
     assert_close,
     assert_inputs_unmodified,
     assert_memory_clean,
     assert_speed,
     at_least,
-    like,
+    calls,
+    domain_of,
     normal,
     points,
     reference,
-    shaped,
-    tensors,
 )
 
-DTYPES = (*FLOATS, "int32")
+ADD = domain_of(__file__)["add"]
+DTYPES = ADD.dtypes["T"]
 PLAIN = ("contiguous",)
-RANKS = st.integers(1, 3)
-EMPTY = st.sampled_from([(0,), (3, 0), (2, 0, 5)])
-
-
-def pairs(inputs, **choices):
-    """Two tensors that agree in shape and dtype; the second has a layout and values of its own."""
-    return inputs.flatmap(lambda x: st.tuples(st.just(x), like(x, **choices)))
+FLAT = {"ranks": [0], "at_most": 1 << 21}  # vectors, as long as they like
+AROUND_BLOCKS = [1, 2, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 98_432, 100_003, 1 << 20]
+TELLING = ("normal", "large", "mixed", "zeros")  # large integers are not exact in float32
+ANY_VIEW = calls(ADD, sizes={"...": [1, 3, 32], "N": [1, 16, 37]}, values=["normal"])
 
 
 def expected(x, y):
@@ -38,69 +33,63 @@ def expected(x, y):
 
 
 @points(16)
-@given(pair=pairs(tensors(1, dtypes=["float32"], size=(1, 5000), layouts=PLAIN), layouts=PLAIN))
-def test_contiguous_float32(submission, pair):
+@given(call=calls(ADD, dtypes=["float32"], values=["ones", "normal", "subnormal"], layouts=PLAIN, how=FLAT))
+def test_contiguous_float32(submission, call):
     """Adds two contiguous float32 vectors"""
-    assert_close(submission.add(*pair), expected(*pair))
-
-
-AROUND_BLOCKS = st.sampled_from([1, 2, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4095, 4097, 98432, 100_003])
+    assert_close(submission.add(*call), expected(*call))
 
 
 @points(16)
-@given(pair=AROUND_BLOCKS.flatmap(lambda n: pairs(shaped([n], dtypes=["float32"], layouts=PLAIN), layouts=PLAIN)))
-def test_boundary_sizes(submission, pair):
+@given(call=calls(ADD, dtypes=["float32"], sizes={"N": AROUND_BLOCKS}, layouts=PLAIN, values=["normal"], how=FLAT))
+def test_boundary_sizes(submission, call):
     """Is right around the size of a block"""
-    assert_close(submission.add(*pair), expected(*pair))
-
-
-TELLING = ("normal", "large", "mixed")  # large integers are not exact in float32
+    assert_close(submission.add(*call), expected(*call))
 
 
 @points(12)
 @pytest.mark.parametrize("dtype", DTYPES)
-@given(pair=pairs(tensors(1, dtypes=["float32"], size=(1, 3000), layouts=PLAIN, profiles=TELLING), layouts=PLAIN))
-def test_every_dtype(submission, dtype, pair):
+@given(call=calls(ADD, dtypes=["float32"], sizes={"N": [1, 16, 37, 3000]}, layouts=PLAIN, values=TELLING, how=FLAT))
+def test_every_dtype(submission, dtype, call):
     """Adds float32, float16, bfloat16 and int32, and keeps the dtype"""
-    pair = [replace(vector, dtype=dtype) for vector in pair]
-    assert_close(submission.add(*pair), expected(*pair))
+    call = [replace(vector, dtype=dtype) for vector in call]
+    assert_close(submission.add(*call), expected(*call))
 
 
 @points(8)
-@given(pair=RANKS.flatmap(lambda rank: pairs(tensors(rank, size=(1, 40), layouts=PLAIN), layouts=PLAIN)))
-def test_ranks(submission, pair):
+@given(call=calls(ADD, dtypes=["float32", "int32"], sizes={"N": (1, 40)}, layouts=PLAIN, values=["normal"]))
+def test_ranks(submission, call):
     """Takes vectors, matrices and rank 3, and keeps the shape"""
-    assert_close(submission.add(*pair), expected(*pair))
+    assert_close(submission.add(*call), expected(*call))
 
 
 @points(12)
-@given(pair=RANKS.flatmap(lambda rank: pairs(tensors(rank, dtypes=DTYPES, size=(1, 40)))))
-def test_any_stride_and_offset(submission, pair):
+@given(call=ANY_VIEW)
+def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
-    assert_close(submission.add(*pair), expected(*pair))
+    assert_close(submission.add(*call), expected(*call))
 
 
 @points(4, kind="structure")
-@given(pair=EMPTY.flatmap(lambda shape: pairs(shaped(shape, dtypes=DTYPES, layouts=PLAIN), layouts=PLAIN)))
-def test_empty(submission, pair):
+@given(call=calls(ADD, sizes={"...": [0, 1, 3], "N": 0}, layouts=PLAIN, values=["ones"]))
+def test_empty(submission, call):
     """Returns an empty tensor for empty ones"""
-    assert_close(submission.add(*pair), expected(*pair))
+    assert_close(submission.add(*call), expected(*call))
 
 
 @points(8, kind="memory")
-@given(pair=pairs(tensors(2, dtypes=DTYPES, size=(1, 60))))
-def test_memory(submission, pair):
+@given(call=ANY_VIEW)
+def test_memory(submission, call):
     """Stays inside its tensors, writes each element exactly once"""
-    assert_memory_clean(submission.add(*pair))
+    assert_memory_clean(submission.add(*call))
 
 
 @points(4, kind="structure")
-@given(pair=pairs(tensors(1, dtypes=DTYPES, size=(1, 2000), layouts=PLAIN), layouts=PLAIN))
-def test_inputs_unmodified(submission, pair):
+@given(call=ANY_VIEW)
+def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
-    result = submission.add(*pair)
+    result = submission.add(*call)
     assert_inputs_unmodified(result)
-    assert_close(result, expected(*pair))
+    assert_close(result, expected(*call))
 
 
 N = 1 << 25

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hypothesis import is_hypothesis_test, settings
-from hypothesis.strategies import DataObject
+from hypothesis.database import ExampleDatabase
+from hypothesis.strategies import DataObject, SearchStrategy
 
 from gradekit.compat.missing import relies_on
 
 with relies_on("hypothesis"):
     from hypothesis.configuration import set_hypothesis_home_dir
+    from hypothesis.database import choices_to_bytes
     from hypothesis.internal.conjecture import providers
     from hypothesis.internal.conjecture.data import ConjectureData
 
@@ -47,19 +49,47 @@ def no_constants_of_modules() -> Iterator[None]:
         providers._get_local_constants = original
 
 
+class Replay(ExampleDatabase):
+    """A database that holds one example: the numbers that its strategies would have drawn, in order, once they are set."""
+
+    def __init__(self) -> None:
+        self.numbers: Sequence[int] | None = None
+
+    def fetch(self, key: bytes) -> Iterable[bytes]:
+        """The example, as one that failed before; not as the smallest that did, which would not be made smaller."""
+        if self.numbers is not None and key.endswith(b".secondary"):
+            yield choices_to_bytes(self.numbers)
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Keeps nothing."""
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """Deletes nothing."""
+
+
 @contextlib.contextmanager
-def at_least(examples: int, test: Any) -> Iterator[None]:
-    """While open, the `test` runs as many examples, also where its own @settings say fewer; if it uses Hypothesis at all."""
+def examples(test: Any, count: int | None, replay: Replay, *, at_least: int = 1) -> Iterator[None]:
+    """While open, the `test` runs `count` examples (None: as many as it says itself, or `at_least`) after what is in
+    `replay`; if it uses Hypothesis at all."""
     if not is_hypothesis_test(test):
         yield
         return
     with relies_on("hypothesis"):
         own = getattr(test, _SETTINGS)
-    setattr(test, _SETTINGS, settings(own, max_examples=max(own.max_examples, examples)))
+    number = max(own.max_examples, at_least) if count is None else max(count, 1)
+    setattr(test, _SETTINGS, settings(own, max_examples=number, database=replay))
     try:
         yield
     finally:
         setattr(test, _SETTINGS, own)
+
+
+def strategies(test: Any) -> Mapping[str, SearchStrategy[Any]]:
+    """The strategies that the test is given, by parameter; none where it does not use Hypothesis."""
+    if not is_hypothesis_test(test):
+        return {}
+    with relies_on("hypothesis"):
+        return test.hypothesis._given_kwargs
 
 
 def overrun(data: DataObject) -> NoReturn:

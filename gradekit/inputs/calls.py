@@ -11,7 +11,7 @@ Before Hypothesis draws, a check runs the rows of the strategy's covering design
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,23 +68,23 @@ def calls(
     Raises:
         ValueError: a name that the domain does not have, or a size that it does not promise.
     """
-    said = {"sizes": dict(sizes or {}), "others": dict(others or {}), "how": dict(how or {})}
+    sized, chosen, more = dict(sizes or {}), dict(others or {}), {"at_most": AT_MOST, **(how or {})}
+    ranks = _ranks(entry, more.pop("ranks", None))
     drawn = Draws(
         entry,
         repr(entry),
         tuple((name, tuple(dtypes or options)) for name, options in entry.dtypes.items()),
-        _ranks(entry, said["how"].pop("ranks", None)),
-        tuple((s.name, _classes(s, said["sizes"].pop(s.name, None))) for s in entry.sizes.values() if not s.derived),
-        tuple((name, tuple(said["others"].pop(name, options))) for name, options in entry.choices.items()),
+        ranks,
+        tuple((s.name, _classes(s, sized.pop(s.name, None))) for s in entry.sizes.values() if not s.derived),
+        tuple((name, tuple(chosen.pop(name, options))) for name, options in entry.choices.items()),
         _layouts(entry, layouts, upstream),
         _values(entry, values, upstream),
-        _scalars(entry, said["others"]),
+        _scalars(entry, chosen),
         upstream=upstream is not None,
-        **{"at_most": AT_MOST, **said.pop("how")},
+        **more,
     )
-    left = [name for names in said.values() for name in names]
-    if left:
-        raise ValueError(f"{entry.name} has no {', '.join(left)}")
+    if sized or chosen:
+        raise ValueError(f"{entry.name} has no {', '.join([*sized, *chosen])}")
     strategy = _drawn(drawn)
     strategy.draws = drawn  # type: ignore[attr-defined]
     return strategy
@@ -168,7 +168,3 @@ def _known(entry: Entry, names: Any, known: Mapping[str, Any]) -> None:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(f"{entry.name} has no tensor {', '.join(unknown)}; it has {', '.join(known)}")
-
-
-Derive = Mapping[str, Callable[[Mapping[str, Any]], int]]
-"""Functions that compute derived sizes from the others, choices and the seed, by name."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,37 @@ def _numbered(counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden
     """The design by numbers alone: factors with as many levels, and the same ones forbidden, have the same."""
     factors = {f"f{place}": list(range(count)) for place, count in enumerate(counts)}
     constraints = [_constraint(places, refused) for places, refused in forbidden if refused]
-    return [tuple(row[name] for name in factors) for row in make(factors, strength=strength, constraints=constraints)]
+    rows = [[row[name] for name in factors] for row in make(factors, strength=strength, constraints=constraints)]
+    _even_out(rows, counts, strength, forbidden)
+    return [tuple(row) for row in rows]
+
+
+def _even_out(rows: list[list[int]], counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...]) -> None:
+    """Where a row's level covers nothing that others do not, take the one that is used least: covertable takes the first."""
+    covered = Counter(combination for row in rows for combination in _combinations(row, strength))
+    used = [Counter(row[place] for row in rows) for place in range(len(counts))]
+    for row, place in itertools.product(rows, range(len(counts))):
+        own = [c for c in _combinations(row, strength) if any(at == place for at, _ in c)]
+        level = min(range(counts[place]), key=lambda n: used[place][n])
+        other = [*row[:place], level, *row[place + 1 :]]
+        if (
+            used[place][level] + 1 < used[place][row[place]]
+            and min(covered[c] for c in own) > 1
+            and _legal(other, forbidden)
+        ):
+            covered.subtract(own)
+            used[place].subtract([row[place]])
+            row[:] = other
+            used[place].update([level])
+            covered.update(c for c in _combinations(row, strength) if any(at == place for at, _ in c))
+
+
+def _legal(row: Sequence[int], forbidden: tuple[Forbidden, ...]) -> bool:
+    return all(tuple(row[place] for place in places) not in refused for places, refused in forbidden)
+
+
+def _combinations(row: Sequence[int], strength: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    return itertools.combinations(enumerate(row), strength)
 
 
 def _constraint(places: tuple[int, ...], refused: frozenset[tuple[int, ...]]) -> dict[str, Any]:
@@ -60,8 +91,3 @@ def _constraint(places: tuple[int, ...], refused: frozenset[tuple[int, ...]]) ->
         "requires": keys,
         "evaluate": lambda row: tuple(row[key] for key in keys) not in refused,
     }
-
-
-def combinations(row: Row, strength: int) -> Iterable[tuple[tuple[str, Hashable], ...]]:
-    """The combinations of so many levels that a row has."""
-    return itertools.combinations(sorted(row.items()), min(strength, len(row)))

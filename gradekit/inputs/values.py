@@ -189,6 +189,46 @@ def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.
     return values.masked_fill(torch.arange(shape[-1]) < first, -math.inf)
 
 
+def _neg_inf_runs(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, dtype, generator)
+    if not shape or not shape[-1]:
+        return values
+    kept = _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator)  # all but the run that this one is in
+    return values.masked_fill(torch.arange(shape[-1]) // RUN != kept // RUN, -math.inf)
+
+
+RUN = 8
+"""In rows of neg_inf_runs, so many neighbours stay finite, and all others are -inf: whole tiles of them in a long row."""
+
+
+def _negative(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return -_large(shape, dtype, generator).abs()
+
+
+def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, dtype, generator)
+    if shape and shape[-1]:
+        values.scatter_(-1, _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator), 1024.0)
+    return values
+
+
+def _alternating(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    signs = 1 - 2 * (torch.arange(shape[-1] if shape else 1) % 2)
+    return (_positive(shape, dtype, generator) * signs).reshape(shape)
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return 0.0 * _sign(shape, generator).double()
+
+
+def _subnormal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _ints(-9, 9, shape, generator) * torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+
+
+def _ties(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _ints(0, 1, shape, generator) * 2.0 - 1.0
+
+
 PROFILES: dict[str, Kind] = {
     "ones": _ones,
     "integers": _integers,  # whole numbers from -8 to 8
@@ -199,7 +239,14 @@ PROFILES: dict[str, Kind] = {
     "shifted": _shifted,  # normal, plus 8192: far from zero beside its spread
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
+    "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
+    "spike": _spike,  # normal, and one 1024 in each row
+    "alternating": _alternating,  # positive, with the sign of every second element changed
+    "ties": _ties,  # 1 and -1: many largest and many smallest
+    "zeros": _zeros,  # 0 and -0
+    "subnormal": _subnormal,  # up to nine of the smallest steps that the dtype has
     "tiny": _tiny,  # from the smallest normal number to four times as much
+    "negative": _negative,  # as large, but all below 0
     "large": _large,  # from half the dtype's maximum to the maximum itself
 }
 """gradekit's own kinds by name, simplest first; integer dtypes know fewer."""

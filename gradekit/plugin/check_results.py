@@ -236,7 +236,9 @@ def _source(run: GradingRun, line: int | None) -> SourceLine | None:
     return run.submission.line(line) if run.submission and line else None
 
 
-def _counterexample(item: pytest.Item, run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence) -> dict[str, Any] | None:
+def _counterexample(
+    item: pytest.Item, run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence
+) -> dict[str, Any] | None:
     if verdict.outcome is not Outcome.FAILED or run.rejection or not (evidence.call or evidence.drawn):
         return None
     return {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run)}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradekit.compat.hypothesis import at_least
+from gradekit.compat.hypothesis import Replay
+from gradekit.compat.hypothesis import examples as hypothesis_examples
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Cause
 from gradekit.plugin import check_points, example_cache
 from gradekit.plugin.check_results import CheckEvidence, diagnosis
+from gradekit.plugin.design import Design, design_of
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.profiles import Profile
 from gradekit.plugin.run_state import GradingRun
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 EVIDENCE = pytest.StashKey[CheckEvidence]()
 _EXAMPLES = pytest.StashKey[Examples]()
+_DESIGN = pytest.StashKey[Design | None]()
+_REPLAY = pytest.StashKey[Replay]()
 
 
 @contextlib.contextmanager
@@ -38,7 +42,13 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
         evidence = item.stash[EVIDENCE] = CheckEvidence(award)
         factory = _examples(item, run, run.subject, evidence)
         test = getattr(item, "obj", None)
-        with at_least(run.profile.at_least, test), controlled(test, run.request.seed, factory) as examples:
+        design = item.stash[_DESIGN] = design_of(test, run.profile)
+        replay = item.stash[_REPLAY] = Replay()
+        drawn = None if design is None else run.profile.drawn
+        with (
+            hypothesis_examples(test, drawn, replay, at_least=run.profile.at_least),
+            controlled(test, run.request.seed, factory) as examples,
+        ):
             try:
                 if examples is not None:
                     item.stash[_EXAMPLES] = examples
@@ -53,23 +63,30 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
             else:
                 evidence.call = _last_call(run.subject)
             finally:
-                evidence.details |= _counted(examples) | _timed(run.subject)
+                evidence.details |= _counted(examples, design) | _timed(run.subject)
 
 
 def _last_call(subject: Subject) -> Call | None:
     return subject.calls[-1] if subject.calls else None
 
 
-def ran_cached(item: pytest.Function, run: GradingRun) -> bool:
-    """Whether the check of `item` has passed on the examples that this process remembers.
+def ran_planned(item: pytest.Function, run: GradingRun) -> bool:
+    """Whether the check of `item` is through without Hypothesis: it has passed on the examples that this process remembers,
+    or on its design where nothing else is to be drawn. Where a row of the design fails, Hypothesis is to begin with it.
 
     Raises:
         what the simplest failing example raised, where the request does not ask for shrinking.
     """
     examples = item.stash.get(_EXAMPLES, None)
+    if examples is None:
+        return False
+    return _passed_cached(item, run, examples) or _passed_design(item, run, examples)
+
+
+def _passed_cached(item: pytest.Function, run: GradingRun, examples: Examples) -> bool:
     fixtures = arguments(item)
-    drawn = _remembered(item, run, examples, fixtures) if examples is not None else ()
-    if examples is None or not drawn:
+    drawn = _remembered(item, run, examples, fixtures)
+    if not drawn:
         return False
     assert run.subject is not None, "checks of a rejected submission do not run"
     key = example_cache.key(item, run)
@@ -86,13 +103,39 @@ def ran_cached(item: pytest.Function, run: GradingRun) -> bool:
     return False
 
 
+def _passed_design(item: pytest.Function, run: GradingRun, examples: Examples) -> bool:
+    design = item.stash[_DESIGN]
+    if design is None or not design.planned:
+        return False
+    first, *rest = design.given
+    passed = examples.run_all([first], arguments(item))
+    if rest and examples.failed is None:
+        _trace_ahead(run, first, rest)
+        passed = examples.run_all(rest, arguments(item))
+    if examples.failed is not None:
+        item.stash[_REPLAY].numbers = design.numbers(examples.failed.given)
+    return passed and not run.profile.drawn
+
+
+def _trace_ahead(run: GradingRun, first: Mapping[str, Any], rest: Sequence[Mapping[str, Any]]) -> None:
+    """Have the calls of the other rows traced while the first of them run."""
+    from gradekit.subject.expected_calls import expected_forms
+
+    assert run.subject is not None, "checks of a rejected submission do not run"
+    (call,), others = first.values(), [next(iter(given.values())) for given in rest]
+    run.subject.expect(expected_forms(run.subject.forms, call, others))
+
+
 def _remembered(
     item: pytest.Function, run: GradingRun, examples: Examples, fixtures: dict[str, Any]
 ) -> Sequence[example_cache.DrawnArguments]:
     key = example_cache.key(item, run)
     known = example_cache.get(key)
     if known is None and not run.request.options.shrink:
-        example_cache.put(key, examples.drawn(lambda: item.obj(**fixtures)))
+        design = item.stash[_DESIGN]
+        planned = [] if design is None else design.given
+        drawn = examples.drawn(lambda: item.obj(**fixtures)) if design is None or run.profile.drawn else []
+        example_cache.put(key, [*planned, *drawn])
         known = example_cache.get(key)
     return known or ()
 
@@ -166,8 +209,9 @@ def _by_position(example: Example) -> dict[str, Any]:
     return {f"draw {number}": value for number, value in enumerate(example.drawn, 1)}
 
 
-def _counted(examples: Examples | None) -> dict[str, Any]:
+def _counted(examples: Examples | None, design: Design | None) -> dict[str, Any]:
     if examples is None:
         return {}
-    stopped = {"stopped_early": True} if examples.stopped_early else {}
-    return {"examples": examples.ran} | stopped
+    if design is None:
+        return {"examples": examples.ran}
+    return {"examples": examples.ran, "coverage": design.coverage(examples.has_run, examples.ran)}

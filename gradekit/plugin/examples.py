@@ -1,9 +1,9 @@
-"""Stands between Hypothesis and a test function: how many examples run, for how long, and which one failed.
+"""Stands between Hypothesis and a test function: how many examples run, and which one failed.
 
-Hypothesis draws and shrinks; this decides when to stop. A check must end in seconds, also when every example is slow,
-and stopping early must never turn a failure into a pass. So each outcome is remembered by the drawn arguments: once the
-time is spent, an example that has been seen keeps its outcome and an unseen one counts as passed without being run.
-Hypothesis then finds nothing smaller, replays the smallest failure that was seen, and ends.
+Hypothesis draws and shrinks; this decides when to stop. It counts examples and looks at no clock, so that a busy machine
+tries what a quiet one does. Stopping must never turn a failure into a pass: each outcome is remembered by the drawn
+arguments, and once enough has run, an example that has been seen keeps its outcome and an unseen one counts as passed
+without being run. Hypothesis then finds nothing smaller, replays the smallest failure that was seen, and ends.
 
 Nothing here knows submissions or tensors.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -104,15 +103,13 @@ class Examples:
     begin: Callable[[], None] = lambda: None
     ended: Callable[[bool], None] = lambda passed: None
     ran: int = 0
-    stopped_early: bool = False
     undecided: Exception | None = None
     _failures: dict[tuple[str, ...], FailedExample] = field(default_factory=dict)
     _passed: dict[tuple[str, ...], Example] = field(default_factory=dict)
     _interactive: bool = False
     _went_on: set[tuple[str, ...]] = field(default_factory=set)
     _only_drawn: list[dict[str, Any]] | None = None
-    _started: float = field(default_factory=time.monotonic)
-    _deadline: float | None = None
+    _last: int | None = None
 
     def __call__(self, **arguments: Any) -> None:
         example = Example(arguments, self.fixtures)
@@ -128,7 +125,7 @@ class Examples:
     @property
     def all_passed(self) -> list[dict[str, Any]] | None:
         """What was drawn for each example, where all that there are have run and passed; else None."""
-        if self._failures or self._interactive or self.stopped_early or self.undecided or not self._passed:
+        if self._failures or self._interactive or self.undecided or not self._passed:
             return None
         return [example.given for example in self._passed.values()]
 
@@ -147,8 +144,6 @@ class Examples:
         """Run the test on `drawn` without Hypothesis, up to the first example that fails; whether every one passed."""
         with contextlib.suppress(Exception, pytest.fail.Exception):  # the caller decides what becomes of it
             for given in drawn:
-                if self._late():
-                    break
                 self._run(Example({**fixtures, **given}, self.fixtures))
         return not self._failures and self.undecided is None and len(self._passed) == self.ran > 0
 
@@ -171,8 +166,17 @@ class Examples:
         self._failures.clear()
         self._passed.clear()
         self._went_on.clear()
-        self.ran, self.stopped_early, self.undecided = 0, False, None
-        self._deadline, self._started = None, time.monotonic()
+        self.ran, self.undecided, self._last = 0, None, None
+
+    def has_run(self, given: Mapping[str, Any]) -> bool:
+        """Whether a test that draws nothing on its way has run with these arguments."""
+        key = Example(dict(given), self.fixtures).key
+        return key in self._passed or key in self._failures
+
+    @property
+    def failed(self) -> Example | None:
+        """The example that failed first."""
+        return next((seen.example for seen in self._failures.values()), None)
 
     def failure(self, error: BaseException) -> Example | None:
         """The example that raised `error`, which Hypothesis reported as the smallest."""
@@ -225,16 +229,15 @@ class Examples:
         traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors
         self._failures[example.key] = FailedExample(example, error, _innermost(error))
         self.ended(False)
-        if self._deadline is None or self.hopeless(error):
-            patience = 0.0 if self.hopeless(error) else self.profile.shrink_seconds
-            self._deadline = time.monotonic() + patience
+        if self._last is None or self.hopeless(error):
+            self._last = self.ran + (0 if self.hopeless(error) else self.profile.shrinks)
 
     def _skips(self, example: Example) -> bool:
         """Whether enough has run and `example` is none of those that failed (nor, while it draws, the start of one).
 
         A test that went on here once, and would now end, is flaky to Hypothesis: so the example is an overrun then.
         """
-        enough = self._late() or (self._full() and not example.drawn)
+        enough = self._is_enough() if self._last is not None or not example.drawn else False
         skips = enough and not any(key[: len(example.key)] == example.key for key in self._failures)
         if not skips:
             self._went_on.add(example.key)
@@ -242,16 +245,9 @@ class Examples:
             example.overrun()
         return skips
 
-    def _late(self) -> bool:
-        """Whether time is up: that for shrinking once an example has failed, that for drawing before."""
-        if self._deadline is not None:
-            return time.monotonic() > self._deadline
-        late = time.monotonic() - self._started > self.profile.seconds
-        self.stopped_early |= late
-        return late
-
-    def _full(self) -> bool:
-        return self._deadline is None and self.ran >= self.profile.at_most
+    def _is_enough(self) -> bool:
+        """Whether no further example should run: of those to shrink by once one has failed, of all before that."""
+        return self.ran >= (self.profile.at_most if self._last is None else self._last)
 
 
 def _innermost(error: BaseException) -> TracebackType | None:

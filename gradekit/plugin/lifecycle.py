@@ -10,7 +10,7 @@ import pytest
 
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
-from gradekit.plugin.check_run import EVIDENCE, ran_cached, running
+from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
 from gradekit.plugin.run_state import GradingRun
 
 PLUGIN = pytest.StashKey["GradingPlugin"]()
@@ -84,7 +84,7 @@ class GradingPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
         """Examples that this process has drawn before are run without Hypothesis; where one fails, it starts over."""
-        return ran_cached(pyfuncitem, self.run) or None
+        return ran_planned(pyfuncitem, self.run) or None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:

@@ -14,16 +14,19 @@ from gradekit.compat.hypothesis import home, no_constants_of_modules
 
 @dataclass(frozen=True)
 class Profile:
-    """How hard a run looks: `examples` for each check unless it says its own, `seconds` to draw and to shrink them.
+    """How hard a run looks: all limits count examples, so that a slow machine looks as hard as a fast one.
 
-    `at_most` and `at_least` bound also what a check says for itself. `on_card` of a check's examples are run on a card too, where
+    A check with a covering design runs its rows, which cover all combinations of `strength` levels, and then `drawn` examples
+    of Hypothesis's; another runs `examples` unless it says its own number. `at_most` and `at_least` bound both. After a
+    failure, `shrinks` more are tried to find a smaller one. `on_card` of a check's examples are run on a card too, where
     there is one: each may have kernels of its own to compile.
     """
 
     name: str
     examples: int
-    seconds: float
-    shrink_seconds: float = 4.0
+    drawn: int
+    strength: int = 2
+    shrinks: int = 200
     at_most: int = 1_000_000
     at_least: int = 1
     on_card: int = 8
@@ -32,9 +35,9 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("quick", examples=10, seconds=10.0, shrink_seconds=2.0, at_most=10, on_card=2),
-        Profile("default", examples=40, seconds=20.0),
-        Profile("thorough", examples=1000, seconds=1200.0, shrink_seconds=10.0, at_least=1000, on_card=1000),
+        Profile("quick", examples=10, drawn=0, shrinks=60, at_most=10, on_card=2),
+        Profile("default", examples=40, drawn=8),
+        Profile("thorough", examples=1000, drawn=1000, strength=3, shrinks=1000, at_least=1000, on_card=1000),
     )
 }
 
@@ -62,7 +65,7 @@ def hypothesis_profile(profile: Profile) -> Iterator[None]:
         report_multiple_bugs=False,
         print_blob=False,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.generate, Phase.target, Phase.shrink),
+        phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink),
     )
     settings.load_profile(name)
     with tempfile.TemporaryDirectory(prefix="gradekit-") as folder, home(folder), no_constants_of_modules():

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import storage_directory
 
-from gradekit.compat.hypothesis import at_least, home, no_constants_of_modules, overrun
+from gradekit.compat.hypothesis import Replay, examples, home, no_constants_of_modules, overrun, strategies
 
 
 def counted(seen: list[int]) -> Callable[[], None]:
@@ -26,26 +26,19 @@ def counted(seen: list[int]) -> Callable[[], None]:
     return test
 
 
-def test_a_test_that_asks_for_few_examples_runs_as_many_as_are_wanted() -> None:
+@pytest.mark.parametrize(("count", "at_least", "runs"), [(None, 40, 40), (None, 2, 3), (2, 1, 2), (0, 1, 1)])
+def test_a_test_runs_as_many_examples_as_are_wanted(count: int | None, at_least: int, runs: int) -> None:
     seen: list[int] = []
     test = counted(seen)
-    with at_least(40, test):
+    with examples(test, count, Replay(), at_least=at_least):
         test()
-    assert len(seen) == 40
-
-
-def test_a_test_that_asks_for_more_examples_keeps_its_number() -> None:
-    seen: list[int] = []
-    test = counted(seen)
-    with at_least(2, test):
-        test()
-    assert len(seen) == 3
+    assert len(seen) == runs
 
 
 def test_afterwards_a_test_has_its_own_number_of_examples_again() -> None:
     seen: list[int] = []
     test = counted(seen)
-    with at_least(50, test):
+    with examples(test, 50, Replay()):
         pass
     test()
     assert len(seen) == 3
@@ -55,10 +48,31 @@ def test_a_test_that_does_not_use_hypothesis_is_let_be() -> None:
     def plain() -> None:
         pass
 
-    with at_least(50, plain):
-        assert vars(plain) == {}
-    with at_least(50, None):
-        pass
+    for test in (plain, None):
+        with examples(test, 50, Replay()):
+            assert strategies(test) == {}
+    assert vars(plain) == {}
+
+
+def test_an_example_that_is_given_as_numbers_is_tried_first_and_made_smaller() -> None:
+    seen: list[tuple[int, str]] = []
+    replay = Replay()
+
+    @seed(3)
+    @settings(max_examples=5, deadline=None)
+    @given(pair=st.tuples(st.sampled_from(range(1000)), st.sampled_from("abc")))
+    def test(pair: tuple[int, str]) -> None:
+        seen.append(pair)
+        assert pair[0] < 700 or pair[1] == "a"
+
+    with examples(test, 5, replay), pytest.raises(AssertionError):
+        replay.numbers = [912, 2]
+        test()
+    assert seen[0] == (912, "c") and seen[-1] == (700, "b")
+
+
+def test_the_strategies_of_a_test_are_known_by_its_parameters() -> None:
+    assert list(strategies(counted([]))) == ["n"]
 
 
 def files() -> Path:

@@ -87,7 +87,14 @@ def test_profiles_hold_what_they_promise(dtype: str) -> None:
     assert (
         bool((late[:, :-1] >= late[:, 1:]).all()) and 0.3 < late.double().mean() < 0.7 and not bool(late[:, -1].any())
     )
-    finite = [v for p, v in made.items() if p not in ("neg_inf", "neg_inf_first")]
+    assert (made["neg_inf_runs"].isfinite().sum(1) == 8).all()
+    assert made["negative"].max() <= -info.max * 0.49
+    assert ((made["spike"] == 1024).sum(1) == 1).all()
+    assert (made["alternating"][:, ::2] > 0).all() and (made["alternating"][:, 1::2] < 0).all()
+    assert made["ties"].unique().tolist() == [-1, 1]
+    assert (made["zeros"] == 0).all() and 0 < made["zeros"].signbit().double().mean() < 1
+    assert 0 < made["subnormal"].abs().max() < info.smallest_normal
+    finite = [v for p, v in made.items() if not p.startswith("neg_inf")]
     assert all(bool(v.isfinite().all()) for v in finite)
 
 

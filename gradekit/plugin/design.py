@@ -1,0 +1,75 @@
+"""The covering design of a check: the calls that it makes before Hypothesis draws any, and what they cover.
+
+A test function has one if its only strategy was made by `gradekit.inputs.calls`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gradekit.compat.hypothesis import strategies
+from gradekit.plugin.profiles import Profile
+
+if TYPE_CHECKING:
+    from gradekit.inputs.covering import Row
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A row of a design, the arguments that the test is given for it, and the numbers by which Hypothesis would draw them."""
+
+    row: Row
+    given: Mapping[str, Any]
+    numbers: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Design:
+    """The rows that a check runs, of `rows_in_all` that its design has; no two give the same arguments."""
+
+    planned: tuple[Planned, ...]
+    strength: int
+    rows_in_all: int
+
+    @property
+    def given(self) -> list[Mapping[str, Any]]:
+        """The arguments of each row."""
+        return [planned.given for planned in self.planned]
+
+    def numbers(self, given: Mapping[str, Any]) -> Sequence[int] | None:
+        """The numbers by which Hypothesis would draw these arguments; None where no row has them."""
+        return next((planned.numbers for planned in self.planned if planned.given == given), None)
+
+    def coverage(self, has_run: Callable[[Mapping[str, Any]], bool], examples: int) -> dict[str, Any]:
+        """What the rows that have run cover, for the report, of a check that ran so many `examples` in all."""
+        rows = [planned.row for planned in self.planned if has_run(planned.given)]
+        seen = {name: Counter(str(row[name]) for row in rows) for name in (self.planned[0].row if self.planned else ())}
+        return {
+            "strength": self.strength,
+            "rows": len(rows),
+            "of": self.rows_in_all,
+            "drawn": max(examples - len(rows), 0),
+            "factors": {name: dict(levels) for name, levels in seen.items() if len(levels) > 1},
+        }
+
+
+def design_of(test: Any, profile: Profile) -> Design | None:
+    """The design of a test function under `profile`; None where it has none."""
+    from gradekit.inputs.calls import draws_of
+
+    given = strategies(test)
+    draws = draws_of(next(iter(given.values()))) if len(given) == 1 else None
+    if draws is None:
+        return None
+    (name,) = given
+    planned: dict[str, Planned] = {}
+    rows = draws.design(profile.strength)
+    for turn, row in enumerate(rows):
+        call, numbers = draws.call(row, turn)
+        planned.setdefault(repr(call), Planned(row, {name: call}, numbers))
+    chosen = list(planned.values())
+    step = -(-len(chosen) // profile.at_most)
+    return Design(tuple(chosen[::step]), profile.strength, len(rows))

@@ -1,0 +1,138 @@
+"""Claims about calls drawn from a domain: they are promised, their design covers, and a row is what Hypothesis would draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import find, given, settings
+
+from gradekit.domain import Entry, load
+from gradekit.inputs.calls import calls, draws_of
+from gradekit.inputs.classes import Sizes, classes
+from gradekit.inputs.draws import Draws
+from gradekit.inputs.spec import Input
+
+quiet = settings(database=None, deadline=None, max_examples=80, derandomize=True)
+JOIN = """
+[join]
+arguments = ["x", "index", "scale", "y"]
+result = { shape = ["...", "N"], dtype = "T" }
+gradients = ["x"]
+dtypes.T = ["float32", "float16"]
+sizes."..." = { dims = [0, 2], most = 1000, drawn = 9 }
+sizes.N = { least = 0, most = 30000, drawn = 3000 }
+sizes.K = { derived = true, most = 100000 }
+choices.kind = ["few", "many"]
+tensors.x = { shape = ["...", "N"], dtype = "T", values = ["ones", "normal"] }
+tensors.index = { shape = ["K"], dtype = "int32", layouts = ["contiguous", "offset"], values = ["positive"] }
+tensors.y = { shape = ["...", "N + 1"], dtype = "T", values = ["normal"] }
+scalars.scale = { type = "float", values = [0.5, "N + 1"] }
+"""
+DERIVE = {"derive": {"K": lambda names: names["N"] * 2 + (names["kind"] == "many")}}
+
+
+@pytest.fixture(scope="module")
+def join(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+    file = tmp_path_factory.mktemp("domain") / "domain.toml"
+    file.write_text(JOIN)
+    return load(file)["join"]
+
+
+def drawn(entry: Entry, **said: Any) -> Draws:
+    found = draws_of(calls(entry, **said))
+    assert found is not None
+    return found
+
+
+def following(numbers: list[int]) -> Callable[[str, Sequence[Any]], Any]:
+    """Picks by these numbers, as Hypothesis would."""
+    left = iter(numbers)
+    return lambda label, options: options[next(left)] if len(options) > 1 else options[0]
+
+
+def test_a_call_has_its_arguments_in_order_and_its_tensors_agree(join: Entry) -> None:
+    @quiet
+    @given(call=calls(join, how=DERIVE))
+    def holds(call: tuple[Any, ...]) -> None:
+        x, index, scale, y = call
+        assert x.dtype == y.dtype and index.dtype == "int32"
+        assert y.shape == (*x.shape[:-1], x.shape[-1] + 1)
+        assert index.shape[0] in (2 * x.shape[-1], 2 * x.shape[-1] + 1)
+        assert scale in (0.5, x.shape[-1] + 1)
+        assert index.is_contiguous
+        assert max(x.numel, y.numel) <= 1 << 16
+
+    holds()
+
+
+@pytest.mark.parametrize("strength", [2, 3])
+def test_a_row_is_what_hypothesis_would_draw(join: Entry, strength: int) -> None:
+    draws = drawn(join, how=DERIVE)
+    for turn, row in enumerate(draws.design(strength)):
+        call, numbers = draws.call(row, turn)
+        assert draws.picked(following(numbers)) == call
+
+
+def test_every_level_of_every_factor_is_drawn_and_every_listed_size_run(join: Entry) -> None:
+    draws = drawn(join, sizes={"N": [1, 7, 512]}, how=DERIVE)
+    rows = draws.design()
+    for name, levels in draws.factors.items():
+        assert {row[name] for row in rows} == set(levels), name
+    assert {draws.call(row, turn)[0][0].shape[-1] for turn, row in enumerate(rows)} == {1, 7, 512}
+
+
+def test_sizes_that_are_too_large_together_are_not_combined(join: Entry) -> None:
+    draws = drawn(join, how={**DERIVE, "at_most": 5000})
+    every = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
+    assert max(arg.numel for call in every for arg in call if isinstance(arg, Input) and arg.dtype != "int32") <= 5000
+    assert 3000 in {call[0].shape[-1] for call in every}
+
+
+def test_the_gradient_of_the_result_comes_last(join: Entry) -> None:
+    draws = drawn(join, upstream=["normal"], how=DERIVE)
+    call, _ = draws.call(draws.design()[0], 0)
+    assert call[-1].shape == call[0].shape and len(call) == 5
+
+
+def test_two_tensors_may_be_one_where_that_is_asked_for(join: Entry) -> None:
+    draws = drawn(join, how={**DERIVE, "aliases": ("x y",)})
+    every = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
+    assert {call[0] is call[3] for call in every} == {True, False}
+
+
+def test_a_failing_call_shrinks_to_the_smallest(join: Entry) -> None:
+    smallest = find(
+        calls(join, how=DERIVE), lambda call: call[0].shape[-1] >= 33, settings=settings(quiet, max_examples=500)
+    )
+    assert (smallest[0].shape, smallest[0].dtype, smallest[0].profile) == ((33,), "float32", "ones")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"sizes": {"M": 3}}, "no M"),
+        ({"sizes": {"N": 30001}}, "not promised"),
+        ({"layouts": {"z": ["contiguous"]}}, "no tensor z"),
+        ({"values": {"x z": [("ones", "ones")]}}, "no tensor z"),
+        ({"others": {"eps": [1]}}, "no eps"),
+    ],
+)
+def test_what_the_domain_does_not_have_is_refused(join: Entry, said: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        calls(join, **said)
+
+
+def test_size_classes_share_no_size_and_end_with_the_largest() -> None:
+    found = classes(0, 1100)
+    assert [one.name for one in found] == ["0", "1", "2", "2**k", "2**k + 1", "2**k - 1", "prime", "most"]
+    members = [size for one in found for size in one.members]
+    assert len(members) == len(set(members)) and found[-1].members == (1100,)
+    assert {1023, 1024, 1025, 7, 8, 9} <= set(members)
+
+
+def test_every_size_can_be_drawn_and_a_smaller_one_by_a_smaller_number() -> None:
+    sizes = Sizes(3, 40, classes(3, 40))
+    assert {sizes[index] for index in range(len(sizes))} == set(range(3, 41))
+    assert [sizes.index(size) for size in (3, 17, 40)] == [0, 14, 37]

@@ -1,0 +1,41 @@
+"""Claims about covering designs: every combination is there, what may not be combined is not, and levels come evenly."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from gradekit.inputs.covering import Rule, design
+
+FACTORS = {"dtype": ["f32", "f16", "bf16"], "size ...": [1, 2, 3, 4], "layout": list("abcde"), "only": ["x"]}
+RULE = Rule(("layout", "size ..."), lambda row: row["layout"] != "b" or row["size ..."] != 2)
+
+
+@pytest.mark.parametrize("strength", [1, 2, 3])
+def test_every_combination_that_is_allowed_is_there_and_no_other(strength: int) -> None:
+    rows = design(FACTORS, strength, [RULE])
+    for names in itertools.combinations(FACTORS, strength):
+        every = itertools.product(*(FACTORS[name] for name in names))
+        allowed = {c for c in every if not {("layout", "b"), ("size ...", 2)} <= set(zip(names, c, strict=True))}
+        assert {tuple(row[name] for name in names) for row in rows} == allowed
+
+
+def test_a_design_of_pairs_has_few_more_rows_than_its_two_largest_factors_need() -> None:
+    factors = {name: list(range(levels)) for name, levels in {"a": 7, "b": 7, "c": 4, "d": 6, "e": 3}.items()}
+    assert 49 <= len(design(factors)) <= 60
+
+
+def test_levels_come_evenly() -> None:
+    seen = Counter(row["dtype"] for row in design(FACTORS))
+    assert max(seen.values()) - min(seen.values()) <= 2
+
+
+def test_a_design_is_the_same_each_time() -> None:
+    assert design(FACTORS) == design(dict(FACTORS))
+
+
+@pytest.mark.parametrize(("holds", "rows"), [(True, [{"a": 1, "b": 2}]), (False, [])])
+def test_factors_with_one_level_are_one_row_or_none(holds: bool, rows: list[dict[str, int]]) -> None:
+    assert design({"a": [1], "b": [2]}, 2, [Rule(("a", "b"), lambda row: holds)]) == rows

@@ -1,0 +1,129 @@
+"""A check runs its covering design before Hypothesis draws, shrinks what fails there, and says what it covered."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.assignment import Assignment, discover
+from gradekit.compat.hypothesis import strategies
+from gradekit.findings import Check
+from gradekit.inputs.calls import draws_of
+from gradekit.plugin.design import design_of
+from gradekit.plugin.profiles import PROFILES
+from tests.graded import grade
+from tests.plugin.samples import RIGHT
+
+DOMAIN = """
+[double]
+arguments = ["x"]
+result = { shape = ["N"], dtype = "T" }
+dtypes.T = ["float32", "float16", "bfloat16"]
+sizes.N = { most = 5000, drawn = 300 }
+tensors.x = { shape = ["N"], dtype = "T", values = ["ones", "normal"], layouts = ["contiguous", "offset", "every_second"] }
+"""
+TESTS = '''
+"""Checks of double(x)."""
+from hypothesis import given
+from gradekit import assert_close, calls, domain_of, points, reference
+
+DOUBLE = domain_of(__file__)["double"]
+
+@points(30)
+@given(call=calls(DOUBLE, sizes={"N": [1, 128, 129, 1000, 2048]}))
+def test_doubles(submission, call):
+    """Doubles every element"""
+    assert_close(submission.double(*call), reference(lambda x: x + x, *call))
+'''
+LISTED = {"1", "128", "129", "1000", "2048"}
+
+
+@pytest.fixture
+def double(assignment: Callable[..., Assignment]) -> Assignment:
+    made = assignment(TESTS)
+    (made.folder / "domain.toml").write_text(DOMAIN)
+    return made
+
+
+def check_of(report: Any) -> Check:
+    (check,) = report.checks
+    return check
+
+
+def test_a_right_submission_is_tried_on_every_level(double: Assignment, submitted: Callable[[str], Path]) -> None:
+    check = check_of(grade(double, submitted(RIGHT)))
+    coverage = check.details["coverage"]
+    assert check.outcome == "passed"
+    assert coverage["rows"] == coverage["of"] >= 10 and coverage["strength"] == 2
+    assert set(coverage["factors"]["size N"]) == LISTED
+    assert set(coverage["factors"]["dtype T"]) == {"float32", "float16", "bfloat16"}
+    assert check.details["examples"] == coverage["rows"] + coverage["drawn"]
+
+
+def test_a_failure_in_the_design_is_made_smaller(double: Assignment, submitted: Callable[[str], Path]) -> None:
+    capped = RIGHT.replace("double(x):", "double(x):\n    assert x.numel() <= 300")
+    assert capped != RIGHT
+    check = check_of(grade(double, submitted(capped)))
+    assert check.outcome == "failed" and check.counterexample is not None
+    shown = check.counterexample["inputs"][0]
+    assert (shown["shape"], shown["dtype"]) == ([1000], "float32")
+    assert check.details["coverage"]["rows"] < check.details["coverage"]["of"]
+
+
+def test_nothing_is_tried_twice(double: Assignment, submitted: Callable[[str], Path]) -> None:
+    from gradekit.plugin.examples import Examples
+
+    seen: list[tuple[str, ...]] = []
+    run = Examples._run
+
+    def counting(self: Examples, example: Any) -> None:
+        seen.append(example.key)
+        run(self, example)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Examples, "_run", counting)
+        grade(double, submitted(RIGHT))
+    assert len(seen) == len(set(seen)) > 20
+
+
+def test_a_quick_look_takes_rows_from_everywhere(double: Assignment, submitted: Callable[[str], Path]) -> None:
+    coverage = check_of(grade(double, submitted(RIGHT), profile="quick")).details["coverage"]
+    assert coverage["rows"] <= 10 and coverage["drawn"] == 0
+    assert len(coverage["factors"]["size N"]) >= 4
+
+
+# --- all assignments -------------------------------------------------------------------------------------------------
+
+
+def functions(file: Path) -> dict[str, Any]:
+    spec = importlib.util.spec_from_file_location(f"covered_{file.stem}", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {name: value for name, value in vars(module).items() if name.startswith("test_") and strategies(value)}
+
+
+ASSIGNMENTS = [assignment for assignment in discover().values() if assignment.id in ("vector_add", "softmax")]
+FILES = [
+    file
+    for assignment in ASSIGNMENTS
+    for file in (assignment.tests, *sorted(assignment.solutions.glob("test_*.py") if assignment.solutions else []))
+]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Path) -> None:
+    for name, test in functions(file).items():
+        (strategy,) = strategies(test).values()
+        draws = draws_of(strategy)
+        assert draws is not None, f"{name} draws from no domain"
+        design = design_of(test, PROFILES["default"])
+        assert design is not None
+        for factor, levels in draws.factors.items():
+            assert {str(planned.row[factor]) for planned in design.planned} == set(map(str, levels)), (
+                f"{name}: {factor}"
+            )
