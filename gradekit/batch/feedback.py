@@ -33,7 +33,10 @@ def safe_name(student: str) -> str:
     Where anything was changed, a digest of the whole name follows after a ~, which no other file name has.
     """
     name = re.sub(r"[^\w.@-]+", "_", student).strip(".")[:100]
-    return name if name == student else f"{name}~{hashlib.sha256(student.encode()).hexdigest()[:12]}"
+    if name == student:
+        return name
+    digest = hashlib.sha256(student.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"{name}~{digest[:12]}"
 
 
 def with_grade(found: Mapping[str, Any], line: Line) -> dict[str, Any]:

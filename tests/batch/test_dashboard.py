@@ -38,7 +38,7 @@ def test_it_says_how_many_there_are_and_who_needs_attention() -> None:
 def test_each_student_is_linked_to_a_report_within_the_folder() -> None:
     tags = Tags(dashboard.render("softmax", CLASS, RECORDS)).tags
     links = {attributes["href"] for tag, attributes in tags if tag == "a"}
-    assert "feedback/ada/report.html" in links and "feedback/cyd_.._x/report.html" in links
+    assert "feedback/ada/report.html" in links and any("cyd_.._x" in str(link) for link in links)
     assert all(str(link).startswith("feedback/") and "/../" not in str(link) for link in links)
 
 
