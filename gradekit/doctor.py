@@ -5,6 +5,7 @@ Each part of the machine is a function that answers with an Item; one that break
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import sys
@@ -55,7 +56,7 @@ def examined() -> list[Item]:
     needed = [partial(dependency, name) for name in _needed()]
     first: list[Callable[[], Item]] = [system, itself, python, *needed, assignments, interpreter, scratch]
     items = [_safely(part) for part in first]
-    return [*items, *map(_safely, (tracing, isolation, gpu))] if works(items) else items
+    return [*items, *map(_safely, (private_names, tracing, isolation, gpu))] if works(items) else items
 
 
 def _needed() -> list[str]:
@@ -152,6 +153,20 @@ def scratch() -> Item:
     if os.access(folder, os.W_OK | os.X_OK):
         return Item("scratch", State.GOOD, str(folder))
     return Item("scratch", State.BAD, f"{folder} cannot be written", "set TMPDIR to a folder that you may write to")
+
+
+def private_names() -> Item:
+    """What gradekit needs of other packages beyond their public names, which any release of them may drop."""
+    from gradekit.compat.missing import Incompatible
+
+    packages = ("triton", "torch", "hypothesis", "pytest")
+    try:
+        for name in packages:
+            importlib.import_module(f"gradekit.compat.{name}")
+    except Incompatible as error:
+        mend = f"install the release of {error.package} that came before this one"
+        return Item("private names", State.BAD, one_line(str(error)), mend)
+    return Item("private names", State.GOOD, f"those of {', '.join(packages)} are there")
 
 
 _PROBE = """

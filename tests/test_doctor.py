@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,3 +158,10 @@ def test_where_gradekit_itself_is_not_installed_that_is_what_is_told(monkeypatch
     items = examined()
     assert items[1] == Item("gradekit", State.BAD, "not installed", items[1].mend) and "pip" in items[1].mend
     assert not works(items)
+
+
+def test_a_private_name_that_a_release_dropped_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "gradekit.compat.hypothesis")
+    monkeypatch.delattr("hypothesis.internal.conjecture.providers._get_local_constants")
+    item = doctor.private_names()
+    assert item.state is State.BAD and "_get_local_constants" in item.found and "hypothesis" in item.mend
