@@ -203,7 +203,8 @@ class Program:
     `storages` gives the size in bytes of every input's storage, by id. `returned` is "tensor", "tuple", "none" or the
     name of another Python type. `path` is the file name by which TTIR locations name the submission. `addresses` says
     what `data_ptr()` answered for the storages whose addresses the program holds as numbers (a table of pointers):
-    multiples of ADDRESS_GAP.
+    multiples of ADDRESS_GAP. `multiprocessors` is how many of them the host was told that the GPU has, or 0 where it has
+    not asked.
     """
 
     inputs: tuple[View, ...]
@@ -214,6 +215,7 @@ class Program:
     kernels: dict[str, Kernel]
     path: str = ""
     addresses: dict[int, int] = field(default_factory=dict)
+    multiprocessors: int = 0
 
     def launches(self) -> Iterator[Launch]:
         """The launches of a run that takes the first option of every choice."""

@@ -28,12 +28,14 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
         Failure: wrong type, shape, dtype, NaN or values, or a run that was stopped; with the evidence.
     """
     wanted = [expected] if isinstance(expected, Reference) else list(expected)
-    _assert_one(actual, wanted)
-    for variant in getattr(actual, "variants", ()):
+    for one in (actual, *getattr(actual, "variants", ())):
         try:
-            _assert_one(variant, wanted)
+            _assert_one(one, wanted)
         except Failure as failure:
-            raise failure.naming(f"{_upper(variant.circumstance)}: ") from None
+            circumstance = getattr(one, "circumstance", "")
+            if not circumstance:
+                raise
+            raise failure.naming(f"{_upper(circumstance)}: ") from None
 
 
 def _assert_one(actual: Any, wanted: list[Reference]) -> None:

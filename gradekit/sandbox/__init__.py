@@ -10,7 +10,7 @@ exception of another kind.
 """
 
 from gradekit.processes import clean_environment
-from gradekit.sandbox.form import Form
+from gradekit.sandbox.form import MANY, Form, multiprocessors_for
 from gradekit.sandbox.limits import Limits
 from gradekit.sandbox.replies import Loaded
 from gradekit.sandbox.servers import host
@@ -18,6 +18,7 @@ from gradekit.sandbox.trace_error import TraceError, Unavailable
 from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer, signature
 
 __all__ = [
+    "MANY",
     "NO_SUBMISSION",
     "Form",
     "HasText",
@@ -28,5 +29,6 @@ __all__ = [
     "Unavailable",
     "clean_environment",
     "host",
+    "multiprocessors_for",
     "signature",
 ]

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import functools
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gradekit.program import Argument, View, encode
 
+MANY, FEW = 132, (1, 3)
+"""Multiprocessors of the GPU that a call is traced for: those of an H100, or so few that each has several tiles to do."""
+
+MOST_ELEMENTS = 1 << 16
+"""The most elements of all arguments together with which a call is traced for few: they do everything one after another."""
+
+
+def multiprocessors_for(args: Sequence[Argument], key: str) -> int:
+    """How many multiprocessors a call with these arguments is traced for, where nothing is timed: for two in three small
+    calls few, so that loops over tiles run more than once. It depends on `key` alone, and so is the same for everybody."""
+    elements = sum(arg.numel for arg in args if isinstance(arg, View))
+    choices = (MANY, *FEW) if elements <= MOST_ELEMENTS else (MANY,)
+    return choices[zlib.crc32(key.encode()) % len(choices)]
+
 
 @dataclass(frozen=True)
 class Form:
-    """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it."""
+    """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it; host code
+    that asks is told that the GPU has so many `multiprocessors`."""
 
     entry: str
     args: tuple[Argument, ...]
     wanted: tuple[int, ...] = ()
     upstream: View | None = None
+    multiprocessors: int = MANY
 
     @functools.cached_property
     def name(self) -> str:
@@ -26,7 +44,10 @@ class Form:
     @functools.cached_property
     def request(self) -> dict[str, Any]:
         """What the tracer is asked: worked out once, for a class makes the same calls. Not to be changed."""
-        request = {"do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args]}
+        request = {
+            "do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args],
+            "multiprocessors": self.multiprocessors,
+        }  # fmt: skip
         if not self.wanted:
             return request
         layout = None if self.upstream is None else encode(self.upstream)

@@ -13,7 +13,7 @@ from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.program import Argument, Kernel, Program, View, encode
 from gradekit.sandbox import replies
-from gradekit.sandbox.form import Form
+from gradekit.sandbox.form import MANY, Form
 from gradekit.sandbox.limits import DEFAULT, Limits
 from gradekit.sandbox.replies import Loaded
 from gradekit.sandbox.servers import ForkServer, host
@@ -99,6 +99,14 @@ class Tracer:
             TraceError: the call or its backward pass fails, or is not one that can be traced.
         """
         return self._traced(Form(entry, tuple(args), tuple(wanted), upstream))
+
+    def trace_form(self, form: Form) -> Program:
+        """The program of a call, as `trace` or `trace_gradient` gives it.
+
+        Raises:
+            TraceError: the call fails, or is not one that can be traced.
+        """
+        return self._traced(form)
 
     def prefetch(self, forms: Iterable[Form]) -> None:
         """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one does
@@ -188,6 +196,11 @@ class Tracer:
             raise self._lost(error, request) from None
         return self._checked(answer)
 
+    def _seconds(self, form: Form) -> float:
+        """Of computing, for one call: with another GPU than usual, the submission may have to be loaded anew for it."""
+        loading = 0.0 if form.multiprocessors == MANY else self._limits.import_seconds
+        return self._limits.call_seconds + loading
+
     def _deadline(self, seconds: float) -> float:
         return time.monotonic() + WAITING * seconds * self._server.pace + GRACE_SECONDS
 
@@ -233,7 +246,7 @@ class Tracer:
         if name not in self._ready:
             self._settle()
             self.load()
-            return self._program(self._ask(form.request, self._limits.call_seconds), form.args)
+            return self._program(self._ask(form.request, self._seconds(form)), form.args)
         found = self._ready.pop(name)
         self._ask_ahead()
         if isinstance(found, TraceError):
@@ -245,7 +258,7 @@ class Tracer:
             name = next(iter(self._planned))
             form = self._planned.pop(name)
             try:
-                self._send(form.request, self._limits.call_seconds)
+                self._send(form.request, self._seconds(form))
             except wire.WireError:  # the child has ended: its last answers may still be there to be read
                 self._planned.clear()
                 return
@@ -258,7 +271,7 @@ class Tracer:
         name = next(iter(self._asked))
         form = self._asked.pop(name)
         try:
-            self._ready[name] = self._program(self._receive(form.request, self._limits.call_seconds), form.args)
+            self._ready[name] = self._program(self._receive(form.request, self._seconds(form)), form.args)
         except TraceError as error:
             self._ready[name] = error
 

@@ -17,7 +17,7 @@ import torch
 from gradekit.inputs.spec import Input, sharing
 from gradekit.program import Argument, Scalar, View
 from gradekit.reuse import SharedCache, shared
-from gradekit.sandbox import Form
+from gradekit.sandbox import MANY, Form, multiprocessors_for
 
 MOST = 1 << 14
 """Calls that are remembered."""
@@ -39,16 +39,16 @@ class CallSpec:
 _specs: SharedCache[Hashable, CallSpec] = shared(MOST)
 
 
-def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> CallSpec:
-    """The call `entry(*args)`; or where gradients are `wanted` of the arguments at these positions, of `entry(*args[:-1])`
+def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False) -> CallSpec:
+    """The call `entry(*args)`, to be `timed` or not; or where gradients are `wanted` of the arguments at these positions, of `entry(*args[:-1])`
     and its backward pass, with the gradient of the result as the last of `args`."""
     inputs = inputs_of(args)
     if inputs is None:
-        return _described(entry, to_arguments(args), wanted, is_known=False)
-    found = _specs.get((entry, inputs, wanted))
+        return _described(entry, to_arguments(args), wanted, is_known=False, timed=timed)
+    found = _specs.get((entry, inputs, wanted, timed))
     if found is None:
-        found = _described(entry, to_arguments(args), wanted, is_known=True)
-        _specs.put((entry, inputs, wanted), found)
+        found = _described(entry, to_arguments(args), wanted, is_known=True, timed=timed)
+        _specs.put((entry, inputs, wanted, timed), found)
     return found
 
 
@@ -76,16 +76,21 @@ def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
     )
 
 
-def _described(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], *, is_known: bool) -> CallSpec:
-    return CallSpec(_form(entry, arguments, wanted), repr((entry, arguments, wanted)), is_known)
+def _described(
+    entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], *, is_known: bool, timed: bool
+) -> CallSpec:
+    signature = repr((entry, arguments, wanted))
+    count = MANY if timed else multiprocessors_for(arguments, signature)
+    told = "" if count == MANY else f" with {count} multiprocessors"
+    return CallSpec(_form(entry, arguments, wanted, count), signature + told, is_known)
 
 
-def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...]) -> Form:
+def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], count: int) -> Form:
     if not wanted:
-        return Form(entry, arguments)
+        return Form(entry, arguments, multiprocessors=count)
     *inputs, upstream = arguments
     assert isinstance(upstream, View)
-    return Form(entry, tuple(inputs), wanted, upstream)
+    return Form(entry, tuple(inputs), wanted, upstream, count)
 
 
 def _identity(arg: Input | torch.Tensor) -> Any:

@@ -20,6 +20,7 @@ from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.reuse import LruCache
+from gradekit.sandbox import MANY
 from gradekit.subject import rules, run_cache
 from gradekit.subject.call_spec import CallSpec
 from gradekit.subject.device import Device, NeedsCard
@@ -73,7 +74,9 @@ class Observation:
     def circumstance(self) -> str:
         """The beginning of a sentence about this run, where it was not the first configuration on the engine."""
         configured = f"with the configuration {self.label}" if self.label else ""
-        return ", ".join(filter(None, (f"on {self.card}" if self.card else "", configured)))
+        told = self.program.multiprocessors
+        gpu = f"on a GPU with {told} multiprocessor{'s' * (told > 1)}" if 0 < told < MANY else ""
+        return ", ".join(filter(None, (f"on {self.card}" if self.card else gpu, configured)))
 
     @property
     def tensor(self) -> torch.Tensor:

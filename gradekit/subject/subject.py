@@ -113,7 +113,7 @@ class Subject:
         """
         args = tuple(args)
         self.calls.append(Call(entry, args))
-        this = call_spec(entry, args)
+        this = call_spec(entry, args, timed=True)
         program = self._program(this)
         rules.check_program(program, entry, self.assignment.allow, self.submission)
         self._to_time[this.signature] = program
@@ -246,9 +246,7 @@ class Subject:
 
 
 def _traced(tracer: Tracer, form: Form) -> Program:
-    if not form.wanted:
-        return tracer.trace(form.entry, form.args)
-    return tracer.trace_gradient(form.entry, form.args, form.wanted, form.upstream)
+    return tracer.trace_form(form)
 
 
 def _certain(seen: Inspection) -> Inspection:

@@ -34,7 +34,7 @@ class Child:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.tracer = CallTracer(str(directory / "submission.py"))
-        self.loaded: loading.LoadedModule | None = None
+        self.modules: dict[int, loading.LoadedModule] = {}  # by the number of multiprocessors that they were told
         self.text = ""
         self.sent: set[str] = set()
 
@@ -61,28 +61,50 @@ class Child:
 
     def load(self, text: str) -> Any:
         """Runs the submission's statements."""
-        self.text, self.loaded = text, self._load(text)
-        if self.loaded.notes and self.tracer.compiler.gave_lazy:  # one may have been taken for an int
+        self.text, cuda.multiprocessors.count = text, cuda.MANY
+        self._load()
+        if self._loaded().notes and self.tracer.compiler.gave_lazy:  # one may have been taken for an int
             self._load_without_lazy_ints()
         loaded = self._loaded()
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
-    def trace(self, entry: str, args: list[Any]) -> Any:
+    def trace(self, entry: str, args: list[Any], multiprocessors: int) -> Any:
         """The program of one call; kernels that were sent before are left out of it."""
         views = [decode(arg, object) for arg in args]
-        return self._program(self._tried(lambda: self.tracer.call(self._loaded(), entry, views)))
+        return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, views)))
 
-    def gradient(self, entry: str, args: list[Any], wanted: list[int], upstream: Any) -> Any:
+    def gradient(self, entry: str, args: list[Any], multiprocessors: int, wanted: list[int], upstream: Any) -> Any:
         """The program of one call and its backward pass."""
         views = [decode(arg, object) for arg in args]
         layout = None if upstream is None else decode(upstream, View)
-        return self._program(self._tried(lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout)))
+        call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout)
+        return self._program(self._on(multiprocessors, call))
 
     def inspect(self, entry: str, args: list[Any]) -> Any:
         """What torch makes of a model around the entry."""
         from gradekit.tracer import compiled_model  # imports torch.compile's machinery, which few submissions need
 
+        cuda.multiprocessors.count = cuda.MANY
+        if self.text and self._told not in self.modules:
+            self._load_silently()
         return compiled_model.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
+
+    def _on(self, multiprocessors: int, call: Callable[[], Program]) -> Program:
+        """What `call` gives on a GPU with so many of them. A submission that asks for the number may keep it, in any call or
+        while it is loaded: it is loaded once for each number, so that no call depends on those before it."""
+        cuda.multiprocessors.count = multiprocessors
+        if not cuda.multiprocessors.asked:
+            try:
+                program = self._tried(call)
+            except Refusal:
+                if not cuda.multiprocessors.asked:
+                    raise
+            if not cuda.multiprocessors.asked:
+                return program
+            self.modules.clear()
+        if multiprocessors not in self.modules:
+            self._load_silently()
+        return dataclasses.replace(self._tried(call), multiprocessors=multiprocessors)
 
     def _tried(self, call: Callable[[], Program]) -> Program:
         """What `call` gives; where it fails and host code has got a LazyInt, which something may have taken for an int, once
@@ -97,17 +119,27 @@ class Child:
 
     def _load_without_lazy_ints(self) -> None:
         self.tracer.compiler.lazy = self.tracer.compiler.gave_lazy = False
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # said already
-            self.loaded = self._load(self.text)
+        self.modules.clear()
+        self._load_silently()
 
-    def _load(self, text: str) -> loading.LoadedModule:
+    def _load_silently(self) -> None:
+        """Loads the submission again: what it prints has been sent."""
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            self._load()
+
+    def _load(self) -> None:
         with self.tracer.mask, self.tracer.steps:
-            return loading.load(text, self.directory)
+            self.modules[self._told] = loading.load(self.text, self.directory)
+
+    @property
+    def _told(self) -> int:
+        """The number of multiprocessors that the module in use is told; one module serves all, where none asks."""
+        return cuda.multiprocessors.count if cuda.multiprocessors.asked else cuda.MANY
 
     def _loaded(self) -> loading.LoadedModule:
-        if self.loaded is None:
+        if self._told not in self.modules:
             raise Refusal("exception", "Nothing is loaded.")
-        return self.loaded
+        return self.modules[self._told]
 
     def _program(self, program: Program) -> Any:
         fresh = {key: kernel for key, kernel in program.kernels.items() if key not in self.sent}

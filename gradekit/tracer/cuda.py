@@ -13,12 +13,43 @@ import triton
 from gradekit.compat.torch import INITIALIZE_CUDA, never_wrap_triton
 from gradekit.compat.triton import TARGET, use_driver
 
-PROPERTIES = types.SimpleNamespace(
+MANY = 132
+"""Multiprocessors of the GPU that is pretended, unless a call is traced with another number."""
+
+
+class Multiprocessors:
+    """How many multiprocessors the pretended GPU has at this moment, and whether host code has asked."""
+
+    def __init__(self) -> None:
+        self.count = MANY
+        self.asked = False
+
+    def tell(self) -> int:
+        """The number, for host code."""
+        self.asked = True
+        return self.count
+
+
+multiprocessors = Multiprocessors()
+
+
+class Properties(types.SimpleNamespace):
+    """What `torch.cuda.get_device_properties` answers."""
+
+    @property
+    def multi_processor_count(self) -> int:
+        """How many multiprocessors the GPU has."""
+        return multiprocessors.tell()
+
+    def __repr__(self) -> str:
+        return f"_CudaDeviceProperties(name={self.name!r}, multi_processor_count={self.multi_processor_count})"
+
+
+PROPERTIES = Properties(
     name="NVIDIA H100 80GB HBM3",
     major=9,
     minor=0,
     total_memory=80 * 1024**3,
-    multi_processor_count=132,
     max_threads_per_block=1024,
     max_threads_per_multi_processor=2048,
     regs_per_multiprocessor=65536,
@@ -35,17 +66,21 @@ PROPERTIES = types.SimpleNamespace(
     gcnArchName="",
     uuid="00000000-0000-0000-0000-000000000000",
 )
-"""What `torch.cuda.get_device_properties` answers: the published figures of the GPU that `gradekit.compat.triton.TARGET` names."""
+"""Beside the number of multiprocessors, the published figures of the GPU that `gradekit.compat.triton.TARGET` names."""
 
-TRITON_PROPERTIES = {
-    "max_shared_mem": PROPERTIES.shared_memory_per_block_optin,
-    "max_num_regs": PROPERTIES.regs_per_multiprocessor,
-    "multiprocessor_count": PROPERTIES.multi_processor_count,
-    "warpSize": PROPERTIES.warp_size,
-    "sm_clock_rate": PROPERTIES.clock_rate,
-    "mem_clock_rate": PROPERTIES.memory_clock_rate,
-    "mem_bus_width": PROPERTIES.memory_bus_width,
-}
+
+def triton_properties(device: int = 0) -> dict[str, int]:
+    """The same figures as Triton's driver names them."""
+    return {
+        "max_shared_mem": PROPERTIES.shared_memory_per_block_optin,
+        "max_num_regs": PROPERTIES.regs_per_multiprocessor,
+        "multiprocessor_count": PROPERTIES.multi_processor_count,
+        "warpSize": PROPERTIES.warp_size,
+        "sm_clock_rate": PROPERTIES.clock_rate,
+        "mem_clock_rate": PROPERTIES.memory_clock_rate,
+        "mem_bus_width": PROPERTIES.memory_bus_width,
+    }
+
 
 STREAMS = ("Event", "Stream", "ExternalStream", "CUDAGraph", "stream", "graph", "device", "device_of", "current_stream",
            "default_stream", "StreamContext")  # fmt: skip
@@ -89,7 +124,7 @@ class MetaDriver:
     """The active Triton driver of a machine with one GPU."""
 
     def __init__(self) -> None:
-        self.utils = types.SimpleNamespace(get_device_properties=lambda device=0: dict(TRITON_PROPERTIES))
+        self.utils = types.SimpleNamespace(get_device_properties=triton_properties)
 
     def get_current_target(self) -> Any:
         """The GPU that kernels are compiled for."""
