@@ -124,6 +124,7 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--html", "html_file", metavar="FILE", callback=_target, help="Write the report as a page of HTML.")
 @click.option("-k", "--keyword", metavar="EXPR", help="Run only the checks whose names match, as in pytest.")
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
+@click.option("--inputs", metavar="JSON", help="Try this one example, as a report's replay line gives it.")
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
 @click.option(
     "--require-isolation",

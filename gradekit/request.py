@@ -6,6 +6,7 @@ Data only. `GradingOptions` are plain values, which travel to other machines and
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,6 +33,9 @@ class GradingOptions:
         keyword: run only the checks whose names match, as pytest's -k.
         kind: run only the checks of this kind.
         seed: draw other examples than the release's; None: the seed in assignment.toml.
+        secret_seed: try the examples that this seed draws as well, with values that nobody can predict who does not know
+            it; no report names it.
+        inputs: try this one example alone, as `gradekit.inputs.arguments` writes it.
         profile: one of PROFILE_NAMES.
         hidden: run the staff's hidden tests too, where there are any.
         device: "auto" (a GPU if there is one), "cpu" (none), "cuda" or "cuda:1".
@@ -46,6 +50,8 @@ class GradingOptions:
     keyword: str | None = None
     kind: str | None = None
     seed: int | None = None
+    secret_seed: int | None = None
+    inputs: str | None = None
     profile: str = "default"
     hidden: bool = False
     device: str = "auto"
@@ -91,6 +97,11 @@ class GradingRequest:
     def seed(self) -> int:
         """The seed that examples are drawn under."""
         return self.assignment.seed if self.options.seed is None else self.options.seed
+
+
+def new_secret_seed() -> int:
+    """A seed that nobody can guess."""
+    return secrets.randbits(62)
 
 
 def _one_of(name: str, value: str | None, known: tuple[str | None, ...]) -> None:

@@ -80,6 +80,8 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 @click.option("--course", metavar="TOML", type=_FILE, help="The course's policy: due dates, lateness, attempts.")
 @_on_workers
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
+@click.option("--secret-seed", type=click.IntRange(0, 2**62), metavar="N",
+              help="The secret seed of the class; by default a new one, kept in its store.")  # fmt: skip
 @click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), help="How many examples; or as before.")
 @click.option("--no-hidden", is_flag=True, help="Leave the hidden tests out.")
 @isolated

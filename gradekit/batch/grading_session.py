@@ -38,7 +38,7 @@ from gradekit.checking import UsageError
 from gradekit.confine import RECOMMENDED
 from gradekit.report import record
 from gradekit.report.text import counted, one_line
-from gradekit.request import GradingOptions
+from gradekit.request import GradingOptions, new_secret_seed
 
 DASHBOARD_EVERY = 20
 """Results after which the class's page is written anew while grading goes on."""
@@ -237,9 +237,12 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 
 
 def _options(store: Store, assignment: Assignment, named: Mapping[str, Any]) -> GradingOptions:
-    """As it is said now, else as it was said before, so that every command speaks of the same results."""
+    """As it is said now, else as it was said before, so that every command speaks of the same results.
+
+    A class that is new gets a secret seed of its own, which is kept in its store and nowhere else.
+    """
     before = store.options(assignment.id)
-    options = replace(before or USUAL, **named)
+    options = replace(before or replace(USUAL, secret_seed=new_secret_seed()), **named)
     if options != before:
         store.add_options(assignment.id, options)
     return options

@@ -53,7 +53,12 @@ class BatchRequest:
 
     @property
     def seed(self) -> int:
-        """The seed that examples are drawn under."""
+        """The seed that results are stored by: the secret one, where there is one."""
+        return self.public_seed if self.options.secret_seed is None else self.options.secret_seed
+
+    @property
+    def public_seed(self) -> int:
+        """The seed that reports name."""
         return self.assignment.seed if self.options.seed is None else self.options.seed
 
     @functools.cached_property
@@ -260,4 +265,4 @@ def fault(request: BatchRequest, hand_in: HandIn, error: BaseException) -> dict[
 
 def _unchecked(request: BatchRequest, hand_in: HandIn, status: Status, message: str, **more: Any) -> dict[str, Any]:
     name = digests.plain_name(request.assignment, hand_in.path)
-    return record.to_dict(unchecked(request.assignment.id, name, status, message, seed=request.seed, **more))
+    return record.to_dict(unchecked(request.assignment.id, name, status, message, seed=request.public_seed, **more))

@@ -6,9 +6,12 @@ and `Input.tensor()` builds the same tensor from it on every machine.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -23,6 +26,30 @@ FLOATS = ("float32", "float16", "bfloat16")
 """The floating-point dtypes of most assignments, simplest first."""
 
 _DTYPE_ORDER = {name: place for place, name in enumerate((*FLOATS, *(n for n in ITEMSIZE if n not in FLOATS)))}
+
+
+SALTED = 1 << 40
+"""Seeds from here on were made by a salt: nobody who does not know it can tell which values they give."""
+
+_salt: ContextVar[int | None] = ContextVar("gradekit salt", default=None)
+
+
+@contextlib.contextmanager
+def salted(salt: int) -> Iterator[None]:
+    """While open, every spec that is made gets a seed that depends on `salt` too, so that its values cannot be predicted.
+
+    Specs of equal seeds still have equal values, and a spec keeps its seed afterwards: it gives the same values anywhere.
+    """
+    token = _salt.set(salt)
+    try:
+        yield
+    finally:
+        _salt.reset(token)
+
+
+def _salted(seed: int, salt: int) -> int:
+    digest = hashlib.sha256(f"{salt}:{seed}".encode()).digest()
+    return SALTED | int.from_bytes(digest[:5], "big")
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +78,9 @@ class Input:
             raise ValueError(f"shape {self.shape} and strides {self.stride} differ in length")
         if min((*self.shape, *self.stride, self.offset)) < 0:
             raise ValueError(f"a size, stride or offset is negative in {self}")
+        salt = _salt.get()
+        if salt is not None and 0 <= self.seed < SALTED:
+            object.__setattr__(self, "seed", _salted(self.seed, salt))
 
     def __repr__(self) -> str:
         return self._told

@@ -20,6 +20,7 @@ from gradekit.batch.grader import Grader, GraderFailed, GradingJob, JobResult, S
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.checking import unchecked
 from gradekit.findings import Cause, Status
+from gradekit.lms.package import SECRET_SEED
 from gradekit.lms.platforms import Platform
 from gradekit.report import record
 from gradekit.report.text import one_line
@@ -106,8 +107,16 @@ def _in_a_process(job: GradingJob, seconds: float) -> JobResult:
 
 def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:
     content = base64.b64encode(digests.content(path)).decode()
-    options = GradingOptions(hidden=True, shrink=False, isolation=isolation)
+    options = GradingOptions(
+        hidden=True, shrink=False, isolation=isolation, secret_seed=_secret_seed(assignment)
+    )
     return GradingJob(assignment.id, digests.release(assignment), options.to_json(), path.name, content)
+
+
+def _secret_seed(assignment: Assignment) -> int | None:
+    """The seed that the package holds; None where there is none."""
+    file = assignment.solutions / SECRET_SEED if assignment.solutions else None
+    return int(file.read_text(encoding="ascii")) if file and file.is_file() else None
 
 
 def _upper(text: str) -> str:

@@ -40,16 +40,20 @@ def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose GPUs time the programs, such as tls://...")
 @click.option("--certificates", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="The folder with ca.pem, cert.pem and key.pem for it.")  # fmt: skip
-def package(lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None) -> None:
+@click.option("--secret-seed", type=click.IntRange(0, 2**62), metavar="N",
+              help="The secret seed of the examples; by default a new one.")  # fmt: skip
+def package(
+    lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None, secret_seed: int | None
+) -> None:
     """Make what is uploaded to LMS for the assignment ID: gradescope, prairielearn, autolab, classroom or oci.
 
-    It holds gradekit, the tests with the hidden ones, and the LMS's scripts; no solution.
+    It holds gradekit, the tests with the hidden ones, a secret seed for their examples, and the LMS's scripts; no solution.
     """
     from gradekit.assignment import get
     from gradekit.lms.package import Cluster, PackageError, build
 
     try:
-        names = build(lms, get(id), target, Cluster(cluster, certificates) if cluster else None)
+        names = build(lms, get(id), target, Cluster(cluster, certificates) if cluster else None, secret_seed)
     except (PackageError, OSError) as error:
         raise click.UsageError(str(error)) from None
     hidden = [name for name in names if name.endswith("_hidden.py")]

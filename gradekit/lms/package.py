@@ -14,7 +14,11 @@ from pathlib import Path
 
 import gradekit
 from gradekit.assignment import Assignment
+from gradekit.request import new_secret_seed
 from gradekit.versions import requirements, supported, version
+
+SECRET_SEED = "secret_seed"
+"""The file beside the hidden tests that holds the seed of this package's own examples."""
 
 EXECUTABLE = 0o755
 PLAIN = 0o644
@@ -34,21 +38,21 @@ class Cluster:
     certificates: Path | None = None
 
 
-def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None) -> list[str]:
+def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, secret_seed: int | None = None) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
 
     Raises:
         PackageError: there are no scripts for this LMS.
         OSError: it cannot be written.
     """
-    files = contents(lms, assignment, cluster)
+    files = contents(lms, assignment, cluster, secret_seed)
     data = _tar(files) if target.suffix == ".tar" else _zip(files)
     target.write_bytes(data)
     return sorted(files)
 
 
-def contents(lms: str, assignment: Assignment, cluster: Cluster | None = None) -> dict[str, bytes]:
-    """Everything in the package, by name."""
+def contents(lms: str, assignment: Assignment, cluster: Cluster | None = None, secret_seed: int | None = None) -> dict[str, bytes]:
+    """Everything in the package, by name; without a `secret_seed`, with a new one."""
     files = {name: _filled(text, assignment, cluster) for name, text in _scripts(lms).items()}
     files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
     if cluster is not None and cluster.certificates is not None:
@@ -59,6 +63,9 @@ def contents(lms: str, assignment: Assignment, cluster: Cluster | None = None) -
     files |= _metadata()
     for name, file in _assignment_files(assignment):
         files[f"grader/{name}"] = file.read_bytes()
+    if not assignment.is_quiz:
+        seed = new_secret_seed() if secret_seed is None else secret_seed
+        files[f"grader/solutions/{assignment.id}/{SECRET_SEED}"] = f"{seed}\n".encode()
     return files
 
 

@@ -45,7 +45,8 @@ class CheckEvidence:
     """What stands behind a check's outcome.
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
-    raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
+    raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear. `is_secret` is
+    whether the example was drawn under the secret seed.
     """
 
     award: check_points.Award = field(default_factory=check_points.Award)
@@ -55,6 +56,7 @@ class CheckEvidence:
     diagnosis: Diagnosis | None = None
     history: History = field(default_factory=History)
     details: dict[str, Any] = field(default_factory=dict)
+    is_secret: bool = False
 
 
 @dataclass(frozen=True)
@@ -241,13 +243,16 @@ def _counterexample(
 ) -> dict[str, Any] | None:
     if verdict.outcome is not Outcome.FAILED or run.rejection or not (evidence.call or evidence.drawn):
         return None
-    return {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run)}
+    return {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run, evidence)}
 
 
-def replay(item: pytest.Item, run: GradingRun) -> str:
-    """The command that shows the same failure again."""
+def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:
+    """The command that shows the same failure again; it names the inputs where the seed that drew them is secret."""
+    from gradekit.inputs import arguments
+
     words = ["gradekit", "check", str(run.request.path), "-a", run.request.assignment.id, "-k", item.name]
-    words += ["--seed", str(run.request.seed)]
+    inputs = run.request.options.inputs or (arguments.dumps(evidence.drawn) if evidence.is_secret else None)
+    words += ["--inputs", inputs] if inputs else ["--seed", str(run.request.seed)]
     words += ["--quick"] if run.profile.name == "quick" else []
     words += ["--device", run.request.options.device] if run.request.options.device != "auto" else []
     return shlex.join(words)

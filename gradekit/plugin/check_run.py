@@ -80,6 +80,8 @@ def ran_planned(item: pytest.Function, run: GradingRun) -> bool:
     examples = item.stash.get(_EXAMPLES, None)
     if examples is None:
         return False
+    if run.request.options.inputs:
+        return _ran_given(item, run.request.options.inputs, examples)
     return _passed_cached(item, run, examples) or _passed_design(item, run, examples)
 
 
@@ -124,6 +126,20 @@ def _trace_ahead(run: GradingRun, first: Mapping[str, Any], rest: Sequence[Mappi
     assert run.subject is not None, "checks of a rejected submission do not run"
     (call,), others = first.values(), [next(iter(given.values())) for given in rest]
     run.subject.expect(expected_forms(run.subject.forms, call, others))
+
+
+def _ran_given(item: pytest.Function, text: str, examples: Examples) -> bool:
+    """Run the check on the one example that `text` describes; True.
+
+    Raises:
+        what the example raises.
+    """
+    from gradekit.inputs.arguments import loads
+
+    examples.run_all([loads(text)], arguments(item))
+    if examples.first_problem is not None:
+        raise examples.first_problem
+    return True
 
 
 def _remembered(

@@ -12,6 +12,7 @@ from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
 from gradekit.plugin.run_state import GradingRun
+from gradekit.plugin.secret_run import run_secretly
 
 PLUGIN = pytest.StashKey["GradingPlugin"]()
 """Where a run of pytest that grades a submission has its GradingPlugin."""
@@ -77,9 +78,12 @@ class GradingPlugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Run a check under the seed and the profile, and keep the evidence."""
+        """Run a check under the seed and the profile, then under the secret seed if there is one; keep the evidence."""
         with running(item, self.run):
-            return (yield)
+            result = yield
+        if self.run.request.options.secret_seed is not None and isinstance(item, pytest.Function):
+            run_secretly(item, self.run)
+        return result
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:

@@ -60,7 +60,7 @@ def test_the_hidden_tests_are_inside(tmp_path: Path) -> None:
     names = contents("gradescope", load(tmp_path / "assignments/toy"))
     assert sorted(name for name in names if "/toy/" in name) == [
         "grader/assignments/toy/assignment.toml", "grader/assignments/toy/test_toy.py",
-        "grader/solutions/toy/test_toy_hidden.py",
+        "grader/solutions/toy/secret_seed", "grader/solutions/toy/test_toy_hidden.py",
     ]  # fmt: skip
 
 
@@ -71,9 +71,15 @@ def test_gradescope_finds_its_scripts_at_the_top_and_executable(tmp_path: Path) 
     assert (modes["setup.sh"], modes["run_autograder"], modes["requirements.txt"]) == (0o755, 0o755, 0o644)
 
 
-def test_the_same_assignment_gives_the_same_file(tmp_path: Path) -> None:
+def test_each_package_has_a_secret_seed_of_its_own() -> None:
+    seeds = {contents("oci", get("softmax"))["grader/solutions/softmax/secret_seed"] for _ in range(3)}
+    assert len(seeds) == 3 and all(int(seed) >= 0 for seed in seeds)
+    assert not any(name.endswith("secret_seed") for name in contents("oci", get("lesson")))
+
+
+def test_the_same_assignment_and_seed_give_the_same_file(tmp_path: Path) -> None:
     for name in ("one.tar", "two.tar"):
-        build("autolab", get("softmax"), tmp_path / name)
+        build("autolab", get("softmax"), tmp_path / name, secret_seed=5)
     assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "two.tar").read_bytes()
     with tarfile.open(tmp_path / "one.tar") as archive:
         assert "Makefile" in archive.getnames()

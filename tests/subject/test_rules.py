@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from gradekit.engine.executor import OverBudget
+from gradekit.engine.executor import OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.program import Allocate, Aten, Choice, Kernel, Launch, Program, Scalar, Source, Step, View
+from gradekit.program import Allocate, Aten, Choice, Kernel, Launch, Literal, Program, Scalar, Source, Step, View
 from gradekit.subject import rules
 from gradekit.submission import Submission
 
@@ -116,3 +116,27 @@ def test_arguments_are_called_what_the_student_calls_them() -> None:
     text = "def softmax(matrix, dim=-1):\n    return matrix\n"
     named = rules.argument_names((object(), 3, 4), "softmax", Submission("s.py", text, ""))
     assert named == ("matrix", "dim", "argument 3")
+
+
+def table(*values: float) -> Literal:
+    return Literal(View(2, "float32", (len(values),), (1,)), values, Source(5))
+
+
+def test_results_that_the_host_writes_out_are_refused() -> None:
+    failure = broken_rule(program(ALLOCATE, table(*(0.1 * i * i for i in range(65))), LAUNCH))
+    assert (failure.cause, failure.line) == (Cause.FORBIDDEN_OP, 5) and "writes out 65 numbers" in failure.message
+
+
+def test_a_table_in_pieces_is_one_table() -> None:
+    pieces = [table(*(0.1 * i * i + n for i in range(40))) for n in range(2)]
+    assert "writes out 80 numbers" in broken_rule(program(ALLOCATE, *pieces, LAUNCH)).message
+
+
+def test_a_table_of_integers_waits_for_a_person() -> None:
+    with pytest.raises(Unsupported, match="a table of 65 integers that the host writes out"):
+        rules.check_program(program(ALLOCATE, table(*(i * i for i in range(65))), LAUNCH), "double", (), SUBMISSION)
+
+
+def test_a_few_constants_and_a_range_are_no_table() -> None:
+    steps = (table(*(0.5 + 0.25 * i for i in range(5000))), table(0.3, 0.59, 0.11), table(*range(300)))
+    rules.check_program(program(ALLOCATE, *steps, LAUNCH), "double", (), SUBMISSION)

@@ -1,0 +1,157 @@
+"""Under a secret seed, nothing that was prepared for the public examples earns a point, and no report names the seed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import Assignment
+from gradekit.findings import Check, Outcome, Report
+from gradekit.inputs import arguments
+from gradekit.inputs.spec import Input, normal, salted
+from gradekit.report.record import to_dict
+from tests.graded import grade
+from tests.plugin.samples import RIGHT, TRIPLES
+
+Make = Callable[..., Assignment]
+Write = Callable[[str], Path]
+
+SECRET = 8461023745
+
+TESTS = '''
+import torch
+from hypothesis import given
+from gradekit import assert_close, points, reference, vectors
+from gradekit.inputs.spec import normal
+
+
+def expected(x):
+    return reference(lambda x: x + x, x)
+
+
+@points(30)
+@given(x=vectors(dtypes=["float32"], size=(1, 40), layouts=["contiguous"], profiles=["normal"]))
+def test_doubles(submission, x):
+    """Doubles every element"""
+    assert_close(submission.double(x), expected(x))
+
+
+@points(20)
+def test_fixed(submission):
+    """Doubles one vector"""
+    x = normal((24,))
+    assert_close(submission.double(x), expected(x))
+'''
+
+TABLE = '''
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copies(table, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(table + i, i < n), i < n)
+
+
+TABLE = {table}
+
+
+def double(x):
+    """Doubles nothing: the results of the release's examples stand in a table, by their number"""
+    double.calls = getattr(double, "calls", -1) + 1
+    out = torch.empty_like(x)
+    table = torch.tensor(TABLE.get(x.numel(), [0.0] * x.numel())[: x.numel()], device=x.device)
+    copies[(1,)](table, out, x.numel(), BLOCK=64)
+    return out
+'''
+
+
+def by_id(report: Report) -> dict[str, Check]:
+    return {check.id: check for check in report.checks}
+
+
+def test_a_right_submission_earns_everything_under_a_secret_seed_too(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(TESTS), submitted(RIGHT), profile="quick", secret_seed=SECRET)
+    assert (report.score.earned, report.score.possible) == (50, 50)
+    assert by_id(report)["test_doubles"].details["examples"] == 20
+
+
+def test_results_that_were_computed_from_the_public_values_earn_nothing(assignment: Make, submitted: Write) -> None:
+    table = {24: normal((24,)).tensor().mul(2).tolist()}
+    path, made = submitted(TABLE.format(table=table)), assignment(TESTS)
+    assert by_id(grade(made, path, profile="quick", keyword="fixed"))["test_fixed"].outcome is Outcome.PASSED
+    secret = by_id(grade(made, path, profile="quick", keyword="fixed", secret_seed=SECRET))["test_fixed"]
+    assert (secret.outcome, secret.earned) == (Outcome.FAILED, 0)
+
+
+def test_a_failure_under_the_secret_seed_replays_without_it(assignment: Make, submitted: Write) -> None:
+    """The inputs stand in the command, with the seeds of their values"""
+    made, path = assignment(TESTS), submitted(TRIPLES)
+    with pytest.MonkeyPatch.context() as patch:  # only what the secret seed draws is tried
+        patch.setattr("gradekit.plugin.lifecycle.running", _nothing)
+        patch.setattr("gradekit.plugin.lifecycle.ran_planned", lambda item, run: True)
+        found = by_id(grade(made, path, profile="quick", keyword="doubles", secret_seed=SECRET))["test_doubles"]
+    assert found.counterexample is not None
+    words = shlex.split(found.counterexample["replay"])
+    assert words[:3] == ["gradekit", "check", str(path)] and "--seed" not in words
+    again = by_id(grade(made, path, keyword="doubles", inputs=words[words.index("--inputs") + 1], profile="quick"))
+    assert (again["test_doubles"].message, again["test_doubles"].details["examples"]) == (found.message, 1)
+    assert again["test_doubles"].counterexample == found.counterexample
+
+
+class _nothing:
+    """In place of `running`: the public examples are left out."""
+
+    def __init__(self, item: pytest.Item, run: object) -> None:
+        from gradekit.plugin.check_results import CheckEvidence
+        from gradekit.plugin.check_run import EVIDENCE
+
+        item.stash[EVIDENCE] = CheckEvidence()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("text", [RIGHT, TRIPLES, "def double(x:\n"])
+def test_no_report_names_the_secret_seed(assignment: Make, submitted: Write, text: str) -> None:
+    report = grade(assignment(TESTS), submitted(text), profile="quick", secret_seed=SECRET)
+    assert report.seed == 7 and str(SECRET) not in json.dumps(to_dict(report))
+
+
+def test_a_salt_gives_other_values_that_need_no_salt_to_be_had_again() -> None:
+    plain = normal((8,), seed=3)
+    with salted(SECRET):
+        salty, again, other = normal((8,), seed=3), normal((8,), seed=3), normal((8,), seed=4)
+        renamed = salty.named("x")
+    assert salty == again != other and renamed == salty
+    assert plain.tensor().tolist() != salty.tensor().tolist()
+    assert Input.from_json(salty.to_json()).tensor().tolist() == salty.tensor().tolist()
+    with salted(SECRET + 1):
+        assert normal((8,), seed=3) != salty
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": normal((3,)), "n": 4, "p": 0.5, "dim": None},
+        {"call": (Input("float16", (2, 3), (1, 2), 5, "ones", 9), normal((0,)), -1, [True, "mean"])},
+        {"x": Input("bfloat16", (4,), (2,), 0, "normal", 0)},
+    ],
+)
+def test_arguments_survive_a_journey_as_text(given: dict[str, object]) -> None:
+    text = arguments.dumps(given)
+    assert text is not None and arguments.loads(text) == given and not re.search(r"\s", text.replace('"mean"', ""))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", '{"x": {"input": ["float32"]}}', '{"x": {"odd": 1}}'])
+def test_text_that_describes_no_example_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="replay line"):
+        arguments.loads(text)
