@@ -14,7 +14,7 @@ WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
 
-.PHONY: setup demo test test-slow matrix dist lint verify mutants thorough fuzz kills bench test-gpu clean
+.PHONY: setup demo test test-slow matrix dist lint docs verify mutants thorough fuzz kills bench test-gpu clean
 
 # An environment in .venv; without a GPU, with the CPU build of torch, which is a tenth of the size
 setup: $(READY)
@@ -49,6 +49,11 @@ lint: $(READY)
 	$(BIN)/mypy
 
 # What follows takes longer than a change should wait for.
+
+docs: $(READY)
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
 
 verify: $(READY)
 	$(BIN)/gradekit verify

@@ -108,7 +108,7 @@ def like(
 ) -> st.SearchStrategy[Input]:
     """Tensors of the shape and dtype of `other`, with a layout and values of their own.
 
-    For a test of several inputs that must agree, write a composite strategy:
+    For a test of several inputs that must agree, write a composite strategy::
 
         @st.composite
         def chains(draw):
