@@ -87,9 +87,10 @@ class Survey:
         self.text = assignment.solution.read_text(encoding="utf-8")
         every = mutants(self.text)
         self.mutants = every if most is None else spread(every, most)
-        self._judged: dict[str, Judged] = {one.tree: one for one in judged(assignment.solution)}
+        self.judged: dict[str, Judged] = {one.tree: one for one in judged(assignment.solution)}
+        """What a person judged equivalent, by its syntax tree."""
         trees = {tree_of(mutant.text) for mutant in every}
-        self.stale = sorted({one.name for tree, one in self._judged.items() if tree not in trees})
+        self.stale = sorted({one.name for tree, one in self.judged.items() if tree not in trees})
         """Entries of equivalent.toml with an edit that makes no mutant."""
         self._public = _tests(assignment.tests)
 
@@ -104,7 +105,7 @@ class Survey:
             raise SurveyError(f"the solution itself fails: {own.fault or ', '.join(own.failed)}")
         undecided = []
         for mutant in self.mutants:
-            if one := self._judged.get(tree_of(mutant.text)):
+            if one := self.judged.get(tree_of(mutant.text)):
                 yield Result(mutant, Outcome.JUDGED, 0.0, note=f"{one.name}: {one.why}")
             else:
                 undecided.append(mutant)

@@ -13,6 +13,7 @@ from gradekit import grade
 from gradekit.assignment import Assignment, discover
 from gradekit.course.mistakes import all_of, names
 from gradekit.course.verify import Claim, claims
+from gradekit.mutation.survey import Survey
 from gradekit.request import MUTANT_NAMES
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +91,13 @@ def test_a_mistake_names_a_test_that_there_is(assignment: Assignment) -> None:
 @every_assignment
 def test_a_mistake_says_in_one_line_what_the_student_did(assignment: Assignment) -> None:
     assert [mistake.name for mistake in all_of(assignment) if not 10 < len(mistake.title) <= 120] == []
+
+
+@every_assignment
+def test_few_mutants_are_judged_equivalent(assignment: Assignment) -> None:
+    survey = Survey(assignment)
+    assert survey.stale == [] and len(survey.mutants) >= 60
+    assert len(survey.judged) <= 0.15 * len(survey.mutants)
 
 
 def _functions(path: Path) -> list[ast.FunctionDef]:

@@ -36,6 +36,11 @@ IN_KERNELS = [
     ("argument swapped", "p = x_ptr + i * x_stride", ["p = y_ptr + i * x_stride", "p = x_ptr + i * y_stride"]),
     ("argument swapped", "mask = i < n", ["mask = i < m"]),
     ("argument swapped", "i = BLOCK", []),
+    (
+        "index swapped", "i = tl.arange(0, 4)\n    j = i + 1\n    k = i < 4\n    f(j)",
+        ["i = tl.arange(0, 4)\n    j = i + 1\n    k = j < 4\n    f(j)", "i = tl.arange(0, 4)\n    j = i + 1\n    k = i < 4\n    f(i)"],
+    ),
+    ("index swapped", "i = tl.arange(0, 4)\n    f(i)", []),
     ("cast dropped", "i = (i + 1).to(tl.int64)", ["i = (i + 1)"]),
     ("dtype narrowed", "a = tl.zeros((4,), dtype=tl.float32)", ["a = tl.zeros((4,), dtype=tl.float16)"]),
     ("dtype narrowed", "i = i.to(tl.int64)", ["i = i.to(tl.int32)"]),
