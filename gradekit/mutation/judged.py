@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.course.edits import EditError, edited
-from gradekit.mutation.mutants import tree_of
 
 FILE = "equivalent.toml"
 
@@ -31,11 +30,11 @@ class JudgedError(ValueError):
 
 @dataclass(frozen=True)
 class Judged:
-    """A mutant that a person judged equivalent: the entry's `name`, `why`, and the mutant's syntax `tree`."""
+    """A mutant that a person judged equivalent: the entry's `name`, `why`, and the mutant's `text`."""
 
     name: str
     why: str
-    tree: str
+    text: str
 
 
 def judged(solution: Path) -> list[Judged]:
@@ -60,6 +59,6 @@ def _entry(path: Path, name: str, entry: Any, text: str) -> list[Judged]:
     if not is_table or not isinstance(entry["why"], str) or not isinstance(entry["edits"], list):
         raise JudgedError(f"{path}: [{name}] must have why, a sentence, and edits, a list")
     try:
-        return [Judged(name, entry["why"], tree_of(edited(text, edit, "solution.py"))) for edit in entry["edits"]]
+        return [Judged(name, entry["why"], edited(text, edit, "solution.py")) for edit in entry["edits"]]
     except EditError as error:
         raise JudgedError(f"{path}: {name}: {error}") from None

@@ -31,15 +31,11 @@ def mutants(text: str) -> list[Mutant]:
     Raises:
         SyntaxError: the text is not Python.
     """
-    source = Source(text)
-    seen = {ast.dump(source.tree)}
-    found = []
-    for mutant in _made(source):
-        tree = tree_of(mutant.text)
-        if tree and tree not in seen:
-            seen.add(tree)
-            found.append(mutant)
-    return found
+    found: dict[str, Mutant] = {}
+    for mutant in _made(Source(text)):
+        if mutant.text != text and mutant.text not in found and _is_python(mutant.text):
+            found[mutant.text] = mutant
+    return list(found.values())
 
 
 def _made(source: Source) -> Iterator[Mutant]:
@@ -48,12 +44,12 @@ def _made(source: Source) -> Iterator[Mutant]:
             yield Mutant(operator, source.line(edit.start), edit.says, source.after(edit))
 
 
-def tree_of(text: str) -> str:
-    """A text's syntax tree, written out: the same for texts that differ in spaces and comments; "" for what is no Python."""
+def _is_python(text: str) -> bool:
     try:
-        return ast.dump(ast.parse(text))
+        ast.parse(text)
     except SyntaxError:
-        return ""
+        return False
+    return True
 
 
 def spread(found: Sequence[Mutant], most: int) -> list[Mutant]:

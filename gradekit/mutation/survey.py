@@ -16,7 +16,7 @@ from pathlib import Path
 from gradekit.assignment import Assignment
 from gradekit.course.edits import edit_between
 from gradekit.mutation.judged import FILE, Judged, judged
-from gradekit.mutation.mutants import Mutant, mutants, spread, tree_of
+from gradekit.mutation.mutants import Mutant, mutants, spread
 from gradekit.mutation.trials import Trial, Trials
 from gradekit.report.text import seconds
 
@@ -87,10 +87,10 @@ class Survey:
         self.text = assignment.solution.read_text(encoding="utf-8")
         every = mutants(self.text)
         self.mutants = every if most is None else spread(every, most)
-        self.judged: dict[str, Judged] = {one.tree: one for one in judged(assignment.solution)}
-        """What a person judged equivalent, by its syntax tree."""
-        trees = {tree_of(mutant.text) for mutant in every}
-        self.stale = sorted({one.name for tree, one in self.judged.items() if tree not in trees})
+        self.judged: dict[str, Judged] = {one.text: one for one in judged(assignment.solution)}
+        """What a person judged equivalent, by its text."""
+        texts = {mutant.text for mutant in every}
+        self.stale = sorted({one.name for text, one in self.judged.items() if text not in texts})
         """Entries of equivalent.toml with an edit that makes no mutant."""
         self._public = _tests(assignment.tests)
 
@@ -105,7 +105,7 @@ class Survey:
             raise SurveyError(f"the solution itself fails: {own.fault or ', '.join(own.failed)}")
         undecided = []
         for mutant in self.mutants:
-            if one := self.judged.get(tree_of(mutant.text)):
+            if one := self.judged.get(mutant.text):
                 yield Result(mutant, Outcome.JUDGED, 0.0, note=f"{one.name}: {one.why}")
             else:
                 undecided.append(mutant)

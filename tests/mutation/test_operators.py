@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from gradekit.mutation.mutants import mutants, spread, tree_of
+from gradekit.mutation.mutants import mutants, spread
 from gradekit.mutation.operators import OPERATORS
 from gradekit.mutation.source import Source
 
@@ -127,8 +127,8 @@ TEXT = KERNEL.format("tl.store(x_ptr + tl.arange(0, BLOCK) * x_stride, n, mask=t
 
 
 def test_mutants_are_python_each_different_from_the_text_and_from_each_other() -> None:
-    trees = [tree_of(mutant.text) for mutant in mutants(TEXT)]
-    assert len(trees) > 10 and "" not in trees
+    trees = [ast.dump(ast.parse(mutant.text)) for mutant in mutants(TEXT)]
+    assert len(trees) > 10
     assert len({*trees, ast.dump(ast.parse(TEXT))}) == len(trees) + 1
 
 
