@@ -71,6 +71,18 @@ def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], A
     return str(module), _argument_types(module), parsed
 
 
+_OPTIONS = (
+    "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "launch_pdl",
+)  # fmt: skip
+
+
+def launch_options(parsed: Any) -> dict[str, Any]:
+    """The compile options of a kernel that its machine code and its launch depend on, from what `lower` has parsed."""
+    with relies_on("triton"):
+        found = {name: getattr(parsed, name) for name in _OPTIONS}
+    return found
+
+
 def signature(path: str) -> list[str]:
     """The types of the arguments of the kernel whose TTIR the file `path` holds, if MLIR and Triton accept it.
 

@@ -19,23 +19,12 @@ from triton import CompilationError, OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.compat.torch import DisableTorchFunction
-from gradekit.compat.triton import compile_fully, lower, use_compiler
+from gradekit.compat.triton import compile_fully, launch_options, lower, use_compiler
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
 from gradekit.tracer import alignment, cuda, lazy, resource_usage
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.output import spoken
 from gradekit.tracer.recorder import NAME, Recorder
-
-OPTIONS = (
-    "num_warps",
-    "num_stages",
-    "num_ctas",
-    "maxnreg",
-    "enable_fp_fusion",
-    "launch_cooperative_grid",
-    "launch_pdl",
-)
-"""The compile options that a kernel carries, where the Triton release has them."""
 
 DTYPES = {
     "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e5": "float8_e5m2",
@@ -75,7 +64,7 @@ class Compiler:
             raise
         src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
         # that names the line
-        kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), _options(parsed))
+        kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), launch_options(parsed))
         return TracedKernel(self, src, kernel, argument_types, parsed)
 
 
@@ -269,10 +258,6 @@ def checked_grid(*sizes: Any) -> tuple[Any, Any, Any]:
 
 def _as_int(size: Any) -> Any:
     return size if type(size) is lazy.LazyInt else operator.index(size)
-
-
-def _options(parsed: Any) -> dict[str, Any]:
-    return {name: getattr(parsed, name) for name in OPTIONS if hasattr(parsed, name)}
 
 
 def _flatten(types: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from gradekit.compat.triton import (
     cubin,
     definition_line,
     descriptor_arguments,
+    launch_options,
     launcher_type,
     lower,
     shared_memory,
@@ -62,6 +63,12 @@ def test_a_kernel_is_lowered_to_text_with_places_and_the_types_of_its_arguments(
     text, types, options = lower(source(), {"num_warps": 8})
     assert "tt.func public @copy" in text and "test_triton.py" in text
     assert (types, options.num_warps) == (["*f32", "*f32", "i32"], 8)
+
+
+def test_the_options_that_machine_code_depends_on_are_told() -> None:
+    options = launch_options(lower(source(), {"num_warps": 2, "maxnreg": 64})[2])
+    assert (options["num_warps"], options["maxnreg"], options["launch_pdl"]) == (2, 64, False)
+    assert {"num_stages", "num_ctas", "enable_fp_fusion", "launch_cooperative_grid"} <= options.keys()
 
 
 def test_a_kernel_that_the_front_end_refuses_is_a_compilation_error() -> None:
