@@ -43,14 +43,14 @@ def notes(body: str) -> tuple[str, ...]:
 def test_an_experiment_that_cannot_run_is_left_out(experiment: str, reason: str) -> None:
     """The submission loads, and a note names the line and the reason"""
     (note,) = notes(ENTRY + experiment + "\n")
-    assert note.startswith("line 12 was left out (")
+    assert note.startswith("│ line 12 was left out (")
     assert reason in note
 
 
 def test_a_left_out_statement_keeps_its_inner_line() -> None:
     """The note says where in a loop it failed"""
     (note,) = notes("for i in range(2):\n    y = 1\n    1 / 0\n")
-    assert note == "line 10 was left out (at line 12, ZeroDivisionError: division by zero)"
+    assert note == "│ line 10 was left out (at line 12, ZeroDivisionError: division by zero)"
 
 
 def test_what_runs_is_not_noted() -> None:
