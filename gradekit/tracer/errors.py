@@ -33,6 +33,17 @@ class ReadsValues(RuntimeError):
         )
 
 
+class DeferredOperation(RuntimeError):
+    """A tensor is used that torch has only marked as negated or conjugated (torch._neg_view, conj()): whoever reads its memory,
+    as a kernel does, gets numbers without that."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(
+            f"Computes with torch: a tensor is marked as {how} (as torch._neg_view and conj() do), which torch does where "
+            "it is read. Compute that inside a kernel."
+        )
+
+
 class TimeUp(BaseException):
     """The time limit passed. Not an Exception, so that `except Exception` in a submission does not swallow it."""
 
@@ -72,6 +83,8 @@ def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
     line = line_of(error, path)
     if isinstance(error, TimeUp):
         return Refusal("timeout", f"Time is up{where and ' ' + where}: does a loop never end?", line)
+    if isinstance(error, DeferredOperation):
+        return Refusal("forbidden-op", str(error), line)
     if isinstance(error, ReadsValues):
         return Refusal("reads-values", str(error), line)
     if _out_of_memory(error):

@@ -41,6 +41,7 @@ from gradekit.program import (
     every_step,
     run_steps,
 )
+from gradekit.tracer.errors import DeferredOperation
 from gradekit.tracer.lazy import LazyInt
 
 NAME = "submission.py"
@@ -104,8 +105,14 @@ class Recorder:
         return known.address if known is not None and known.nbytes else 0
 
     def view(self, tensor: torch.Tensor) -> View:
-        """The tensor as a view of its storage."""
+        """The tensor as a view of its storage.
+
+        Raises:
+            DeferredOperation: the tensor is not what lies in its storage.
+        """
         with DisableTorchFunction():
+            if tensor.is_neg() or tensor.is_conj():
+                raise DeferredOperation("negated" if tensor.is_neg() else "conjugated")
             return View(
                 self.storage(tensor).number,
                 dtype_name(tensor.dtype),
