@@ -25,7 +25,8 @@ class Inspection:
     `schema` is that of the first operator in it that is not torch's own ("": there is none). `graphs` are what
     torch.compile recorded: the names of what is called. `forward` and `backward` are what is left when operators have been
     taken apart as far as torch can. `error` says why it did not come to that ("": it did). `checks` are torch's own
-    checks of the operator, each with what it said ("": nothing). `unavailable` says why nothing can be compiled on this
+    checks of the operator, each with what it said ("": nothing). `unconfirmed` says why a person must confirm what was seen:
+    the submission's process has seen it, and could have made it up ("": it could not). `unavailable` says why nothing can be compiled on this
     machine, where that is so, whatever the submission.
     """
 
@@ -37,6 +38,7 @@ class Inspection:
     checks: dict[str, str]
     asks_for_device: bool = False
     unavailable: str = ""
+    unconfirmed: str = ""
 
     @property
     def doubtful(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, NeedsPerson
 
 
 def assert_operator(seen: Inspection) -> None:
@@ -12,6 +12,7 @@ def assert_operator(seen: Inspection) -> None:
 
     Raises:
         Failure: exception where there is no operator, input-modified where its schema says that it writes to an input.
+        NeedsPerson: only the submission says so.
     """
     if not seen.schema:
         raise Failure(
@@ -21,6 +22,7 @@ def assert_operator(seen: Inspection) -> None:
         )
     if "!" in seen.schema.partition("->")[0]:
         raise Failure(Cause.INPUT_MODIFIED, f"The operator's schema says that it changes an input: {seen.schema}.")
+    _confirmed(seen)
 
 
 def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
@@ -30,6 +32,7 @@ def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
 
     Raises:
         Failure: exception where compiling failed, no-kernel where none is seen.
+        NeedsPerson: only the submission says so.
     """
     if seen.error:
         message = "A model that calls this cannot be compiled as one graph." + _said(" torch.compile says", seen.error)
@@ -41,19 +44,30 @@ def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
             f"torch.compile sees no Triton kernel in the model, only {called}: launch with wrap_triton(kernel)[grid](...), "
             "in a triton_op.",
         )
+    _confirmed(seen)
 
 
 def assert_opcheck(seen: Inspection, check: str) -> None:
     """Raise unless torch.library.opcheck finds nothing wrong with the operator; `check` is one of its tests.
 
     Raises:
-        Failure: what it found, or that there is no operator.
+        Failure: what it found, or that there is no operator. NeedsPerson: only the submission says so.
     """
-    assert_operator(seen)
-    if seen.checks[check]:
+    if seen.schema and seen.checks[check]:
         raise Failure(
             Cause.EXCEPTION, f"torch.library.opcheck finds a fault{_said(', by ' + check, seen.checks[check])}"
         )
+    assert_operator(seen)
+
+
+def _confirmed(seen: Inspection) -> None:
+    """Raise where what was seen cannot be believed by itself.
+
+    Raises:
+        NeedsPerson: it cannot.
+    """
+    if seen.unconfirmed:
+        raise NeedsPerson(f"A person must confirm this: {seen.unconfirmed}.")
 
 
 def _said(who: str, error: str) -> str:

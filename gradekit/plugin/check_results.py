@@ -141,7 +141,7 @@ def _facts(run: GradingRun) -> dict[str, Any]:
 def verdict_of(error: BaseException) -> CheckVerdict:
     """What `error`, raised by a check, says: by its type alone."""
     from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
-    from gradekit.judge.failure import Failure
+    from gradekit.judge.failure import Failure, NeedsPerson
     from gradekit.sandbox import TraceError
     from gradekit.subject.device import NeedsCard
 
@@ -159,6 +159,8 @@ def verdict_of(error: BaseException) -> CheckVerdict:
     if isinstance(error, Unsupported):
         message = f"This machine cannot check it: gradekit's engine does not know {error.op}."
         return CheckVerdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
+    if isinstance(error, NeedsPerson):
+        return CheckVerdict(Outcome.PENDING, error.message)
     if isinstance(error, NeedsCard):
         return CheckVerdict(Outcome.PENDING, f"Not measured: {error.reason.rstrip('.')}.")
     return _ordinary(error)

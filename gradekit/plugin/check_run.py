@@ -169,6 +169,7 @@ def _examples(
     """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
     from gradekit.engine.executor import Unsupported
     from gradekit.judge.evidence import Example as Past
+    from gradekit.judge.failure import NeedsPerson
     from gradekit.subject.device import NeedsCard
 
     def ended(passed: bool) -> None:
@@ -180,7 +181,7 @@ def _examples(
             test,
             run.profile,
             fixtures=frozenset(getattr(item, "funcargs", {})),
-            deferred=(Unsupported, NeedsCard),
+            deferred=(Unsupported, NeedsCard, NeedsPerson),
             hopeless=_hopeless,
             begin=subject.forget_calls,
             ended=ended,

@@ -24,6 +24,7 @@ from gradekit.subject.entry import Entry
 from gradekit.subject.runs import Case, Mutation, Observation, Runs, Share
 from gradekit.subject.speed_trial import SpeedTrial, measure
 from gradekit.subject.timed_call import Timed
+from gradekit.submission.reach import reach
 
 if TYPE_CHECKING:
     from gradekit.assignment import Assignment
@@ -135,7 +136,7 @@ class Subject:
             self.load()
             assert self._tracer is not None
             self._inspections[this.signature] = self._tracer.inspect(entry, this.form.args)
-        return _certain(self._inspections[this.signature])
+        return _certain(self._inspections[this.signature], self.submission.text)
 
     def _timed(self, trial: SpeedTrial) -> Timed:
         """Two checks about the same call share its figures, but not each other's verdicts."""
@@ -249,9 +250,17 @@ def _traced(tracer: Tracer, form: Form) -> Program:
     return tracer.trace_form(form)
 
 
-def _certain(seen: Inspection) -> Inspection:
+def _certain(seen: Inspection, text: str) -> Inspection:
+    """What was seen, with the reason why a person must confirm it, where the source `text` could have made it up."""
     if seen.unavailable:
         raise Unsupported(f"torch.compile on this machine ({seen.unavailable})")
     if seen.doubtful:
         raise Unsupported("torch.compile of code that asks whether a tensor is on a GPU")
-    return seen
+    means = reach(text)
+    if means is None:
+        return seen
+    why = (
+        f"line {means.line} has {means.what}, by which a submission could change what torch says of it, and only torch in the "
+        "submission's own process says that this check passes"
+    )
+    return replace(seen, unconfirmed=why)
