@@ -249,10 +249,15 @@ def every_step(steps: Iterable[Step]) -> Iterator[Step]:
 
 # --- JSON codec: every dataclass becomes {"is": its name, field: value, ...} -----------------------------------------
 
-_NOUNS = {
+_NOUNS: dict[str, type] = {
     noun.__name__: noun
     for noun in (Source, View, Scalar, Descriptor, Allocate, Fill, Copy, Literal, Aten, Launch, Choice, Kernel, Program)
 }
+
+
+def add_nouns(*nouns: type) -> None:
+    """Makes further dataclasses part of what `encode` and `decode` know."""
+    _NOUNS.update({noun.__name__: noun for noun in nouns})
 
 
 _PLAIN = frozenset({int, str, float, bool, type(None)})

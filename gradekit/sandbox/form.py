@@ -52,3 +52,9 @@ class Form:
             return request
         layout = None if self.upstream is None else encode(self.upstream)
         return request | {"do": "gradient", "wanted": list(self.wanted), "upstream": layout}
+
+    @property
+    def following(self) -> dict[str, Any]:
+        """What the tracer is asked for the origins of the call's numbers; a gradient of the result is contiguous."""
+        args = [encode(arg) for arg in self.args]
+        return {"do": "follow", "entry": self.entry, "args": args, "wanted": list(self.wanted)}

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradekit import wellformed
 from gradekit.findings import Cause
+from gradekit.origins import Origins
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
 from gradekit.sandbox.trace_error import TraceError, malformed
 from gradekit.tracer.hints import hint
@@ -57,6 +58,18 @@ def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mappin
     except (ProgramError, KeyError, TypeError, RecursionError) as error:
         raise malformed(text(str(error))) from None
     return found
+
+
+def origins(answer: Mapping[str, Any]) -> Origins:
+    """Those that an answer to "follow" has beside its program.
+
+    Raises:
+        TraceError: they make no sense.
+    """
+    try:
+        return decode(answer["origins"], Origins)
+    except (ProgramError, KeyError, TypeError, RecursionError) as error:
+        raise malformed(text(str(error))) from None
 
 
 def types(answer: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 from gradekit import framework, wire
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
+from gradekit.origins import Origins
 from gradekit.program import Argument, Kernel, Program, View, encode
 from gradekit.sandbox import replies
 from gradekit.sandbox.form import MANY, Form
@@ -107,6 +108,17 @@ class Tracer:
             TraceError: the call fails, or is not one that can be traced.
         """
         return self._traced(form)
+
+    def follow(self, form: Form) -> tuple[Program, Origins]:
+        """The program of a call and the origins of its numbers: neither is to be trusted, run or judged.
+
+        Raises:
+            TraceError: the call fails, or is not one that can be traced.
+        """
+        self._settle()
+        self.load()
+        answer = self._ask(form.following, self._limits.call_seconds)
+        return self._program(answer, form.args), replies.origins(answer)
 
     def prefetch(self, forms: Iterable[Form]) -> None:
         """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one does

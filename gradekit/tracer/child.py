@@ -15,7 +15,7 @@ import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gradekit import wire
 from gradekit.compat.triton import signature
@@ -26,6 +26,9 @@ from gradekit.tracer.output import Output
 from gradekit.tracer.trace import CallTracer
 
 REQUEST_CAP = 64 << 20
+
+
+T = TypeVar("T")
 
 
 class Child:
@@ -48,6 +51,7 @@ class Child:
             "load": self.load,
             "trace": self.trace,
             "gradient": self.gradient,
+            "follow": self.follow,
             "signature": self.signature,
             "inspect": self.inspect,
         }
@@ -80,6 +84,15 @@ class Child:
         call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout)
         return self._program(self._on(multiprocessors, call))
 
+    def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
+        """The program of one call on a GPU with many multiprocessors, and the origins of its numbers."""
+        cuda.multiprocessors.count = cuda.MANY
+        if self.text and self._told not in self.modules:
+            self._load_silently()
+        views = [decode(arg, object) for arg in args]
+        program, origins = self._tried(lambda: self.tracer.follow(self._loaded(), entry, views, wanted))
+        return self._program(program) | {"origins": encode(origins)}
+
     def inspect(self, entry: str, args: list[Any]) -> Any:
         """What torch makes of a model around the entry."""
         from gradekit.tracer import compiled_model  # imports torch.compile's machinery, which few submissions need
@@ -106,7 +119,7 @@ class Child:
             self._load_silently()
         return dataclasses.replace(self._tried(call), multiprocessors=multiprocessors)
 
-    def _tried(self, call: Callable[[], Program]) -> Program:
+    def _tried(self, call: Callable[[], T]) -> T:
         """What `call` gives; where it fails and host code has got a LazyInt, which something may have taken for an int, once
         more from the beginning, without them."""
         try:

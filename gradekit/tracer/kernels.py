@@ -185,7 +185,10 @@ class TracedKernel:
             return  # Triton's launcher does nothing then
         recorder = self.compiler.recorder
         self.compiler.kernels[self.hash] = self.kernel
-        recorder.add(Launch(self.hash, grid, arguments, recorder.source()))
+        launch = Launch(self.hash, grid, arguments, recorder.source())
+        recorder.add(launch)
+        if recorder.launched is not None:
+            recorder.launched(launch, tuple(self.src.signature.items()))
 
     def _check_threads(self) -> None:
         if self._threads > self.n_max_threads:

@@ -72,6 +72,7 @@ class Recorder:
         self._known: dict[int, TracedStorage] = {}
         self._inputs: dict[int, int] = {}
         self._next_number = 0
+        self.launched: Callable[[Launch, Sequence[Any]], None] | None = None  # is told of each launch and its parameters
 
     # --- storages ---------------------------------------------------------------------------------------------------
 
@@ -177,13 +178,19 @@ class Recorder:
         self._inputs[storage.number] = number
 
     def program(
-        self, inputs: Sequence[torch.Tensor], results: Sequence[Any], returned: str, kernels: dict[str, Kernel]
-    ) -> Program:
-        """The program of the call that began last; `results` are Views and Scalars, `kernels` all that are known."""
+        self, inputs: Sequence[torch.Tensor], results: Sequence[Any], returned: str, kernels: dict[str, Kernel],
+        notice: Callable[[Sequence[Step], Callable[[int], int]], None] | None = None,
+    ) -> Program:  # fmt: skip
+        """The program of the call that began last; `results` are Views and Scalars, `kernels` all that are known.
+
+        `notice` is told the steps as they were recorded, and what their storages are called in the program.
+        """
         steps = [*self._prelude(results), *self.steps]
         pointed = self._pointed_at(steps)
         rename = self._renamer()
         used = {step.kernel for step in every_step(steps) if isinstance(step, Launch)}
+        if notice is not None:
+            notice(steps, rename)
         return Program(
             inputs=tuple(map_views(self.view(tensor), rename) for tensor in inputs),
             storages={number: self._by_number(known).nbytes for known, number in self._inputs.items()},

@@ -21,7 +21,7 @@ from gradekit.confine.landlock import Rules
 from gradekit.confine.paths import DEVICES, readable, runnable
 from gradekit.tracer import forkserver, quotas
 
-OWN = ("__init__.py", "program.py", "wire.py", "compat", "tracer", "confine")
+OWN = ("__init__.py", "program.py", "origins.py", "wire.py", "compat", "tracer", "confine")
 """The parts of gradekit that a submission's process may read."""
 
 PATIENCE_SECONDS = 5.0

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.tracer.aten import StepRecorder
 from gradekit.tracer.autotune import Tuning
@@ -17,6 +18,7 @@ from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.lazy import settled
 from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.mask import CudaMask
+from gradekit.tracer.origins import Both, Following
 from gradekit.tracer.recorder import Recorder, dtype_name
 
 
@@ -48,6 +50,42 @@ class CallTracer:
             raise loaded.explain(refusal(error, loaded.path, f"in {entry}")) from None
         finally:
             self.recorder.finish()
+
+    def follow(
+        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]
+    ) -> tuple[Program, Origins]:
+        """The program of `entry(*args)` and the origins of its numbers; where gradients are `wanted`, of it and its
+        backward pass. It is a program to learn from and not one to run: sizes are not quite ints in it.
+
+        Raises:
+            Refusal: as `call` and `gradient` do.
+        """
+        function = find_entry(loaded, entry, len(args))
+        inputs, values = self._begin(args)
+        following = Following(self.recorder)
+        try:
+            leaves = [values[position].requires_grad_() for position in wanted]
+            following.inputs(inputs)
+            values = [following.scalar(position, value) for position, value in enumerate(values)]
+            self.steps.around = Both(self.mask, following)
+            with self.mask, self.steps, following, following.launching():
+                result = function(*values)
+                if wanted:
+                    result = self._backward(following, result, inputs, leaves, args)
+            return self._program(inputs, result, following.notice), following.origins
+        except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
+            raise loaded.explain(refusal(error, loaded.path, f"in {entry}")) from None
+        finally:
+            self.steps.around = self.mask
+            self.recorder.finish()
+
+    def _backward(self, following: Following, result: Any, inputs: list[torch.Tensor], leaves: Sequence[torch.Tensor],
+                  args: Sequence[Argument]) -> Any:  # fmt: skip
+        result = _differentiable(result, "the entry")
+        geometry = following.of(result)
+        inputs.append(self._upstream(result, None, args))
+        following.like(inputs[-1], geometry)
+        return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
 
     def gradient(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None
@@ -94,9 +132,9 @@ class CallTracer:
                 inputs.append(value)
         return inputs, values
 
-    def _program(self, inputs: Sequence[torch.Tensor], result: Any) -> Program:
+    def _program(self, inputs: Sequence[torch.Tensor], result: Any, notice: Any = None) -> Program:
         kind, results = self._results(result)
-        return self.recorder.program(inputs, results, kind, self.compiler.kernels)
+        return self.recorder.program(inputs, results, kind, self.compiler.kernels, notice)
 
     def _results(self, result: Any) -> tuple[str, list[Argument]]:
         result = settled(result)

@@ -64,7 +64,7 @@ def test_a_room_imports_only_rooms_that_stand_before_it() -> None:
 
 
 def test_the_tracer_knows_nothing_of_gradekit_but_programs_wire_compat_and_confine() -> None:
-    allowed = {"tracer", "program", "wire", "compat", "confine", "gradekit"}
+    allowed = {"tracer", "program", "origins", "wire", "compat", "confine", "gradekit"}
     foreign = {name for module in MODULES if imports.room(module) == "tracer" for name in imported(module)}
     assert {imports.room(name) for name in foreign} <= allowed
 

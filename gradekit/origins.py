@@ -1,0 +1,60 @@
+"""How the numbers in a program were computed from the sizes of its inputs: plain data, from a process that may be hostile.
+
+The tracer writes it beside a program, and the grader reads it to prove things (see gradekit/prove). Its codec is that of
+gradekit.program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradekit.program import Source, View, add_nouns
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Host code compared two numbers: terms `left` and `right` by `relation` (<, <=, ==), which `held` or did not."""
+
+    left: int
+    relation: str
+    right: int
+    held: bool
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class LaunchOrigin:
+    """Where a launch's numbers come from: terms for its grid, for its arguments (-1 where an argument is no integer), and
+    (term, value) for each integer that the kernel was compiled for."""
+
+    grid: tuple[int, ...]
+    args: tuple[int, ...]
+    constants: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ViewOrigin:
+    """Terms for the shape, strides and offset of a view."""
+
+    view: View
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
+class Origins:
+    """How the numbers in a program were computed from the sizes of its inputs, as its host code says: not to be trusted.
+
+    `terms` are ("number", value), ("size", input, axis), ("stride", input, axis), ("scalar", argument), ("opaque", value)
+    for a number whose origin was lost, or an operation on earlier terms: +, -, *, // and %, or next_power_of_2. Launches
+    stand in the order of the steps, those of every option.
+    """
+
+    terms: tuple[tuple[str | int, ...], ...]
+    conditions: tuple[Condition, ...] = ()
+    launches: tuple[LaunchOrigin, ...] = ()
+    views: tuple[ViewOrigin, ...] = ()
+
+
+add_nouns(Condition, LaunchOrigin, ViewOrigin, Origins)

@@ -1,0 +1,137 @@
+"""All that is claimed of one call: of its launches, and of what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gradekit import domain
+from gradekit.engine import Type, option_count
+from gradekit.engine.schedule import parsed
+from gradekit.program import ITEMSIZE, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps
+from gradekit.prove import question as q
+from gradekit.prove.access import Access, in_order
+from gradekit.prove.claims import PROGRAM, Launched
+from gradekit.prove.coverage import Coverage
+from gradekit.prove.host import Host, Region, Started
+from gradekit.prove.kernel import TooLong, accesses
+from gradekit.prove.memory_rules import itemsize
+from gradekit.prove.promises import contents
+from gradekit.prove.question import Verdict
+from gradekit.prove.solve import Solver
+from gradekit.prove.terms import ZERO, Term, Truth, less
+from gradekit.prove.values import OTHER, Pointer, Tile, Value
+
+
+def decide(host: Host, solver: Solver, names: Mapping[int, str], entry: domain.Entry | None = None) -> list[Verdict]:
+    """A verdict for each claim about the call; `names` are what the student calls each storage. `entry` says what is known
+    of the contents of tensors."""
+    launches = [launched(host, started, number, solver, names, entry) for number, started in enumerate(host.launches)]
+    found: list[Verdict] = []
+    for one in launches:
+        found += [one.grid(), *one.bounds(), *one.one_writer(), *one.no_race()]
+    for option in range(option_count(host.program)):
+        taken = [*run_steps(host.program.steps, option)]
+        found += _covered(host, [one for one in launches if any(one.started.step is t for t in taken)], solver, names)
+    return found
+
+
+def launched(
+    host: Host, started: Started, number: int, solver: Solver, names: Mapping[int, str], entry: domain.Entry | None
+) -> Launched:
+    """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one."""
+    module = parsed(host.program.kernels[started.step.kernel].unaligned)
+    hypotheses = [host.path, *(less(p, g) for p, g in zip(PROGRAM, started.grid, strict=True))]
+    try:
+        found: Sequence[Access] = accesses(
+            module,
+            host.program.path,
+            arguments(host, started, module.entry.argument_types),
+            started.grid,
+            hypotheses,
+            solver,
+        ).found
+    except TooLong as error:
+        found = [Access("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
+    made = Launched(host, started, number, found, solver, dict(names))
+    if entry is not None:
+        made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(found))
+    return made
+
+
+def _reads(host: Host, started: Started) -> dict[str, str]:
+    """The names of inputs, by those with which terms read from a launch's arguments."""
+    inputs = {view.storage: shape.name for view, shape in zip(host.program.inputs, host.setting.tensors, strict=True)}
+    args = enumerate(started.step.args)
+    return {f"argument {n}": inputs[arg.storage] for n, arg in args if isinstance(arg, View) and arg.storage in inputs}
+
+
+def _formulas(found: Sequence[Access]) -> Iterator[Term | Truth]:
+    for access in found:
+        yield from (access.offset, access.mask, access.path)
+        yield from (part for owed in in_order(access.owed | access.owed_always) for part in (owed.value, owed.path))
+
+
+def arguments(host: Host, started: Started, types: Sequence[Type]) -> list[Value]:
+    """The values of a kernel's arguments: pointers by their position, integers as the host computed them."""
+    found: list[Value] = []
+    for position, (step, origin) in enumerate(zip(started.step.args, started.args, strict=True)):
+        if isinstance(step, Descriptor):
+            found += _descriptor(host, position, step, types[len(found) :])
+        elif isinstance(step, View):
+            found.append(Pointer(position, ZERO, itemsize(types[len(found)].pointee)))
+        else:
+            found.append(origin if isinstance(step, Scalar) and origin is not None else OTHER)
+    return found if len(found) == len(types) else [OTHER] * len(types)
+
+
+def _descriptor(host: Host, position: int, argument: Descriptor, types: Sequence[Type]) -> list[Value]:
+    """The values that stand for a descriptor; its shape and strides are among them in some releases of Triton."""
+    rank = len(argument.block)
+    geometry = host.geometry(argument.view)
+    base = Pointer(position, ZERO, ITEMSIZE[argument.view.dtype])
+    tile: Value = OTHER
+    if geometry is not None:
+        tile = Tile(base, *geometry, (ZERO,) * rank, argument.block)
+    alone = len(types) < 1 + 2 * rank or types[1].element == "tensordesc"
+    return [tile] if alone else [tile, *(geometry[0] + geometry[1] if geometry else [OTHER] * (2 * rank))]
+
+
+def _covered(host: Host, launches: Sequence[Launched], solver: Solver, names: Mapping[int, str]) -> Iterator[Verdict]:
+    """A verdict for each result, and for each buffer that a kernel reads."""
+    for storage in dict.fromkeys([*_results(host), *_read(launches)]):
+        region = host.regions.get(storage)
+        subject = f"every element of {names.get(storage, 'a buffer')}"
+        if region is None:
+            yield Verdict(q.COVERED, subject, q.OPEN, why="nothing is known of its size")
+        elif not region.is_input and not _filled(host, storage):
+            yield _coverage(host, region, launches, solver, subject)
+
+
+def _coverage(host: Host, region: Region, launches: Sequence[Launched], solver: Solver, subject: str) -> Verdict:
+    answer = Coverage(region, launches, host.path, solver).decide()
+    stores = [(one, a) for one in launches for a in one.accesses if a.kind == "store" and (t := one.touch(a)) and
+              t.region.storage == region.storage]  # fmt: skip
+    line = stores[0][1].line if stores else None
+    kernel = stores[0][0].verdict(q.COVERED, stores[0][1], answer.verdict).kernel if stores else ""
+    why = "" if answer.verdict != q.OPEN else "nobody can be named who writes an element"
+    return Verdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values)
+
+
+def _results(host: Host) -> Iterator[int]:
+    for result in host.program.results:
+        if isinstance(result, View):
+            yield result.storage
+
+
+def _read(launches: Sequence[Launched]) -> Iterator[int]:
+    for one in launches:
+        for access in one.accesses:
+            touch = one.touch(access) if access.kind == "load" else None
+            if touch is not None:
+                yield touch.region.storage
+
+
+def _filled(host: Host, storage: int) -> bool:
+    """Whether the host writes all of a storage."""
+    writes = [step for step in host.program.steps if isinstance(step, (Fill, Copy, Literal))]
+    return any(w.target.storage == storage and host.is_whole(w.target) for w in writes)

@@ -1,0 +1,273 @@
+"""What is decided of one launch: in bounds, nothing wraps, one writer for each element, no program reads another's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gradekit.prove import question as q
+from gradekit.prove.access import Access, Owed, in_order
+from gradekit.prove.coordinates import coordinates
+from gradekit.prove.host import Host, Region, Started
+from gradekit.prove.parts import Substitution
+from gradekit.prove.question import Verdict
+from gradekit.prove.setting import contiguous, inside
+from gradekit.prove.simpler import Simpler
+from gradekit.prove.solve import Answer, Solver
+from gradekit.prove.terms import FALSE, Atom, Term, Truth, at_most, both, equal, less, of_atom, term, var
+from gradekit.prove.values import lanes
+from gradekit.prove.witness import NoWitness, witness
+
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+PROGRAM = tuple(var(f"program {axis}", 0, most - 1) for axis, most in zip("xyz", LARGEST_GRID, strict=True))
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access of a launch together with what it touches: `place` is where in `region`, in elements."""
+
+    access: Access
+    region: Region
+    place: Term
+
+    @property
+    def coordinates(self) -> tuple[Term, ...] | None:
+        """Those of its place, by the region's strides."""
+        return coordinates(self.place, self.region.strides)
+
+
+class Launched:
+    """One launch, its accesses, and the questions about it; `name` tells what the student calls a storage."""
+
+    def __init__(self, host: Host, started: Started, number: int, accesses: Sequence[Access], solver: Solver,
+                 names: dict[int, str]) -> None:  # fmt: skip
+        self.host, self.started, self.number, self.solver, self.names = host, started, number, solver, names
+        self.accesses = accesses
+        self.hypotheses = [host.path, *(less(p, g) for p, g in zip(PROGRAM, started.grid, strict=True))]
+        self.lemmas: dict[int, list[Truth]] = {}  # what was proved to hold where an access is made
+        self.by_coordinates: set[int] = set()
+
+    # --- bounds ----------------------------------------------------------------------------------------------------------
+
+    def bounds(self) -> Iterator[Verdict]:
+        """A verdict for each access."""
+        for access in self.accesses:
+            touch = self.touch(access)
+            if touch is None:
+                yield self.verdict(q.BOUNDS, access, q.OPEN, access.why or "nothing is known of the size of its tensor")
+                continue
+            answer = self._inside(touch)
+            if answer.verdict == "proved":
+                unpaid = self._unpaid(access, touch)
+                if unpaid is None:
+                    self.lemmas[access.order] = [
+                        o.condition for o in in_order(access.owed | access.owed_always) if o.low == 1
+                    ]
+                    yield self.verdict(q.BOUNDS, access, q.PROVED)
+                else:
+                    yield self._wraps(access, *unpaid)
+            else:
+                yield self._from(q.BOUNDS, access, answer)
+
+    def touch(self, access: Access) -> Touch | None:
+        """What an access touches; None where nothing is known of it."""
+        if access.base is None or access.base >= len(self.started.step.args):
+            return None
+        view: Any = self.started.step.args[access.base]
+        view = getattr(view, "view", view)
+        start, region = self.host.offset(view), self.host.regions.get(view.storage)
+        if start is None or region is None or access.itemsize != region.itemsize:
+            return None
+        return Touch(access, region, access.offset + start)
+
+    def _inside(self, touch: Touch) -> Answer:
+        hypotheses = [*self.hypotheses, touch.access.active]
+        found = touch.coordinates
+        if found is not None:
+            goal = both(*(inside(c, size) for c, size in zip(found, touch.region.sizes, strict=True)))
+            if self.solver.follows(hypotheses, goal):
+                self.by_coordinates.add(touch.access.order)
+                return Answer("proved")
+        return self.solver.ask(hypotheses, inside(touch.place, touch.region.count))
+
+    def _unpaid(self, access: Access, touch: Touch) -> tuple[Owed, Answer] | None:
+        """Something that the access owes and that does not hold, or is not known to; None where all is well."""
+        top = [Owed(touch.place, 0, touch.region.count.range[1], both(), None)]
+        for always, owed in ((True, access.owed_always), (False, access.owed)):
+            paid = [] if always else list(top)
+            for one in in_order(owed):
+                if any(_covers(known, one) for known in paid):
+                    continue
+                answer = self._pay(one, access, always)
+                if answer.verdict != "proved":
+                    return one, answer
+                paid.append(one)
+        return None
+
+    def _pay(self, one: Owed, access: Access, always: bool) -> Answer:
+        hypotheses = [*self.hypotheses, one.path]
+        if self.solver.follows(hypotheses, one.condition):
+            return Answer("proved")
+        return self.solver.ask(hypotheses if always else [*hypotheses, access.active], one.condition)
+
+    def _wraps(self, access: Access, owed: Owed, answer: Answer) -> Verdict:
+        access = replace(access, line=owed.line or access.line)
+        kind = q.WRAP if owed.high is not None else q.BOUNDS
+        return self._from(kind, access, answer)
+
+    def _from(self, kind: str, access: Access, answer: Answer) -> Verdict:
+        if answer.verdict == q.REFUTED:
+            return self.verdict(kind, access, q.REFUTED, values=answer)
+        return self.verdict(kind, access, q.OPEN, "the solver does not decide it within its limit")
+
+    # --- programs among each other -----------------------------------------------------------------------------------------
+
+    def one_writer(self) -> Iterator[Verdict]:
+        """A verdict for each pair of stores that may meet, told by the first."""
+        stores = [a for a in self.accesses if a.kind == "store" and self.touch(a) is not None]
+        for position, first in enumerate(stores):
+            verdicts = [self._apart(first, second, first is second) for second in stores[position:]]
+            yield self._worst(q.ONE_WRITER, first, [v for v in verdicts if v is not None])
+
+    def no_race(self) -> Iterator[Verdict]:
+        """A verdict for each load from memory that other programs write."""
+        touched = [(a, t) for a in self.accesses if (t := self.touch(a)) is not None]
+        for load, at in touched:
+            stores = [a for a, t in touched if a.kind == "store" and t.region.storage == at.region.storage]
+            if load.kind == "load" and stores:
+                verdicts = [self._apart(load, store, False) for store in stores]
+                yield self._worst(q.NO_RACE, load, [v for v in verdicts if v is not None])
+
+    def _worst(self, kind: str, access: Access, answers: list[Answer]) -> Verdict:
+        for verdict in (q.REFUTED, q.OPEN):
+            found = next((answer for answer in answers if answer.verdict == verdict), None)
+            if found is not None:
+                return self._from(kind, access, found)
+        return self.verdict(kind, access, q.PROVED)
+
+    def _apart(self, first: Access, second: Access, same: bool) -> Answer | None:
+        """Whether no two programs (and no two lanes of one, for a store and itself) touch one element."""
+        a, b = self.touch(first), self.touch(second)
+        if a is None or b is None or a.region.storage != b.region.storage:
+            return None
+        if same and self._tells_who(a):
+            return Answer("proved")
+        copy = _copied(second)
+        meet = self._meet(a, b, copy)
+        other = tuple(copy.term(p) for p in PROGRAM)
+        hypotheses = [
+            *self.hypotheses,
+            *map(copy.truth, self.hypotheses),
+            first.active,
+            copy.truth(second.active),
+            *meet,
+        ]
+        cases = [
+            *_before(PROGRAM, other),
+            *(self._lanes_apart(first, copy, other) if same else _before(other, PROGRAM)),
+        ]
+        for case in cases:
+            answer = self.solver.ask([*hypotheses, case], FALSE)
+            if answer.verdict != "proved":
+                return answer
+        return Answer("proved")
+
+    def _tells_who(self, touch: Touch) -> bool:
+        """Whether the element alone tells which program and which lanes wrote it: then there are no two."""
+        access, region = touch.access, touch.region
+        places = touch.coordinates if self._by_axis(touch) else (touch.place,)
+        counters = [next(iter(t.parts))[0] for t in (*PROGRAM, *access.turns, *lanes(access.shape)) if t.parts]
+        elements = [var(f"element {axis}", 0) for axis in range(len(region.sizes))]
+        if places is None:
+            return False
+        try:
+            found = witness(list(zip(places, elements, strict=False)), counters)
+        except NoWitness:
+            return False
+        given = {next(iter(e.parts))[0].key: place for e, place in zip(elements, places, strict=False)}
+        simple = Simpler(self.solver, self.where(access))
+        put = Substitution(lambda atom: given.get(atom.key))
+        told = (c for c in counters if not str(c.args[0]).startswith("turn "))
+        return all(self._is(simple.term(put.term(found[c.key])), c, access) for c in told)
+
+    def _is(self, found: Term, counter: Atom, access: Access) -> bool:
+        return self.solver.follows(self.where(access), equal(found, of_atom(counter)))
+
+    def where(self, access: Access) -> list[Truth]:
+        """What holds where the access is made."""
+        return [*self.hypotheses, access.active, *self.lemmas.get(access.order, ())]
+
+    def _by_axis(self, touch: Touch) -> bool:
+        """Whether the coordinates of its place are inside of the shape, and tell elements apart."""
+        return touch.access.order in self.by_coordinates and touch.region.strides == contiguous(touch.region.sizes)
+
+    def _lanes_apart(self, access: Access, copy: Substitution, other: Sequence[Term]) -> Iterator[Truth]:
+        """One program, one turn, two lanes."""
+        turns = zip(access.turns, map(copy.term, access.turns), strict=True)
+        together = [equal(x, y) for x, y in (*zip(PROGRAM, other, strict=True), *turns)]
+        places = [lane for lane in lanes(access.shape) if lane.parts]
+        for axis, lane in enumerate(places):
+            same = [equal(p, copy.term(p)) for p in places[:axis]]
+            yield both(*together, *same, less(lane, copy.term(lane)))
+
+    def _meet(self, a: Touch, b: Touch, copy: Substitution) -> list[Truth]:
+        """That both touch one element: by coordinates, where these tell elements apart."""
+        if self._by_axis(a) and self._by_axis(b) and a.coordinates is not None and b.coordinates is not None:
+            return [equal(x, copy.term(y)) for x, y in zip(a.coordinates, b.coordinates, strict=True)]
+        return [equal(a.place, copy.term(b.place))]
+
+    # --- grid --------------------------------------------------------------------------------------------------------------
+
+    def grid(self) -> Verdict:
+        """Whether the grid is one that CUDA launches."""
+        limits = [at_most(g, term(most)) for g, most in zip(self.started.grid, LARGEST_GRID, strict=True)]
+        answer = self.solver.ask([self.host.path], both(*limits))
+        line = self.started.step.source.line if self.started.step.source else None
+        verdict = q.REFUTED if answer.verdict == q.REFUTED else answer.verdict
+        return Verdict(q.GRID, "the grid", verdict, line, self._kernel, self.number, values=answer.values)
+
+    # --- telling -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def _kernel(self) -> str:
+        return self.host.program.kernels[self.started.step.kernel].name
+
+    def verdict(self, kind: str, access: Access, verdict: str, why: str = "", values: Answer | None = None) -> Verdict:
+        """A verdict about an access."""
+        touch = self.touch(access)
+        what = self.names.get(touch.region.storage, "a buffer") if touch else "memory"
+        word = {"load": "load from", "store": "store to", "atomic": "update of"}.get(access.kind, "access to")
+        found = values.values if values else {}
+        program = tuple(found.get(next(iter(p.parts))[0].key, 0) for p in PROGRAM) if values else ()
+        return Verdict(kind, f"{word} {what}", verdict, access.line, self._kernel, self.number, why, {}, found, program)
+
+
+def _covers(known: Owed, one: Owed) -> bool:
+    """Whether `known`, which holds, shows that `one` does: between zero and something that is no greater than it."""
+    low = one.value.range[0]
+    if known.high is None or one.high is None or low is None or (one.low is not None and low < one.low):
+        return False
+    gap = (known.value - one.value).range[0]
+    return known.high <= one.high and gap is not None and gap >= 0 and known.path.op == "true"
+
+
+def _copied(access: Access) -> Substitution:
+    """Puts another program, other turns and lanes in place of those of the launch: all that is not a size."""
+    return Substitution(_other)
+
+
+def _other(atom: Atom) -> Term | None:
+    if atom.op == "free":
+        return of_atom(Atom("var", (f"{atom.args[0]}'",)))
+    name = str(atom.args[0])
+    if atom.op == "var" and name.startswith(("program ", "@", "turn ", "before ")):
+        return of_atom(Atom("var", (name + "'",), atom.range))
+    return None
+
+
+def _before(programs: Sequence[Term], others: Sequence[Term]) -> Iterator[Truth]:
+    """One program comes before another in the grid, by the last axis in which they differ."""
+    for axis in range(3):
+        after = [equal(x, y) for x, y in zip(programs[axis + 1 :], others[axis + 1 :], strict=True)]
+        yield both(*after, less(programs[axis], others[axis]))

@@ -1,0 +1,99 @@
+"""Quotients and remainders of terms, as far as polynomials go: what is left is an atom."""
+
+from __future__ import annotations
+
+from gradekit.prove.terms import ZERO, Atom, Monomial, Range, Term, of_atom, term
+
+
+def div(a: Term, b: Term) -> Term:
+    """a // b rounded towards minus infinity, for a positive b."""
+    if b.number == 1:
+        return a
+    if a.number is not None and b.number:
+        return term(a.number // b.number)
+    whole, rest = _split(a, b)
+    return whole + _div_of(rest, b)
+
+
+def mod(a: Term, b: Term) -> Term:
+    """a - b * (a // b), for a positive b."""
+    if b.number == 1:
+        return ZERO
+    if a.number is not None and b.number:
+        return term(a.number % b.number)
+    rest = _split(a, b)[1]
+    if rest.number == 0 or _below(rest, b):
+        return rest
+    high = None if b.range[1] is None else b.range[1] - 1
+    return of_atom(Atom("mod", (rest, b), (0, high)))
+
+
+def _div_of(a: Term, b: Term) -> Term:
+    if a.number == 0 or _below(a, b):
+        return ZERO
+    low, high = a.range
+    least = b.range[0] if b.range[0] is not None and b.range[0] > 0 else 1
+    if low is not None and low >= 0:
+        divisor = b.range[1]
+        found: Range = (low // divisor if divisor else 0, None if high is None else high // least)
+    else:
+        found = (None if low is None else low // least, None if high is None else max(high // least, -1))
+    return of_atom(Atom("div", (a, b), found))
+
+
+def _below(a: Term, b: Term) -> bool:
+    """Whether 0 <= a < b by ranges alone."""
+    low, high = a.range
+    return low is not None and low >= 0 and high is not None and b.range[0] is not None and high < b.range[0]
+
+
+def _split(a: Term, b: Term) -> tuple[Term, Term]:
+    """(q, r) with a = q * b + r: q has the parts of `a` that are multiples of `b` at sight."""
+    if b.number is not None:
+        if not b.number:
+            return ZERO, a
+        quotients = {mono: _quotient(mono, factor, b.number) for mono, factor in a.parts.items()}
+        whole = Term({mono: quotient for mono, quotient in quotients.items() if quotient})
+        return whole, a - whole * b
+    if len(b.parts) != 1:
+        quotient = _polynomial_quotient(a, b)
+        return (quotient, ZERO) if quotient is not None else (ZERO, a)
+    ((divisor, scale),) = b.parts.items()
+    taken: dict[Monomial, int] = {}
+    for mono, factor in a.parts.items():
+        left = without(mono, divisor)
+        if left is not None and factor % scale == 0:
+            taken[left] = factor // scale
+    return Term(taken), a - Term(taken) * b
+
+
+def _quotient(mono: Monomial, factor: int, divisor: int) -> int:
+    """Towards zero, so that a variable that cannot be negative leaves a rest that cannot be; numbers are rounded down."""
+    return abs(factor) // divisor * (1 if factor > 0 else -1) if mono else factor // divisor
+
+
+def _polynomial_quotient(a: Term, b: Term) -> Term | None:
+    """q where a = q * b, for a q of one monomial; None where there is none."""
+    lead, scale = max(b.parts.items(), key=lambda item: (len(item[0]), [atom.key for atom in item[0]]))
+    for mono, factor in a.parts.items():
+        left = without(mono, lead)
+        if left is not None and factor % scale == 0:
+            quotient = Term({left: factor // scale})
+            if quotient * b == a:
+                return quotient
+    return None
+
+
+def without(mono: Monomial, factors: Monomial) -> Monomial | None:
+    """The product `mono` without `factors`; None where they are not all in it."""
+    left = list(mono)
+    for atom in factors:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def ceil_div(a: Term, b: Term) -> Term:
+    """The least number of `b`s that reach `a`, for a positive b."""
+    return div(a + b - 1, b)

@@ -1,0 +1,271 @@
+"""What host code did, as terms over the sizes of its inputs: read from a program's origins, and held against its numbers.
+
+Origins come from the submission's process and may say anything. A term is believed only where it gives the number that
+the program has, for the sizes with which it was traced and for those of every other traced call that takes the same
+path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gradekit.origins import Origins, ViewOrigin
+from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
+from gradekit.prove.division import div, mod
+from gradekit.prove.parts import atoms
+from gradekit.prove.setting import ELEMENTS, Setting, extent, with_fixed
+from gradekit.prove.terms import ONE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, power, term, var
+from gradekit.prove.value_of import Undefined, truth_of, value_of
+
+OPAQUE = "opaque"
+INT32 = (1 << 31) - 1
+
+
+class NotFollowed(Exception):
+    """The origins do not explain the program: why."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """The memory of a storage: `count` elements of `itemsize` bytes, seen as `sizes` and `strides`; `start` is the offset
+    of the first in the program's own count. `line` is where it was allocated, None for an input."""
+
+    storage: int
+    itemsize: int
+    count: Term
+    sizes: tuple[Term, ...]
+    strides: tuple[Term, ...]
+    start: int
+    is_input: bool
+
+
+@dataclass(frozen=True)
+class Started:
+    """A launch: its step, the terms of its grid, and of each argument that is an integer (None for others)."""
+
+    step: Launch
+    grid: tuple[Term, ...]
+    args: tuple[Term | None, ...]
+
+
+class Host:
+    """`path` are the conditions under which host code does as it did; `regions` the memory of each storage.
+
+    Raises:
+        NotFollowed: the origins are malformed, or do not give the program's numbers.
+    """
+
+    def __init__(self, program: Program, origins: Origins, setting: Setting) -> None:
+        fixed = _fixed(origins, _terms(origins, setting))
+        self.program, self.setting, self.origins = program, with_fixed(setting, fixed), origins
+        self.terms = _terms(self.origins, self.setting)
+        self.fixed = [equal(of_atom(atom), value) for atom, value in fixed.values()]
+        self.views: dict[object, ViewOrigin] = {}
+        for origin in self.origins.views:
+            known = self.views.setdefault(_key(origin.view), origin)
+            if self._geometry(known) != self._geometry(origin):
+                raise NotFollowed("a view has sizes that may be one thing or another")
+        self.launches = tuple(self._launches())
+        self.regions = self._regions()
+        bounds = [at_most(region.count, term(ELEMENTS)) for region in self.regions.values()]
+        self.path = both(*self.setting.hypotheses, *bounds, *self._conditions(), *self.fixed, *self._types())
+        self.check(program, setting.values)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def _term(self, number: int) -> Term:
+        if not 0 <= number < len(self.terms):
+            raise NotFollowed(f"there is no term {number}")
+        return self.terms[number]
+
+    def _conditions(self) -> list[Truth]:
+        found = []
+        for condition in self.origins.conditions:
+            compare = {"<": less, "<=": at_most, "==": equal}.get(condition.relation)
+            if compare is None:
+                raise NotFollowed(f"no relation is called {condition.relation!r}")
+            holds = compare(self._term(condition.left), self._term(condition.right))
+            found.append(holds if condition.held else negated(holds))
+        for origin in self.origins.launches:
+            found += [equal(self._term(number), term(value)) for number, value in origin.constants]
+        return found
+
+    def _types(self) -> Iterator[Truth]:
+        """What must hold for Triton to compile the kernels for these types of integers: it treats 1 as a constant."""
+        for started in self.launches:
+            for origin, arg in zip(started.args, started.step.args, strict=True):
+                if origin is None or not isinstance(arg, Scalar) or type(arg.value) is not int or lost(origin):
+                    continue
+                if arg.value != 1:
+                    yield negated(equal(origin, ONE))
+                narrow = arg.dtype in ("i32", "")
+                yield at_most(origin, term(INT32)) if narrow else less(term(INT32), origin)
+
+    def _launches(self) -> list[Started]:
+        steps = every_launch(self.program)
+        if len(steps) != len(self.origins.launches):
+            raise NotFollowed("not every launch was followed")
+        found = []
+        for step, origin in zip(steps, self.origins.launches, strict=True):
+            if len(origin.grid) != 3 or len(origin.args) != len(step.args):
+                raise NotFollowed("a launch was not followed")
+            args = [
+                self._term(n) if n >= 0 and isinstance(a, Scalar) else None
+                for n, a in zip(origin.args, step.args, strict=True)
+            ]
+            found.append(Started(step, tuple(map(self._term, origin.grid)), tuple(args)))
+        return found
+
+    def _regions(self) -> dict[int, Region]:
+        found = {}
+        for view, shape in zip(self.program.inputs, self.setting.tensors, strict=True):
+            if view.storage in found:
+                raise NotFollowed("two arguments share memory")
+            found[view.storage] = Region(
+                view.storage, ITEMSIZE[view.dtype], shape.extent, shape.sizes, shape.strides, view.offset, True
+            )
+        for origin in self.origins.views:
+            if origin.view.storage not in found and self.is_whole(origin.view):
+                sizes, strides = tuple(map(self._term, origin.shape)), tuple(map(self._term, origin.stride))
+                found[origin.view.storage] = Region(
+                    origin.view.storage, ITEMSIZE[origin.view.dtype], extent(sizes, strides), sizes, strides, 0, False
+                )
+        return found
+
+    def is_whole(self, view: View) -> bool:
+        """Whether a view has every element of its storage."""
+        size = _allocated(self.program).get(view.storage, -1)
+        return view.offset == 0 and view.numel == size // ITEMSIZE[view.dtype]
+
+    def geometry(self, view: View) -> tuple[tuple[Term, ...], tuple[Term, ...]] | None:
+        """The shape and the strides of a view; None where nobody knows."""
+        origin = self.views.get(_key(view))
+        if origin is None:
+            return None
+        return self._geometry(origin)[:2]
+
+    def _geometry(self, origin: ViewOrigin) -> tuple[tuple[Term, ...], tuple[Term, ...], Term]:
+        return tuple(map(self._term, origin.shape)), tuple(map(self._term, origin.stride)), self._term(origin.offset)
+
+    def offset(self, view: View) -> Term | None:
+        """Where the view begins in its region, in its own elements; None where nobody knows."""
+        region, origin = self.regions.get(view.storage), self.views.get(_key(view))
+        if region is None or region.itemsize != ITEMSIZE[view.dtype]:
+            return None
+        if origin is None:
+            return term(view.offset - region.start) if view.offset == region.start else None
+        return self._term(origin.offset) - region.start
+
+    # --- holding it against numbers ------------------------------------------------------------------------------------
+
+    def check(self, program: Program, values: Mapping[str, int]) -> None:
+        """Raises NotFollowed unless the terms give the numbers of `program` for these values of the variables."""
+        launches = every_launch(program)
+        if len(launches) != len(self.launches):
+            raise NotFollowed(f"{len(launches)} launches, where {len(self.launches)} were expected")
+        for started, launch in zip(self.launches, launches, strict=True):
+            line = f"line {launch.source.line}: " if launch.source else ""
+            if not self._are(started.grid, launch.grid, values):
+                raise NotFollowed(f"{line}the grid is computed in a way that is not followed")
+            given = [a.value if isinstance(a, Scalar) else None for a in launch.args]
+            known = [(t, value) for t, value in zip(started.args, given, strict=False) if t is not None]
+            if len(given) != len(started.args) or not self._are([t for t, _ in known], [v for _, v in known], values):
+                raise NotFollowed(f"{line}an argument is computed in a way that is not followed")
+        self._check_views(program, values)
+
+    def _check_views(self, program: Program, values: Mapping[str, int]) -> None:
+        """The memory that launches use, and the results, are as large as the terms say."""
+        sizes = _allocated(program)
+        for storage, region in self.regions.items():
+            known = not region.is_input and storage in sizes
+            if known and not self._are([region.count * region.itemsize], [sizes[storage]], values):
+                raise NotFollowed("a tensor's shape is computed in a way that is not followed")
+
+    def _are(self, terms: Sequence[Term], numbers: Sequence[object], values: Mapping[str, int]) -> bool:
+        """Whether these are the terms' numbers; of those whose origin was lost, nobody knows."""
+        known = [(t, number) for t, number in zip(terms, numbers, strict=True) if not lost(t)]
+        try:
+            return all(value_of(t, values) == number for t, number in known)
+        except Undefined as error:
+            raise NotFollowed(f"a number's origin was lost ({error})") from None
+
+    def takes(self, values: Mapping[str, int]) -> bool:
+        """Whether host code takes the same path for these values."""
+        try:
+            return truth_of(self.path, values)
+        except Undefined:
+            return False
+
+
+def _fixed(origins: Origins, terms: Sequence[Term]) -> dict[str, tuple[Atom, Term]]:
+    """The sizes and strides that a kernel was compiled for, by key: such as those that are 1."""
+    found = {}
+    for origin in origins.launches:
+        for number, value in origin.constants:
+            mono = (
+                next(iter(terms[number].parts), ())
+                if 0 <= number < len(terms) and len(terms[number].parts) == 1
+                else ()
+            )
+            if len(mono) == 1 and mono[0].op == "var" and terms[number] == of_atom(mono[0]):
+                found[mono[0].key] = mono[0], term(value)
+    return found
+
+
+def lost(*values: Term | Truth) -> bool:
+    """Whether a number is in them whose origin nobody knows."""
+    return any(atom.op == "var" and str(atom.args[0]).startswith(OPAQUE) for atom in atoms(*values).values())
+
+
+def _terms(origins: Origins, setting: Setting) -> list[Term]:
+    found: list[Term] = []
+    for parts in origins.terms:
+        try:
+            found.append(_term(parts, found, setting))
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise NotFollowed(f"malformed term {str(parts)[:60]} ({error})") from None
+    return found
+
+
+def _term(parts: tuple[str | int, ...], known: Sequence[Term], setting: Setting) -> Term:
+    match parts:
+        case ("number", int(value)):
+            return term(value)
+        case ("size", int(tensor), int(axis)) if min(tensor, axis) >= 0:
+            return setting.tensors[tensor].sizes[axis]
+        case ("stride", int(tensor), int(axis)) if min(tensor, axis) >= 0:
+            return setting.tensors[tensor].strides[axis]
+        case ("scalar", int(position)):
+            return setting.scalars[position]
+        case ("opaque", int(value)):
+            return var(f"{OPAQUE} {len(known)}")
+        case ("next_power_of_2", int(a)) if 0 <= a < len(known):
+            return power(known[a])
+        case (str(op), int(a), int(b)) if op in ("+", "-", "*", "//", "%") and 0 <= a < len(known) > b >= 0:
+            return _applied(op, known[a], known[b])
+    return var(f"{OPAQUE} {len(known)}")
+
+
+def _applied(op: str, a: Term, b: Term) -> Term:
+    if op == "+":
+        return a + b
+    if op in "-*":
+        return a - b if op == "-" else a * b
+    if b.number is not None and b.number <= 0:
+        raise ValueError("a division by what is not positive")
+    return div(a, b) if op == "//" else mod(a, b)
+
+
+def _key(view: View) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+    return view.storage, view.shape, view.stride, view.offset
+
+
+def every_launch(program: Program) -> list[Launch]:
+    """The launches of every option, in order."""
+    return [step for step in every_step(program.steps) if isinstance(step, Launch)]
+
+
+def _allocated(program: Program) -> dict[int, int]:
+    """The bytes of each storage that host code allocates."""
+    return {step.storage: step.nbytes for step in every_step(program.steps) if isinstance(step, Allocate)}

@@ -1,0 +1,174 @@
+"""Loads, stores and atomics, by pointers, block pointers and descriptors: which elements they touch, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gradekit.engine import Op, Type
+from gradekit.prove.access import Access
+from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, at_most, both, choose, free, less, of_atom, term
+from gradekit.prove.values import OTHER, Pointer, Tile, Value, lanes
+
+if TYPE_CHECKING:
+    from gradekit.prove.kernel import Walk
+
+Rule = Callable[["Walk", Op], Sequence[Value]]
+RULES: dict[str, Rule] = {}
+
+DATA = "its address depends on data, or on arithmetic that is not followed"
+BYTES = {"i1": 1, "ptr": 8, "bf16": 2, "f16": 2, "f32": 4, "f64": 8}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Enters a rule into the table."""
+
+    def enter(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+def itemsize(type: Type | None) -> int:
+    """Bytes of one element in memory."""
+    element = type.element if type else ""
+    if element.startswith("f8"):
+        return 1
+    return BYTES.get(element) or (int(element[1:]) // 8 if element[:1] == "i" and element[1:].isdecimal() else 1)
+
+
+@rule("tt.load", "tt.atomic_load")
+def _load(walk: Walk, op: Op) -> list[Value]:
+    access = _by_pointer(walk, op, "load", 1)
+    return [_loaded(walk, op, access)]
+
+
+def _loaded(walk: Walk, op: Op, access: Access) -> Value:
+    """An element of a tensor that the kernel does not write to is the same whenever it is read."""
+    type, base = op.result_types[0], access.base
+    plain = type.element[0] == "i" and type.element != "i1" and base is not None and access.itemsize == itemsize(type)
+    if not plain or op.name != "tt.load" or (walk.constant is not None and base not in walk.constant):
+        return walk.unknown(type)
+    half = 1 << (8 * access.itemsize - 1)
+    walk.accesses.reads.add(base)  # type: ignore[arg-type]
+    value = of_atom(Atom("read", (f"argument {base}", access.offset), (-half, half - 1)))
+    other = walk.get(op.operands[2]) if len(op.operands) > 2 else walk.unknown(type)
+    return choose(access.mask, value, other) if isinstance(other, Term) else walk.unknown(type)
+
+
+@rule("tt.store", "tt.atomic_store")
+def _store(walk: Walk, op: Op) -> list[Value]:
+    _by_pointer(walk, op, "store" if op.name == "tt.store" else "atomic", 2)
+    return []
+
+
+@rule("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll")
+def _atomic(walk: Walk, op: Op) -> list[Value]:
+    _by_pointer(walk, op, "atomic", 2 if op.name == "tt.atomic_rmw" else 9)
+    return [walk.unknown(type) for type in op.result_types]
+
+
+def _by_pointer(walk: Walk, op: Op, kind: str, mask_at: int) -> Access:
+    target, type = walk.get(op.operands[0]), op.operand_types[0]
+    if isinstance(target, Tile):
+        return _by_tile(walk, op, kind, target, op.attributes.get("boundaryCheck", ()))
+    masked = op.operands[mask_at : mask_at + 1]
+    mask = walk.get(masked[0]) if masked else TRUE
+    access = _new(walk, op, kind, type.shape)
+    mask = mask if isinstance(mask, Truth) else free(f"mask {access.order}")
+    if isinstance(target, Pointer):
+        access = replace(access, base=target.base, offset=target.offset, itemsize=target.itemsize)
+    access = replace(
+        access, mask=mask, owed=walk.owed(op.operands[:1]), owed_always=walk.path_owed | walk.owed(masked),
+        why="" if isinstance(target, Pointer) else DATA,
+    )  # fmt: skip
+    walk.touch(access)
+    return access
+
+
+def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> Access:
+    order = len(walk.accesses.found)
+    return Access(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns)
+
+
+# --- block pointers and descriptors --------------------------------------------------------------------------------------
+
+
+@rule("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
+def _tile(walk: Walk, op: Op) -> list[Value]:
+    base, *numbers = (walk.get(name) for name in op.operands)
+    pointee = op.result_types[0].pointee
+    if not isinstance(base, Pointer) or pointee is None or not all(isinstance(n, Term) for n in numbers):
+        return [OTHER]
+    rank = len(pointee.shape)
+    parts = [tuple(numbers[at : at + rank]) for at in (0, rank, 2 * rank)]
+    offsets = parts[2] or (ZERO,) * rank
+    return [Tile(base, parts[0], parts[1], offsets, pointee.shape)]  # type: ignore[arg-type]
+
+
+@rule("tt.advance")
+def _advance(walk: Walk, op: Op) -> list[Value]:
+    tile, *steps = (walk.get(name) for name in op.operands)
+    if not isinstance(tile, Tile) or not all(isinstance(step, Term) for step in steps):
+        return [OTHER]
+    return [replace(tile, offsets=tuple(a + scalar(b) for a, b in zip(tile.offsets, steps, strict=True)))]
+
+
+def _by_tile(walk: Walk, op: Op, kind: str, tile: Tile, axes: Sequence[int], index: Sequence[Value] = ()) -> Access:
+    access = _new(walk, op, kind, tile.block)
+    places = index or tile.offsets
+    known = all(isinstance(place, Term) for place in places)
+    offset, inside = tile.base.offset, []
+    for axis, place in enumerate(lanes(tile.block)):
+        at = scalar(places[axis]) + place if known else ZERO
+        offset = offset + at * tile.strides[axis]
+        if axis in axes:
+            inside += [at_most(ZERO, at), less(at, tile.shape[axis])]
+    owed = walk.owed(op.operands)
+    access = replace(
+        access, base=tile.base.base if known else None, offset=offset, mask=both(*inside), itemsize=tile.base.itemsize,
+        owed=owed, owed_always=walk.path_owed | owed, why="" if known else DATA,
+    )  # fmt: skip
+    walk.touch(access)
+    return access
+
+
+@rule("tt.descriptor_load", "tt.experimental_descriptor_load")
+def _descriptor_load(walk: Walk, op: Op) -> list[Value]:
+    _descriptor(walk, op, "load", op.operands[1:])
+    return [walk.unknown(op.result_types[0])]
+
+
+@rule("tt.descriptor_store", "tt.experimental_descriptor_store")
+def _descriptor_store(walk: Walk, op: Op) -> list[Value]:
+    _descriptor(walk, op, "store", op.operands[2:])
+    return []
+
+
+@rule("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
+def _descriptor_reduce(walk: Walk, op: Op) -> list[Value]:
+    _descriptor(walk, op, "atomic", op.operands[2:])
+    return []
+
+
+@rule("tt.descriptor_gather", "tt.descriptor_scatter")
+def _by_rows(walk: Walk, op: Op) -> list[Value]:
+    kind = "load" if op.results else "store"
+    walk.touch(replace(_new(walk, op, kind, ()), why=DATA, owed_always=walk.path_owed))
+    return [walk.unknown(type) for type in op.result_types]
+
+
+def _descriptor(walk: Walk, op: Op, kind: str, indices: Sequence[str]) -> None:
+    """A descriptor checks its bounds always."""
+    tile = walk.get(op.operands[0])
+    if isinstance(tile, Tile):
+        _by_tile(walk, op, kind, tile, range(len(tile.block)), [walk.get(name) for name in indices])
+    else:
+        walk.touch(replace(_new(walk, op, kind, ()), why=DATA, owed_always=walk.path_owed))
+
+
+def scalar(value: Value) -> Term:
+    """An integer value as a term; anything else is a mistake of the caller."""
+    return value if isinstance(value, Term) else term(0)

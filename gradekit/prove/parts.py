@@ -1,0 +1,134 @@
+"""Going over terms and conditions: their atoms, with others in their place, and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradekit.prove.division import div, mod
+from gradekit.prove.terms import (
+    ZERO,
+    Atom,
+    Monomial,
+    Term,
+    Truth,
+    at_most,
+    both,
+    choose,
+    equal,
+    free,
+    negated,
+    of_atom,
+    power,
+    term,
+)
+
+Change = Callable[[Atom], Term | None]
+
+
+class Substitution:
+    """Terms and conditions with atoms replaced by what `change` gives for them (None: left as it is)."""
+
+    def __init__(self, change: Change) -> None:
+        self._change, self._known = change, dict[str, Term]()
+        self._truths: dict[str, Truth] = {}
+
+    def term(self, value: Term) -> Term:
+        """`value` with its atoms replaced."""
+        found = ZERO
+        kept: dict[Monomial, int] = {}
+        for mono, factor in value.parts.items():
+            replaced = [(atom, self._atom(atom)) for atom in mono]
+            if all(new is None for _, new in replaced):
+                kept[mono] = factor
+                continue
+            product = term(factor)
+            for atom, new in replaced:
+                product = product * (of_atom(atom) if new is None else new)
+            found = found + product
+        return (found + Term(kept)) if found.parts else Term(kept)
+
+    def truth(self, value: Truth) -> Truth:
+        """`value` with its atoms replaced."""
+        if value.key not in self._truths:
+            self._truths[value.key] = self._truth(value)
+        return self._truths[value.key]
+
+    def _truth(self, value: Truth) -> Truth:
+        match value.op:
+            case "le":
+                return at_most(self.term(value.args[0]), ZERO)
+            case "eq":
+                return equal(self.term(value.args[0]), ZERO)
+            case "not":
+                return negated(self.truth(value.args[0]))
+            case "and":
+                return both(*map(self.truth, value.args))
+            case "free":
+                new = self._change(Atom("free", value.args))
+                return value if new is None else free(show(new))
+        return value
+
+    def _atom(self, atom: Atom) -> Term | None:
+        if atom.key not in self._known:
+            new = self._change(atom)
+            self._known[atom.key] = self._rebuilt(atom) if new is None else new
+        new = self._known[atom.key]
+        return None if new.parts == {(atom,): 1} else new
+
+    def _rebuilt(self, atom: Atom) -> Term:
+        args = [self._part(arg) for arg in atom.args]
+        if all(a is b for a, b in zip(args, atom.args, strict=True)):
+            return of_atom(atom)
+        return rebuild(atom, args)
+
+    def _part(self, part: Any) -> Any:
+        if isinstance(part, Term):
+            new: Any = self.term(part)
+        elif isinstance(part, Truth):
+            new = self.truth(part)
+        else:
+            return part
+        return part if new == part else new
+
+
+def rebuild(atom: Atom, args: list[Any]) -> Term:
+    """The operation of `atom` on other arguments."""
+    makers: dict[str, Callable[..., Term]] = {"div": div, "mod": mod, "choose": choose, "power": power}
+    maker = makers.get(atom.op)
+    return maker(*args) if maker else of_atom(Atom(atom.op, tuple(args), atom.range))
+
+
+def atoms(*values: Term | Truth) -> dict[str, Atom]:
+    """Every atom anywhere in the values, by key; those that an atom is made of stand before it."""
+    found: dict[str, Atom] = {}
+    for value in values:
+        _collect(value, found)
+    return found
+
+
+def _collect(value: Any, found: dict[str, Atom]) -> None:
+    if isinstance(value, Term):
+        for mono in value.parts:
+            for atom in mono:
+                _collect(atom, found)
+    elif isinstance(value, Truth) or isinstance(value, Atom) and value.key not in found:
+        for arg in value.args:
+            _collect(arg, found)
+        if isinstance(value, Atom):
+            found[value.key] = value
+
+
+def show(value: Term) -> str:
+    """The term as a person writes it, for messages and tests."""
+    pieces = []
+    for mono, factor in value.parts.items():
+        names = [_show_atom(atom) for atom in mono]
+        pieces.append(" * ".join([*([str(factor)] if factor != 1 or not names else []), *names]))
+    return " + ".join(pieces) or "0"
+
+
+def _show_atom(atom: Atom) -> str:
+    if atom.op == "var":
+        return str(atom.args[0])
+    return f"{atom.op}({', '.join(show(a) if isinstance(a, Term) else '?' for a in atom.args)})"

@@ -1,0 +1,134 @@
+"""Single programs of a launch run on the engine, on storages that do not exist: where they touch memory is written down.
+
+So a refutation for sizes that no machine could hold is looked at without any of that memory. What is loaded is zero: an
+address that depends on data says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gradekit.engine import Budget, Module
+from gradekit.engine.arguments import bind
+from gradekit.engine.budget import Meter
+from gradekit.engine.frame import LaunchContext
+from gradekit.engine.launch import run_some_programs
+from gradekit.engine.memory import Memory, Storage
+from gradekit.engine.schedule import parsed
+from gradekit.engine.values import Pointer, dense
+from gradekit.observations import Site, Traffic
+from gradekit.program import ADDRESS_GAP, Allocate, Launch, Program, every_step
+
+WORK = 200_000_000
+"""What one program may cost: a fifth of a second."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What one operation touched: `offsets` int64 and `active` bool, both [programs, *tile]; `itemsize` bytes each."""
+
+    kind: str
+    site: Site
+    storage: int | None
+    itemsize: int
+    offsets: Tensor
+    active: Tensor
+    programs: Tensor
+
+
+class ProbeMemory:
+    """Memory of a launch that holds nothing; `touched` is what was asked of it."""
+
+    explains: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.traffic = Traffic()
+        self.touched: list[Touched] = []
+
+    def load(
+        self, pointer: Pointer, mask: Any, other: Any, dtype: torch.dtype, shape: Sequence[int], access: Any
+    ) -> Tensor:
+        """Zeros."""
+        self._note("load", pointer, mask, shape, access)
+        return torch.zeros([1] * len(shape), dtype=dtype).expand(tuple(shape)).clone()
+
+    def store(self, pointer: Pointer, value: Tensor, mask: Any, shape: Sequence[int], access: Any) -> None:
+        """Notes the address."""
+        self._note("store", pointer, mask, shape, access)
+
+    def atomic(
+        self, pointer: Pointer, change: Any, operands: Any, mask: Any, shape: Sequence[int], access: Any
+    ) -> Tensor:
+        """Zeros."""
+        self._note("atomic", pointer, mask, shape, access)
+        return torch.zeros([1] * len(shape), dtype=operands[0].dtype).expand(tuple(shape)).clone()
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def _note(self, kind: str, pointer: Pointer, mask: Any, shape: Sequence[int], access: Any) -> None:
+        size = tuple(shape)
+        offsets = dense(pointer.offset, torch.int64, size).expand(size)
+        active = torch.ones(size, dtype=torch.bool) if mask is None else dense(mask, torch.bool, size).expand(size)
+        storage = pointer.storage.id if isinstance(pointer.storage, Storage) else None
+        self.touched.append(
+            Touched(kind, access.site, storage, pointer.itemsize, offsets, active, access.programs)
+        )  # fmt: skip
+
+
+def probe(program: Program, number: int, programs: Sequence[tuple[int, int, int]]) -> list[Touched]:
+    """What some programs of launch `number` (of all options) of a program touch.
+
+    Raises:
+        Unsupported, OverBudget: as `gradekit.engine.run` does.
+    """
+    launch = [step for step in every_step(program.steps) if isinstance(step, Launch)][number]
+    kernel = program.kernels[launch.kernel]
+    width, height, _ = launch.grid
+    linear = [x + width * (y + height * z) for x, y, z in programs]
+    return touched(parsed(kernel.unaligned), kernel.unaligned, launch, linear, program.path)
+
+
+def touched(module: Module, ttir: str, launch: Launch, linear: Sequence[int], path: str) -> list[Touched]:
+    """What the programs with these linear ids touch."""
+    memory, storages = ProbeMemory(), Memory()
+    for argument in launch.args:
+        view = getattr(argument, "view", argument)
+        if hasattr(view, "storage"):
+            empty = torch.empty(0, dtype=torch.uint8)
+            storages.storages[view.storage] = Storage(view.storage, empty, "", (view.storage + 1) * ADDRESS_GAP)
+    context = LaunchContext(module, launch.grid, memory, Meter(Budget(work=WORK)), 0, "", path)
+    run_some_programs(context, ttir, bind(module.entry, launch.args, storages), torch.tensor(linear))
+    return memory.touched
+
+
+@dataclass(frozen=True)
+class Outside:
+    """An active lane outside of its storage: element `element` of one that has `count`."""
+
+    kind: str
+    line: int | None
+    storage: int | None
+    element: int
+    count: int
+
+
+def outside(program: Program, found: Sequence[Touched]) -> Iterator[Outside]:
+    """The first lane of each operation that touches what is not there."""
+    sizes = program.storages | {s.storage: s.nbytes for s in every_step(program.steps) if isinstance(s, Allocate)}
+    for one in found:
+        count = sizes.get(one.storage, 0) // one.itemsize if one.storage is not None else 0
+        wrong = one.active & ((one.offsets < 0) | (one.offsets >= count))
+        if bool(wrong.any()):
+            yield Outside(one.kind, one.site.line, one.storage, int(one.offsets[wrong][0]), count)
+
+
+def total_bytes(program: Program) -> int:
+    """What all storages of a program take together."""
+    made = [step.nbytes for step in every_step(program.steps) if isinstance(step, Allocate)]
+    return sum(program.storages.values()) + sum(made)

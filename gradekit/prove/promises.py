@@ -1,0 +1,137 @@
+"""An assignment's domain as what a proof may take for granted: sizes by name, their ranges, limits, ranges of data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradekit import domain
+from gradekit.program import Argument, View
+from gradekit.prove.parts import atoms
+from gradekit.prove.setting import ELEMENTS, Promise
+from gradekit.prove.terms import FALSE, TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, term, var
+
+
+def promise_of(entry: domain.Entry, args: Sequence[Argument]) -> Promise | None:
+    """What `entry` promises of a call like `args`; None where it does not describe such a call.
+
+    An argument after those of the entry is the gradient of its result.
+    """
+    described: list[Any] = [*entry.arguments, *entry.results][: len(args)]
+    if len(described) < len(args):
+        return None
+    sizes: dict[str, Term] = {name: _size(size) for name, size in entry.sizes.items() if name != domain.ANY_DIMENSIONS}
+    shapes = {}
+    for position, (arg, what) in enumerate(zip(args, described, strict=False)):
+        if isinstance(arg, View):
+            if isinstance(what, domain.Scalar):
+                return None
+            shape = _shape(what.shape, entry, sizes, len(arg.shape))
+            if shape is None:
+                return None
+            shapes[position] = shape
+    limits = [_truth(limit, sizes) for limit in entry.limits]
+    limits += [_one_of(sizes[name], size.only) for name, size in entry.sizes.items() if size.only and name in sizes]
+    return Promise(shapes, tuple(limits), {s.name: _range(s) for s in entry.scalars})
+
+
+def _size(size: domain.Size) -> Term:
+    return var(size.name, max(size.least, 1), min(size.most, ELEMENTS))
+
+
+def _range(scalar: domain.Scalar) -> tuple[int | None, int | None]:
+    least, most = (None if end is None else int(end) for end in (scalar.least, scalar.most))
+    return least, most
+
+
+def _shape(parts: Sequence[str], entry: domain.Entry, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...] | None:
+    """The sizes of a tensor of that rank; None where its shape has another."""
+    found: list[Term] = []
+    for part in parts:
+        if part == domain.ANY_DIMENSIONS:
+            unnamed = rank - len(parts) + 1
+            size = entry.sizes[part]
+            found += [var(f"size {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
+        else:
+            found.append(_term(domain.evaluate(part, _symbols(sizes))))
+    return tuple(found) if len(found) == rank else None
+
+
+def _one_of(size: Term, only: Sequence[int]) -> Truth:
+    return negated(both(*(negated(equal(size, term(n))) for n in only)))
+
+
+def _truth(limit: str, sizes: Mapping[str, Term]) -> Truth:
+    found = domain.evaluate(limit, _symbols(sizes))
+    return found if isinstance(found, Truth) else TRUE if found else FALSE
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A term with Python's comparisons, for expressions of the domain."""
+
+    term: Term
+
+    def __add__(self, other: Any) -> Symbol:
+        return Symbol(self.term + _term(other))
+
+    def __sub__(self, other: Any) -> Symbol:
+        return Symbol(self.term - _term(other))
+
+    def __mul__(self, other: Any) -> Symbol:
+        return Symbol(self.term * _term(other))
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return Symbol(_term(other) - self.term)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __le__(self, other: Any) -> Truth:
+        return at_most(self.term, _term(other))
+
+    def __lt__(self, other: Any) -> Truth:
+        return less(self.term, _term(other))
+
+    def __ge__(self, other: Any) -> Truth:
+        return at_most(_term(other), self.term)
+
+    def __gt__(self, other: Any) -> Truth:
+        return less(_term(other), self.term)
+
+
+def _term(value: Any) -> Term:
+    return value.term if isinstance(value, Symbol) else term(value)
+
+
+def _symbols(sizes: Mapping[str, Term]) -> dict[str, Symbol]:
+    return {name: Symbol(size) for name, size in sizes.items()}
+
+
+# --- what tensors hold -----------------------------------------------------------------------------------------------------
+
+
+def contents(
+    entry: domain.Entry, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
+) -> list[Truth]:
+    """What the domain says of the numbers that `values` read from tensors; `reads` has the argument's name for each name
+    by which terms read."""
+    tensors = {tensor.name: tensor for tensor in entry.tensors}
+    found: list[Truth] = []
+    mine = [a for a in atoms(*values).values() if a.op == "read" and len(a.args) == 2 and str(a.args[0]) in reads]
+    for atom in mine:
+        tensor = tensors.get(reads[str(atom.args[0])])
+        if tensor is not None and tensor.range is not None:
+            low, high = (_term(domain.evaluate(end, _symbols(sizes))) for end in tensor.range)
+            found += [at_most(low, of_atom(atom)), at_most(of_atom(atom), high)]
+    for a in mine:
+        for b in mine:
+            tensor = tensors.get(reads[str(a.args[0])])
+            if a is not b and a.args[0] == b.args[0] and tensor is not None and tensor.ascending:
+                found.append(_rises(a, b))
+    return found
+
+
+def _rises(a: Atom, b: Atom) -> Truth:
+    """What stands no further on is no larger."""
+    return negated(both(at_most(a.args[1], b.args[1]), less(of_atom(b), of_atom(a))))

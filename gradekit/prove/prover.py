@@ -1,0 +1,235 @@
+"""From calls to verdicts: which paths host code takes, what is claimed on each, and for which sizes that is all.
+
+Calls of one form (dtypes, ranks, which tensors are contiguous) are taken together. Host code is followed at the sizes of
+the calls, then at sizes that the solver finds on no path so far, until there are none within the domain, or the budget
+is used up: a budget of paths and of the solver's steps, never of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gradekit import domain
+from gradekit.origins import Origins
+from gradekit.program import Argument, Program, Scalar, View
+from gradekit.prove import question as q
+from gradekit.prove.call import decide
+from gradekit.prove.host import Host, NotFollowed
+from gradekit.prove.parts import atoms
+from gradekit.prove.promises import promise_of
+from gradekit.prove.question import Verdict
+from gradekit.prove.setting import Setting, class_of, setting_of
+from gradekit.prove.solve import Solver
+from gradekit.prove.terms import Term, Truth, equal, negated, term
+from gradekit.prove.value_of import Undefined, value_of
+
+Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]
+"""Gives the program of a call and its origins; raises what cannot be followed as NotFollowed."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many paths of each form are looked for beyond those of the calls, and the solver's steps for all."""
+
+    forms: int = 8
+    paths: int = 24
+    further: int = 8
+    steps: int = 60_000_000
+
+
+CHECK = Budget(forms=2, paths=3, further=0, steps=5_000_000)
+"""Of a check: at most a second."""
+
+
+@dataclass
+class Proofs:
+    """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` has sizes for which host code was not
+    followed, None where there are none; `gaps` say what was not decided at all."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+    unseen: Mapping[str, int] | None = None
+    gaps: list[str] = field(default_factory=list)
+    paths: int = 0
+    steps: int = 0
+    examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # by the index of a refuted verdict
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims are proved, refuted and open."""
+        return {v: sum(one.verdict == v for one in self.verdicts) for v in (q.PROVED, q.REFUTED, q.OPEN)}
+
+
+def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow, entry: domain.Entry | None = None,
+          budget: Budget = Budget()) -> Proofs:  # fmt: skip
+    """Decides the claims about all calls of the forms that `calls` have, whose arguments are called `names`."""
+    forms: dict[tuple[object, ...], list[Sequence[Argument]]] = {}
+    for call in calls:
+        if all(0 not in arg.shape for arg in call if isinstance(arg, View)):
+            forms.setdefault(class_of(call), []).append(call)
+    found, solver = _Gathered(), Solver(budget.steps)
+    for form in list(forms.values())[: budget.forms]:
+        _Form(form, names, follow, entry, budget, solver, found).prove()
+    if len(forms) > budget.forms:
+        found.proofs.gaps.append(f"{len(forms) - budget.forms} further forms of call were not looked at")
+    found.proofs.steps = solver.steps
+    return found.proofs
+
+
+_GRAVITY = (q.REFUTED, q.OPEN, q.PROVED)
+
+
+class _Gathered:
+    """The verdicts of all paths: of each claim the gravest."""
+
+    def __init__(self) -> None:
+        self.proofs = Proofs()
+        self._places: dict[tuple[object, ...], int] = {}
+
+    def add(self, verdict: Verdict, example: tuple[Argument, ...]) -> None:
+        key = (
+            verdict.kind if verdict.kind != q.WRAP else q.BOUNDS,
+            verdict.kernel,
+            verdict.launch,
+            verdict.line,
+            verdict.subject,
+        )
+        verdicts = self.proofs.verdicts
+        if key not in self._places:
+            self._places[key] = len(verdicts)
+            verdicts.append(verdict)
+            self.proofs.examples[len(verdicts) - 1] = example
+        elif _GRAVITY.index(verdict.verdict) < _GRAVITY.index(verdicts[self._places[key]].verdict):
+            verdicts[self._places[key]] = verdict
+            self.proofs.examples[self._places[key]] = example
+
+    def gap(self, why: str) -> None:
+        if why not in self.proofs.gaps:
+            self.proofs.gaps.append(why)
+
+
+class _Form:
+    """The calls of one form, and the paths that host code takes for them."""
+
+    def __init__(self, calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
+                 entry: domain.Entry | None, budget: Budget, solver: Solver, found: _Gathered) -> None:  # fmt: skip
+        self.calls, self.names, self.follow = calls, names, follow
+        self.entry, self.budget, self.solver, self.found = entry, budget, solver, found
+        self.hosts: list[Host] = []
+
+    def prove(self) -> None:
+        """Follows, decides and gathers."""
+        for call in self.calls:
+            self._call(call)
+        setting = self._setting(self.calls[0])
+        for _ in range(self.budget.further if self.hosts else 0):
+            example = self.solver.example(*setting.hypotheses, *(negated(host.path) for host in self.hosts))
+            if example.verdict != q.REFUTED:
+                break
+            if not self._call(_example(self.calls[0], setting, example.values)):
+                break
+        self._look_for_more(setting)
+
+    def _look_for_more(self, setting: Setting) -> None:
+        example = self.solver.example(*setting.hypotheses, *(negated(host.path) for host in self.hosts))
+        if example.verdict == q.REFUTED:
+            self.found.proofs.unseen = _sizes(setting, example.values)
+        elif example.verdict == q.OPEN:
+            self.found.gap("whether host code takes further paths is not known")
+
+    def _setting(self, call: Sequence[Argument]) -> Setting:
+        promise = promise_of(self.entry, call) if self.entry is not None else None
+        return setting_of(call, self.names, promise)
+
+    def _call(self, call: Sequence[Argument]) -> bool:
+        """Takes a call into account; says whether it was followed."""
+        setting = self._setting(call)
+        taken = [host for host in self.hosts if host.takes(setting.values)]
+        if len(self.hosts) >= self.budget.paths and not taken:
+            return False
+        try:
+            program, origins = self.follow(call)
+            if taken:
+                taken[0].check(program, setting.values)
+            else:
+                host = Host(program, origins, setting)
+                self._check_elsewhere(host, call)
+                self._host(host, tuple(call))
+        except NotFollowed as error:
+            self.found.gap(str(error))
+            self.hosts = [host for host in self.hosts if host not in taken]
+            return False
+        return True
+
+    def _check_elsewhere(self, host: Host, call: Sequence[Argument]) -> None:
+        """Holds the terms against the numbers of another call on the same path, where each size differs that may.
+
+        Raises:
+            NotFollowed: they are not those.
+        """
+        differ = [equal(size, term(host.setting.values[key])) for key, size in _variables(host.setting)]
+        path, conditions = host.path, list[Truth]()
+        for same in differ:
+            if self.solver.example(path, *conditions, negated(same)).verdict == q.REFUTED:
+                conditions.append(negated(same))
+        example = self.solver.example(path, *conditions)
+        if not conditions or example.verdict != q.REFUTED:
+            return
+        other = _example(call, host.setting, example.values)
+        if class_of(other) == class_of(call):
+            values = self._setting(other).values
+            if host.takes(values):
+                host.check(self.follow(other)[0], values)
+
+    def _host(self, host: Host, call: tuple[Argument, ...]) -> None:
+        self.hosts.append(host)
+        proofs = self.found.proofs
+        proofs.paths += 1
+        proofs.assumptions += [a for a in host.setting.assumptions if a not in proofs.assumptions]
+        called = {
+            view.storage: shape.name for view, shape in zip(host.program.inputs, host.setting.tensors, strict=True)
+        }
+        results = [r.storage for r in host.program.results if isinstance(r, View) and r.storage not in called]
+        called |= {
+            s: "the result" if len(results) == 1 else f"result {n}" for n, s in enumerate(dict.fromkeys(results), 1)
+        }
+        for verdict in decide(host, self.solver, called, self.entry):
+            example = call
+            if verdict.verdict == q.REFUTED:
+                example = _example(call, host.setting, verdict.values)
+                verdict = replace(verdict, sizes=_sizes(host.setting, verdict.values))
+            self.found.add(verdict, example)
+
+
+def _variables(setting: Setting) -> list[tuple[str, Term]]:
+    """The sizes that have a value, by the keys of their atoms."""
+    return [(key, size) for size in setting.sizes.values() for key in atoms(size) if key in setting.values]
+
+
+def _sizes(setting: Setting, values: Mapping[str, int]) -> dict[str, int]:
+    """The sizes by their names."""
+    return {name: _number(size, values) for name, size in setting.sizes.items()}
+
+
+def _number(value: Term, values: Mapping[str, int]) -> int:
+    try:
+        return value_of(value, values)
+    except Undefined:
+        return max(value.range[0] or 0, 1)
+
+
+def _example(call: Sequence[Argument], setting: Setting, values: Mapping[str, int]) -> tuple[Argument, ...]:
+    """The call with the sizes and strides that the solver found."""
+    shapes = iter(setting.tensors)
+    found: list[Argument] = []
+    for position, arg in enumerate(call):
+        if isinstance(arg, View):
+            shape = next(shapes)
+            sizes = tuple(_number(size, values) for size in shape.sizes)
+            found.append(replace(arg, shape=sizes, stride=tuple(_number(s, values) for s in shape.strides), offset=0))
+        elif isinstance(arg, Scalar) and position in setting.scalars:
+            found.append(replace(arg, value=_number(setting.scalars[position], values)))
+        else:
+            found.append(arg)
+    return tuple(found)

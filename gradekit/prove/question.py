@@ -1,0 +1,47 @@
+"""Claims: what is to be decided of a call, and what was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PROVED, REFUTED, OPEN = "proved", "refuted", "open"
+
+BOUNDS = "in-bounds"
+WRAP = "no-wrap"
+ONE_WRITER = "one-writer"
+NO_RACE = "no-race"
+COVERED = "covered"
+GRID = "grid-limit"
+KINDS = (BOUNDS, WRAP, ONE_WRITER, NO_RACE, COVERED, GRID)
+"""What is claimed, by name: see docs/proofs.md."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided of one claim.
+
+    `subject` says of what ("store to the result"), `sizes` are those for which it does not hold, by the names of the
+    arguments; `values` are the solver's. `why` is the reason where it is open, or the sentence where it is refuted.
+    """
+
+    kind: str
+    subject: str
+    verdict: str
+    line: int | None = None
+    kernel: str = ""
+    launch: int = 0
+    why: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, int] = field(default_factory=dict)
+    program: tuple[int, ...] = ()
+    steps: int = 0
+
+    def as_data(self) -> dict[str, Any]:
+        """As the report record holds it."""
+        data: dict[str, Any] = {"claim": self.kind, "subject": self.subject, "verdict": self.verdict}
+        data |= {"line": self.line} if self.line is not None else {}
+        data |= {"kernel": self.kernel} if self.kernel else {}
+        data |= {"why": self.why} if self.why else {}
+        return data | ({"sizes": dict(self.sizes)} if self.sizes else {})

@@ -1,0 +1,284 @@
+"""Integer arithmetic of TTIR as terms: what each operation gives, if nothing wraps around.
+
+A rule takes the walk (which is told what must hold for the result to be so), the operation and its operands, and gives
+the result. An operand that is not known makes the result one that is not, so rules see Terms and Truths alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gradekit.engine import Op
+from gradekit.prove.division import div, mod
+from gradekit.prove.terms import (
+    ONE,
+    TRUE,
+    ZERO,
+    Term,
+    Truth,
+    at_most,
+    choose,
+    equal,
+    greatest,
+    least,
+    less,
+    negated,
+    term,
+)
+from gradekit.prove.values import OTHER, Pointer, Value
+
+
+class Walking(Protocol):
+    """What a rule asks of the walk over the kernel."""
+
+    def owe(self, op: Op, value: Term, low: int | None, high: int | None) -> None:
+        """The result is right only if `value` is from `low` to `high`."""
+
+    def known(self, condition: Truth) -> bool:
+        """Whether the condition holds wherever the operation runs."""
+
+
+Rule = Callable[..., Value]
+RULES: dict[str, Rule] = {}
+"""By the operation's name; a rule takes (walk, op, *operands)."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Enters a rule into the table."""
+
+    def enter(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+def bits_of(op: Op) -> int:
+    """The width of the result's elements."""
+    element = op.result_types[0].element
+    return 64 if element == "index" else int(element[1:])
+
+
+def fit(walk: Walking, op: Op, value: Term) -> Term:
+    """`value`, which must be one that the result's type can hold."""
+    half = 1 << (bits_of(op) - 1)
+    walk.owe(op, value, -half, half - 1)
+    return value
+
+
+@rule("arith.addi")
+def _add(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    return fit(walk, op, a + b) if isinstance(a, Term) else OTHER
+
+
+@rule("arith.subi")
+def _subtract(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    return fit(walk, op, a - b) if isinstance(a, Term) else OTHER
+
+
+@rule("arith.muli")
+def _multiply(walk: Walking, op: Op, a: Value, b: Value) -> Value:
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        return a & b
+    return fit(walk, op, a * b) if isinstance(a, Term) and isinstance(b, Term) else OTHER
+
+
+@rule("arith.divsi")
+def _divide(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    """Towards zero."""
+    if b.number is not None and b.number < 0:
+        return fit(walk, op, -_towards_zero(walk, a, -b))
+    walk.owe(op, b, 1, None)
+    return _towards_zero(walk, a, b)
+
+
+def _towards_zero(walk: Walking, a: Term, b: Term) -> Term:
+    positive = at_most(ZERO, a)
+    return div(a, b) if walk.known(positive) else choose(positive, div(a, b), -div(-a, b))
+
+
+@rule("arith.remsi")
+def _remainder(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    """With the sign of `a`."""
+    walk.owe(op, b, 1, None)
+    positive = at_most(ZERO, a)
+    return mod(a, b) if walk.known(positive) else choose(positive, mod(a, b), -mod(-a, b))
+
+
+@rule("arith.divui")
+def _divide_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    walk.owe(op, a, 0, None)
+    walk.owe(op, b, 1, None)
+    return div(a, b)
+
+
+@rule("arith.remui")
+def _remainder_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    walk.owe(op, a, 0, None)
+    walk.owe(op, b, 1, None)
+    return mod(a, b)
+
+
+@rule("arith.floordivsi")
+def _divide_down(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    walk.owe(op, b, 1, None)
+    return div(a, b)
+
+
+@rule("arith.ceildivsi")
+def _divide_up(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    walk.owe(op, b, 1, None)
+    return -div(-a, b)
+
+
+@rule("arith.minsi")
+def _least(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    return least(a, b)
+
+
+@rule("arith.maxsi")
+def _greatest(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    return greatest(a, b)
+
+
+@rule("arith.minui")
+def _least_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    _not_negative(walk, op, a, b)
+    return least(a, b)
+
+
+@rule("arith.maxui")
+def _greatest_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    _not_negative(walk, op, a, b)
+    return greatest(a, b)
+
+
+def _not_negative(walk: Walking, op: Op, *values: Term) -> None:
+    for value in values:
+        walk.owe(op, value, 0, None)
+
+
+# --- bits ----------------------------------------------------------------------------------------------------------------
+
+
+@rule("arith.andi")
+def _and(walk: Walking, op: Op, a: Value, b: Value) -> Value:
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        return a & b
+    for value, mask in ((a, b), (b, a)):
+        number = mask.number if isinstance(mask, Term) else None
+        if number is not None and number >= 0 and number & (number + 1) == 0 and isinstance(value, Term):
+            return mod(value, term(number + 1))
+    return OTHER
+
+
+@rule("arith.ori")
+def _or(walk: Walking, op: Op, a: Value, b: Value) -> Value:
+    return a | b if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
+
+
+@rule("arith.xori")
+def _xor(walk: Walking, op: Op, a: Value, b: Value) -> Value:
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        return (a & negated(b)) | (negated(a) & b)
+    return -1 - a if isinstance(a, Term) and isinstance(b, Term) and b.number == -1 else OTHER
+
+
+@rule("arith.shli")
+def _shift_left(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    return fit(walk, op, a * (1 << b.number)) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
+
+
+@rule("arith.shrsi")
+def _shift_right(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    return div(a, term(1 << b.number)) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
+
+
+@rule("arith.shrui")
+def _shift_right_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+    if not _is_shift(b, bits_of(op)):
+        return OTHER
+    walk.owe(op, a, 0, None)
+    return div(a, term(1 << b.number))  # type: ignore[operator]
+
+
+def _is_shift(value: Value, bits: int) -> bool:
+    return isinstance(value, Term) and value.number is not None and 0 <= value.number < bits
+
+
+# --- other types ---------------------------------------------------------------------------------------------------------
+
+
+@rule("arith.extsi")
+def _widen(walk: Walking, op: Op, a: Value) -> Value:
+    return choose(a, term(-1), ZERO) if isinstance(a, Truth) else a
+
+
+@rule("arith.extui")
+def _widen_unsigned(walk: Walking, op: Op, a: Value) -> Value:
+    if isinstance(a, Truth):
+        return choose(a, ONE, ZERO)
+    walk.owe(op, a, 0, None)  # type: ignore[arg-type]
+    return a
+
+
+@rule("arith.trunci")
+def _narrow(walk: Walking, op: Op, a: Term) -> Value:
+    if op.result_types[0].element == "i1":
+        return equal(mod(a, term(2)), ONE)
+    return fit(walk, op, a)
+
+
+@rule("arith.index_cast")
+def _index(walk: Walking, op: Op, a: Value) -> Value:
+    return fit(walk, op, a) if isinstance(a, Term) else OTHER
+
+
+# --- comparing and choosing ------------------------------------------------------------------------------------------------
+
+COMPARE: dict[str, Callable[[Term, Term], Truth]] = {
+    "eq": equal,
+    "ne": lambda a, b: negated(equal(a, b)),
+    "lt": less,
+    "le": at_most,
+    "gt": lambda a, b: less(b, a),
+    "ge": lambda a, b: at_most(b, a),
+}
+"""By the predicate without its sign."""
+
+
+@rule("arith.cmpi")
+def _compare(walk: Walking, op: Op, a: Value, b: Value) -> Value:
+    predicate = str(op.attributes["predicate"])
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        same = (a & b) | (negated(a) & negated(b))
+        return {"eq": same, "ne": negated(same)}.get(predicate, OTHER)
+    if not isinstance(a, Term) or not isinstance(b, Term):
+        return OTHER
+    if predicate[0] == "u":
+        _not_negative(walk, op, a, b)
+    return COMPARE[predicate if predicate in ("eq", "ne") else predicate[1:]](a, b)
+
+
+@rule("arith.select")
+def _select(walk: Walking, op: Op, condition: Truth, a: Value, b: Value) -> Value:
+    return selected(condition, a, b)
+
+
+def selected(condition: Truth, a: Value, b: Value) -> Value:
+    """`a` where the condition holds, else `b`; OTHER where they are not of one kind."""
+    if a is b or condition == TRUE:
+        return a
+    if isinstance(a, Term) and isinstance(b, Term):
+        return choose(condition, a, b)
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        return (condition & a) | (negated(condition) & b)
+    if isinstance(a, Pointer) and isinstance(b, Pointer) and (a.base, a.itemsize) == (b.base, b.itemsize):
+        return Pointer(a.base, choose(condition, a.offset, b.offset), a.itemsize)
+    return OTHER
+
+
+def known_operands(values: Sequence[Value]) -> bool:
+    """Whether a rule can be applied to them."""
+    return all(isinstance(value, (Term, Truth, Pointer)) for value in values)

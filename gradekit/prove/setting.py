@@ -1,0 +1,216 @@
+"""What is assumed of a call's arguments: sizes and strides as variables, and what is known of them.
+
+Tensors of the same form (dtypes, ranks, which of them are contiguous, which sizes agree) share a setting: what is proved
+in it holds for every such call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gradekit.domain import MOST_ELEMENTS
+from gradekit.program import ITEMSIZE, Argument, Scalar, View
+from gradekit.prove.parts import Substitution, atoms
+from gradekit.prove.terms import ONE, Atom, Term, Truth, at_most, both, of_atom, term, var
+from gradekit.prove.value_of import value_of
+
+MARGIN = 1 << 21
+"""Sizes so close below 2**31 are left out: there the padding of a tile needs more than 32 bits."""
+
+ELEMENTS = MOST_ELEMENTS - MARGIN
+LARGEST = ELEMENTS
+"""No tensor, also none that host code makes, has more elements, and no size is larger."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tensor argument: its `name`, and terms for its sizes and strides; `view` is an example of it."""
+
+    name: str
+    sizes: tuple[Term, ...]
+    strides: tuple[Term, ...]
+    view: View
+
+    @property
+    def count(self) -> Term:
+        """How many elements it has."""
+        return product(self.sizes)
+
+    @property
+    def extent(self) -> Term:
+        """How many elements its memory spans."""
+        return extent(self.sizes, self.strides)
+
+    @property
+    def is_contiguous(self) -> bool:
+        return self.strides == contiguous(self.sizes)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`tensors` in the order of the program's inputs, `scalars` by argument; `hypotheses` hold for all of them.
+
+    `sizes` are the variables that a person would name, by name; `assumptions` say in words what is taken for granted.
+    """
+
+    tensors: tuple[Shape, ...]
+    scalars: Mapping[int, Term]
+    hypotheses: tuple[Truth, ...]
+    sizes: Mapping[str, Term]
+    assumptions: tuple[str, ...] = ()
+    values: Mapping[str, int] = field(default_factory=dict)  # of the example, by the atoms' keys
+
+
+def product(sizes: Sequence[Term]) -> Term:
+    """The product of terms; 1 for none."""
+    found = ONE
+    for size in sizes:
+        found = found * size
+    return found
+
+
+def contiguous(sizes: Sequence[Term]) -> tuple[Term, ...]:
+    """The strides of a contiguous tensor without an empty dimension."""
+    return tuple(product(sizes[axis + 1 :]) for axis in range(len(sizes)))
+
+
+def extent(sizes: Sequence[Term], strides: Sequence[Term]) -> Term:
+    """One more than the offset of the last element."""
+    found = ONE
+    for size, stride in zip(sizes, strides, strict=True):
+        found = found + (size - 1) * stride
+    return found
+
+
+def dense(view: View) -> bool:
+    """Whether the view's strides are those of a contiguous tensor of its shape."""
+    step = 1
+    for size, stride in zip(reversed(view.shape), reversed(view.stride), strict=True):
+        if stride != step:
+            return False
+        step *= max(size, 1)
+    return True
+
+
+def class_of(args: Sequence[Argument]) -> tuple[object, ...]:
+    """What two calls must share to be of one form, but for which of their sizes agree."""
+    return tuple(
+        (arg.dtype, len(arg.shape), dense(arg), arg.storage, arg.offset * ITEMSIZE[arg.dtype] % 16 == 0)
+        if isinstance(arg, View)
+        else _class_of(arg)
+        for arg in args
+    )
+
+
+def _class_of(arg: Argument) -> tuple[object, ...]:
+    value = arg.value if isinstance(arg, Scalar) else arg
+    return (type(value).__name__, value if not isinstance(value, int) or isinstance(value, bool) else "")
+
+
+def setting_of(args: Sequence[Argument], names: Sequence[str], promise: Promise | None = None) -> Setting:
+    """The setting of a call like `args`, whose arguments are called `names`.
+
+    `promise` says which sizes agree and how large they may be; without it, sizes that are equal in `args` are taken to be
+    equal always.
+    """
+    promise = promise or guessed(args, names)
+    tensors, hypotheses, values = [], list(promise.limits), dict[str, int]()
+    scalars: dict[int, Term] = {}
+    for position, arg in enumerate(args):
+        if isinstance(arg, View):
+            shape = _shape(arg, names[position], promise.sizes[position])
+            tensors.append(shape)
+            hypotheses.append(at_most(shape.extent, term(ELEMENTS)))
+            for size, number in zip((*shape.sizes, *shape.strides), (*arg.shape, *arg.stride), strict=True):
+                values |= _solved(size, number, values)
+        elif isinstance(arg, Scalar) and type(arg.value) is int:
+            scalars[position] = var(names[position], *promise.scalars.get(names[position], (-(1 << 31), LARGEST)))
+            values[_atom(scalars[position])] = arg.value
+    for shape in tensors:  # again, for sizes such as H * G of which a later tensor says more
+        for size, number in zip(shape.sizes, shape.view.shape, strict=True):
+            values |= _solved(size, number, values)
+    sizes = {str(atom.args[0]): of_atom(atom) for shape in tensors for atom in atoms(*shape.sizes).values()}
+    return Setting(tuple(tensors), scalars, tuple(hypotheses), sizes, tuple(_assumptions(tensors)), values)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised of a call: the sizes of each tensor argument by its position, limits, and ranges of scalars."""
+
+    sizes: Mapping[int, tuple[Term, ...]]
+    limits: tuple[Truth, ...] = ()
+    scalars: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+
+
+def guessed(args: Sequence[Argument], names: Sequence[str]) -> Promise:
+    """Sizes that are equal, and not 1, are one variable."""
+    known: dict[int, Term] = {}
+    sizes = {}
+    for position, arg in enumerate(args):
+        if isinstance(arg, View):
+            mine = [var(f"{names[position]}.shape[{axis}]", 1, LARGEST) for axis in range(len(arg.shape))]
+            sizes[position] = tuple(
+                known.setdefault(n, size) if n > 1 else size for n, size in zip(arg.shape, mine, strict=True)
+            )
+    return Promise(sizes)
+
+
+def with_fixed(setting: Setting, fixed: Mapping[str, tuple[Atom, Term]]) -> Setting:
+    """The setting where some variables, by key, are numbers."""
+    put = Substitution(lambda atom: fixed[atom.key][1] if atom.key in fixed else None)
+    tensors = tuple(
+        replace(shape, sizes=tuple(map(put.term, shape.sizes)), strides=tuple(map(put.term, shape.strides)))
+        for shape in setting.tensors
+    )
+    scalars = {position: put.term(value) for position, value in setting.scalars.items()}
+    return replace(setting, tensors=tensors, scalars=scalars, hypotheses=tuple(map(put.truth, setting.hypotheses)))
+
+
+def _shape(view: View, name: str, sizes: tuple[Term, ...]) -> Shape:
+    if dense(view):
+        return Shape(name, sizes, contiguous(sizes), view)
+    strides = tuple(var(f"{name}.stride({axis})", 0, LARGEST) for axis in range(len(view.shape)))
+    return Shape(name, sizes, strides, view)
+
+
+def _solved(size: Term, number: int, values: Mapping[str, int]) -> dict[str, int]:
+    """The one variable of a size that has no value yet, for the size to be `number`; nothing where there are more."""
+    unknown = [atom for key, atom in atoms(size).items() if key not in values]
+    if len(unknown) != 1 or unknown[0].op != "var":
+        return {}
+    at = [value_of(size, {**values, unknown[0].key: n}) for n in (0, 1)]
+    step = at[1] - at[0]
+    return {unknown[0].key: (number - at[0]) // step} if step and (number - at[0]) % step == 0 else {}
+
+
+def _atom(variable: Term) -> str:
+    """The key of a variable; "" for any other term."""
+    mono = next(iter(variable.parts), ()) if len(variable.parts) == 1 else ()
+    return mono[0].key if len(mono) == 1 and mono[0].op == "var" and variable == of_atom(mono[0]) else ""
+
+
+def _assumptions(tensors: Sequence[Shape]) -> list[str]:
+    strided = [shape.name for shape in tensors if not shape.is_contiguous]
+    found = [f"no tensor spans more than {ELEMENTS} elements, and none is empty"]
+    return found + ([f"{', '.join(strided)}: any strides"] if strided else [])
+
+
+def bytes_of(shape: Shape) -> Term:
+    """Bytes that the tensor's memory spans."""
+    return shape.extent * ITEMSIZE[shape.view.dtype]
+
+
+def inside(value: Term, high: Term) -> Truth:
+    """0 <= value < high"""
+    return both(at_most(term(0), value), below(value, high))
+
+
+def below(value: Term, high: Term) -> Truth:
+    """value < high; of a quotient, as a claim about what is divided: a // b < c is a < b * c."""
+    while len(value.parts) == 1:
+        ((mono, factor),) = value.parts.items()
+        if factor != 1 or len(mono) != 1 or mono[0].op != "div" or (mono[0].args[1].range[0] or 0) < 1:
+            break
+        value, high = mono[0].args[0], high * mono[0].args[1]
+    return at_most(value + 1, high)

@@ -1,0 +1,240 @@
+"""A call traced to learn where its numbers come from: sizes that remember, and the geometry of every tensor.
+
+What a view, a copy or an allocation does to shape and strides is done again here with sizes that remember. A result is
+believed where it agrees with what torch gave; else its sizes are opaque.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradekit.compat.torch import DisableTorchFunction
+from gradekit.compat.triton import JITFunction
+from gradekit.origins import LaunchOrigin, Origins, ViewOrigin
+from gradekit.program import Descriptor, Launch, View, every_step
+from gradekit.tracer.geometry import RULES, Geometry, contiguous, parts
+from gradekit.tracer.recorder import Recorder, map_views
+from gradekit.tracer.sizes import Size, Table, plain
+
+MOST_WAYS = 8
+Key = tuple[int, tuple[int, ...], tuple[int, ...], int]
+
+
+class Following(TorchFunctionMode):
+    """Answers questions about sizes with Sizes, and notes the origins of launches, while it is entered."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.table = Table(recorder.path)
+        self.origins = Origins(())
+        self._views: dict[Key, list[tuple[View, Geometry]]] = {}  # a view has several where it was made in several ways
+        self._launches: dict[int, tuple[Any, LaunchOrigin]] = {}
+        self._binding: tuple[dict[str, Any], Sequence[Any]] | None = None
+        self._answers: dict[Any, Callable[..., Any]] = {
+            torch.Tensor.shape.__get__: lambda t: torch.Size(self.of(t).shape),  # type: ignore[attr-defined]
+            torch.Tensor.size: self._size,
+            torch.Tensor.stride: self._stride,
+            torch.Tensor.numel: lambda t: math.prod(self.of(t).shape),
+            torch.Tensor.nelement: lambda t: math.prod(self.of(t).shape),
+            torch.numel: lambda t: math.prod(self.of(t).shape),
+        }
+
+    # --- inputs and results ----------------------------------------------------------------------------------------------
+
+    def inputs(self, tensors: Sequence[torch.Tensor]) -> None:
+        """The tensors that the call is given: their sizes and strides are what everything else comes from."""
+        for number, tensor in enumerate(tensors):
+            view = self.recorder.view(tensor)
+            shape = tuple(self.table.size(n, "size", number, axis) for axis, n in enumerate(view.shape))
+            if view.stride == tuple(map(int, contiguous(view.shape))):
+                stride = contiguous(shape)
+            else:
+                stride = tuple(self.table.size(n, "stride", number, axis) for axis, n in enumerate(view.stride))
+            self._keep(view, Geometry(shape, stride, view.offset))
+
+    def like(self, tensor: torch.Tensor, geometry: Geometry) -> None:
+        """A further input, contiguous and of the shape that `geometry` has: the gradient of a result."""
+        with DisableTorchFunction():
+            self._keep(self.recorder.view(tensor), Geometry(geometry.shape, contiguous(geometry.shape)))
+
+    def scalar(self, position: int, value: Any) -> Any:
+        """A number that the call is given."""
+        return self.table.size(value, "scalar", position) if type(value) is int else value
+
+    def notice(self, steps: Sequence[Any], rename: Callable[[int], int]) -> None:
+        """The call is over, and these are its steps."""
+        self.origins = self._learned(steps, rename)
+
+    def _learned(self, steps: Sequence[Any], rename: Callable[[int], int]) -> Origins:
+        unknown = LaunchOrigin((), ())
+        started = [step for step in every_step(steps) if isinstance(step, Launch)]
+        launches = [self._launches.get(id(launch), (None, unknown))[1] for launch in started]
+        views = [self._encoded(view, geometry) for known in self._views.values() for view, geometry in known]
+        return Origins(
+            tuple(tuple(term) for term in self.table.terms), tuple(self.table.conditions), tuple(launches),
+            map_views(tuple(views), rename),
+        )  # fmt: skip
+
+    def _encoded(self, view: View, geometry: Geometry) -> ViewOrigin:
+        number = self.table.number
+        return ViewOrigin(view, tuple(map(number, geometry.shape)), tuple(map(number, geometry.stride)),
+                          number(geometry.offset))  # fmt: skip
+
+    # --- tensors ---------------------------------------------------------------------------------------------------------
+
+    def of(self, tensor: torch.Tensor) -> Geometry:
+        """The tensor's geometry in Sizes; opaque ones where nobody knows."""
+        view = self.recorder.view(tensor)
+        known = self._views.get(_key(view))
+        if not known:
+            opaque = self.table.opaque
+            return Geometry(tuple(map(opaque, view.shape)), tuple(map(opaque, view.stride)), opaque(view.offset))
+        return known[0][1]
+
+    def of_offset(self, view: View) -> Any:
+        """Where a view begins, if that is known of any view of its storage that begins there; opaque otherwise."""
+        views = (pair for known in self._views.values() for pair in known)
+        known = (g.offset for v, g in views if (v.storage, v.offset) == (view.storage, view.offset))
+        return next(known, 0 if view.offset == 0 else self.table.opaque(view.offset))
+
+    def _keep(self, view: View, geometry: Geometry) -> None:
+        """Whether two ways that lead to the same numbers are one is for the grader to find out."""
+        known = self._views.setdefault(_key(view), [])
+        encoded = self._encoded(view, geometry)
+        if len(known) < MOST_WAYS and all(self._encoded(*pair) != encoded for pair in known):
+            known.append((view, geometry))
+
+    def _size(self, tensor: torch.Tensor, dim: int | None = None) -> Any:
+        shape = self.of(tensor).shape
+        return torch.Size(shape) if dim is None else shape[dim]
+
+    def _stride(self, tensor: torch.Tensor, dim: int | None = None) -> Any:
+        stride = self.of(tensor).stride
+        return stride if dim is None else stride[dim]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        answer = self._answers.get(func)
+        if answer is not None and args and _followed(args[0]):
+            return answer(*args, **kwargs)
+        result = func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if name == "unbind" and isinstance(result, tuple):
+            whole = self.of(args[0])
+            for made, geometry in zip(result, parts(whole, len(result), *args[1:], **kwargs), strict=True):
+                self._believe(made, geometry)
+        elif name in RULES and _followed(result):
+            self._made(RULES[name], args, kwargs, result)
+        return result
+
+    def _made(self, rule: Any, args: Any, kwargs: dict[str, Any], result: torch.Tensor) -> None:
+        view = self.recorder.view(result)
+        before = [self._geometry(arg) for arg in args]
+        same = bool(
+            before and isinstance(args[0], torch.Tensor) and self.recorder.view(args[0]).storage == view.storage
+        )
+        try:
+            geometry = rule(before, kwargs, same)
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError):
+            return
+        self._believe(result, geometry)
+
+    def _believe(self, tensor: torch.Tensor, geometry: Geometry | None) -> None:
+        """Keeps the geometry of a tensor, if it is one that torch agrees with."""
+        view = self.recorder.view(tensor)
+        if geometry is not None and _agrees(geometry, view):
+            self._keep(view, geometry)
+
+    def _geometry(self, arg: Any) -> Any:
+        return self.of(arg) if _followed(arg) else arg
+
+    # --- launches --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        """Kernels get plain ints, and it is noted which Sizes they were."""
+        run = JITFunction.run
+        JITFunction.run = lambda jit, *args, grid, warmup, **kwargs: self._run(run, jit, args, grid, warmup, kwargs)
+        self.recorder.launched = self._launched
+        try:
+            yield
+        finally:
+            JITFunction.run, self.recorder.launched = run, None
+
+    def _run(self, run: Any, jit: Any, args: Any, grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Any:
+        bound = dict(zip(jit.arg_names, args, strict=False)) | kwargs
+        sizes: list[Any] = []
+
+        def told(meta: dict[str, Any]) -> Any:
+            found = (
+                grid({**meta, **{name: v for name, v in bound.items() if isinstance(v, Size)}})
+                if callable(grid)
+                else grid
+            )
+            sizes[:] = found
+            return tuple(map(plain, found))
+
+        self._binding = bound, sizes
+        try:
+            return run(jit, *map(plain, args), grid=told, warmup=warmup, **{k: plain(v) for k, v in kwargs.items()})
+        finally:
+            self._binding = None
+
+    def _launched(self, launch: Launch, parameters: Sequence[tuple[str, str]]) -> None:
+        """A launch was recorded; `parameters` are the kernel's names and Triton's types of them."""
+        if self._binding is None or any(isinstance(kind, tuple) for _, kind in parameters):
+            return
+        bound, grid = self._binding
+        number = self.table.number
+        taken = [bound.get(name) for name, kind in parameters if kind != "constexpr"]
+        described: Any
+        for argument, described in zip(launch.args, taken, strict=True):
+            if isinstance(argument, Descriptor) and hasattr(described, "strides"):
+                view = argument.view
+                self._keep(view, Geometry(tuple(described.shape), tuple(described.strides), self.of_offset(view)))
+        constants = [bound.get(name) for name, kind in parameters if kind == "constexpr"]
+        origin = LaunchOrigin(
+            tuple(number(size) for size in (*grid, 1, 1)[:3]),
+            tuple(number(value) for value in taken),
+            tuple((value.term, int(value)) for value in constants if isinstance(value, Size)),
+        )
+        self._launches[id(launch)] = launch, origin
+
+
+class Both:
+    """Two modes, entered one inside of the other."""
+
+    def __init__(self, outer: Any, inner: Any) -> None:
+        self._outer, self._inner = outer, inner
+
+    def __enter__(self) -> None:
+        self._outer.__enter__()
+        self._inner.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self._inner.__exit__(*exception)
+        self._outer.__exit__(*exception)
+
+
+def _key(view: View) -> Key:
+    return view.storage, view.shape, view.stride, view.offset
+
+
+def _followed(value: Any) -> bool:
+    with DisableTorchFunction():
+        return isinstance(value, torch.Tensor) and value.is_meta
+
+
+def _agrees(geometry: Geometry, view: View) -> bool:
+    return (
+        tuple(map(int, geometry.shape)) == view.shape
+        and tuple(map(int, geometry.stride)) == view.stride
+        and int(geometry.offset) == view.offset
+    )

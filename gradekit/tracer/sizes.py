@@ -1,0 +1,270 @@
+"""Integers that remember how host code computed them from the sizes of its inputs.
+
+Used in calls that are traced for this alone, whose programs count for nothing: an int of a subclass is not quite an int
+(`type(n) is int`), and what a submission makes of that must not matter to anybody.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gradekit.origins import Condition
+from gradekit.program import Source
+
+MOST_TERMS = 4000
+MOST_CONDITIONS = 400
+_BITS = 31
+"""Bits that must have been filled downwards for the number after it to be a power of two."""
+
+
+class Table:
+    """Terms, each once, and the comparisons that host code made, in order; see gradekit.origins."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.terms: dict[tuple[str | int, ...], int] = {}
+        self.conditions: dict[Condition, None] = {}
+
+    def size(self, value: int, *term: str | int) -> Any:
+        """`value`, which remembers that it is `term`; a plain int where there are too many terms."""
+        number = self.terms.get(term)
+        if number is None:
+            if len(self.terms) >= MOST_TERMS:
+                return self.opaque(value) if term[0] != "opaque" else value
+            number = self.terms[term] = len(self.terms)
+        return Size.made(value, self, number)
+
+    def opaque(self, value: int) -> Any:
+        """`value`, of which nobody knows where it comes from."""
+        return self.size(value, "opaque", int(value))
+
+    def number(self, value: Any) -> int:
+        """The term of a number; -1 for what is no integer."""
+        if isinstance(value, Size):
+            return value.term
+        if type(value) is not int:
+            return -1
+        term = ("number", value)
+        if term not in self.terms:
+            self.terms[term] = len(self.terms)
+        return self.terms[term]
+
+    def compared(self, left: Any, relation: str, right: Any, held: bool) -> None:
+        """Host code took note of how two numbers compare."""
+        if len(self.conditions) < MOST_CONDITIONS:
+            condition = Condition(self.number(left), relation, self.number(right), held, self.source())
+            self.conditions[condition] = None
+
+    def source(self) -> Source | None:
+        """The innermost line of the submission that is executing now."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self.path:
+            frame = frame.f_back
+        return Source(frame.f_lineno, frame.f_code.co_name) if frame is not None else None
+
+
+class Size(int):
+    """An int with its `term`'s number in a `table`."""
+
+    table: Table
+    term: int
+
+    @classmethod
+    def made(cls, value: int, table: Table, term: int) -> Size:
+        """`value` as a Size."""
+        made = int.__new__(cls, value)
+        made.table, made.term = table, term
+        return made
+
+    __hash__ = int.__hash__
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+    def __bool__(self) -> bool:
+        held = int(self) != 0
+        self.table.compared(self, "==", 0, not held)
+        return held
+
+    def __neg__(self) -> Any:
+        return 0 - self
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if type(other) is int and 0 < other <= 4 and modulus is None:
+            return self if other == 1 else self * self ** (other - 1)
+        return int.__pow__(self, other) if modulus is None else int.__pow__(self, other, modulus)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __truediv__(self, other: Any) -> Any:
+        value = int.__truediv__(self, other)
+        return Ratio.made(value, self, other) if _is_int(other) else value
+
+    def __rtruediv__(self, other: Any) -> Any:
+        value = int.__rtruediv__(self, other)
+        return Ratio.made(value, other, self) if _is_int(other) else value
+
+    def __rshift__(self, other: Any) -> Any:
+        value = int.__rshift__(self, other)
+        return _shifted(self, "//", other, value)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _shifted(self, "*", other, int.__lshift__(self, other))
+
+    def __rlshift__(self, other: Any) -> Any:
+        value = int.__rlshift__(self, other)
+        term = _of(self)
+        if other == 1 and term[0] == "bits":
+            return self.table.size(value, "next_power_of_2", self.table.number(_at(self, term[1], 0) + 1))
+        return self.table.opaque(value)
+
+    def __or__(self, other: Any) -> Any:
+        """n | n >> 1 and so on fills the bits below the highest: one more is a power of two."""
+        value = int.__or__(self, other)
+        if value is NotImplemented or not isinstance(other, Size):
+            return value if value is NotImplemented else self.table.opaque(value)
+        base, filled = _filled(self)
+        shifted = _of(other)
+        if shifted[:2] == ("//", self.term) and _number(self, shifted[2]) == 1 << (filled + 1):
+            return self.table.size(value, "filled", base, 2 * filled + 1)
+        return self.table.opaque(value)
+
+    def __and__(self, other: Any) -> Any:
+        value = int.__and__(self, other)
+        if type(other) is int and other > 0 and other & (other + 1) == 0 and self >= 0:
+            return self % (other + 1)
+        if type(other) is int and other < 0 and -other & (-other - 1) == 0 and self >= 0:
+            return self // -other * -other
+        return value if value is NotImplemented else self.table.opaque(value)
+
+    def __xor__(self, other: Any) -> Any:
+        value = int.__xor__(self, other)
+        return value if value is NotImplemented else self.table.opaque(value)
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__
+
+    def bit_length(self) -> Any:
+        """How many bits it has."""
+        value = int.bit_length(self)
+        return self.table.size(value, "bits", self.term) if self >= 0 else self.table.opaque(value)
+
+
+class Ratio(float):
+    """A quotient of sizes: rounded up or down, it is one again."""
+
+    a: Any
+    b: Any
+
+    @classmethod
+    def made(cls, value: float, a: Any, b: Any) -> Ratio:
+        """`value`, which is a / b."""
+        made = float.__new__(cls, value)
+        made.a, made.b = a, b
+        return made
+
+    def __ceil__(self) -> Any:
+        exact = -(-self.a // self.b)
+        return exact if int(exact) == float.__ceil__(self) else float.__ceil__(self)
+
+    def __floor__(self) -> Any:
+        exact = self.a // self.b
+        return exact if int(exact) == float.__floor__(self) else float.__floor__(self)
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int or isinstance(value, Size)
+
+
+def _of(size: Size) -> tuple[str | int, ...]:
+    """The term of a size."""
+    return next(term for term, number in size.table.terms.items() if number == size.term)
+
+
+def _at(size: Size, term: Any, value: int) -> Any:
+    return Size.made(value, size.table, term)
+
+
+def _number(size: Size, number: Any) -> int | None:
+    term = next(term for term, known in size.table.terms.items() if known == number)
+    return int(term[1]) if term[0] == "number" else None
+
+
+def _filled(size: Size) -> tuple[int, int]:
+    """(term, n): the bits of `term` with the n below each set bit filled."""
+    term = _of(size)
+    return (int(term[1]), int(term[2])) if term[0] == "filled" else (size.term, 0)
+
+
+def _shifted(size: Size, operation: str, by: Any, value: Any) -> Any:
+    if value is NotImplemented or type(by) is not int:
+        return value if value is NotImplemented else size.table.opaque(value)
+    return size.table.size(value, operation, size.term, size.table.number(1 << by))
+
+
+def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[Size, Any], Any]:
+    apply = getattr(int, f"__r{name}__" if reflected else f"__{name}__")
+
+    def method(self: Size, other: Any) -> Any:
+        value = apply(self, other)
+        if value is NotImplemented or not _is_int(other):
+            return value
+        if symbol == "+" and other == 1 and type(other) is int and (made := _power_after(self, value)) is not None:
+            return made
+        left, right = (other, self) if reflected else (self, other)
+        return self.table.size(value, symbol, self.table.number(left), self.table.number(right))
+
+    return method
+
+
+def _power_after(size: Size, value: int) -> Any:
+    """What is one more than a number whose low bits are all set."""
+    base, filled = _filled(size)
+    if filled < _BITS:
+        return None
+    return size.table.size(value, "next_power_of_2", size.table.number(_at(size, base, 0) + 1))
+
+
+def _comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Callable[[Size, Any], Any]:
+    apply = getattr(int, f"__{name}__")
+
+    def method(self: Size, other: Any) -> Any:
+        held = apply(self, other)
+        if held is NotImplemented or not _is_int(other):
+            return held
+        left, right = (other, self) if swapped else (self, other)
+        self.table.compared(left, relation, right, held is not opposite)
+        return held
+
+    return method
+
+
+for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
+    setattr(Size, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
+    setattr(Size, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))
+for _name, _relation, _swapped, _opposite in (
+    ("lt", "<", False, False), ("le", "<=", False, False), ("gt", "<", True, False), ("ge", "<=", True, False),
+    ("eq", "==", False, False), ("ne", "==", False, True),
+):  # fmt: skip
+    setattr(Size, f"__{_name}__", _comparison(_name, _relation, _swapped, _opposite))
+
+
+def plain(value: Any) -> Any:
+    """`value` with ints for Sizes, in tuples, lists and dicts too."""
+    if isinstance(value, Size):
+        return operator.index(int.__add__(value, 0))
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    return {key: plain(item) for key, item in value.items()} if type(value) is dict else value
