@@ -28,6 +28,7 @@ class GradingPlugin:
 
     def __init__(self, run: GradingRun) -> None:
         self.run = run
+        self._collected: list[str] = []
         self.report: Report | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -47,9 +48,15 @@ class GradingPlugin:
             self.run.faults.append(f"The assignment's tests could not be collected: {last.strip()}")
         return report
 
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Note the order in which the assignment's files have the checks."""
+        self._collected.append(item.nodeid)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Split the points while all tests are there, before -k leaves some out."""
+        """Split the points while all tests are there, before -k leaves some out, and undo what shuffles them."""
+        order = {nodeid: number for number, nodeid in enumerate(self._collected)}
+        items.sort(key=lambda item: order[item.nodeid])
         self.run.possible = check_points.possible_points(items)
         kind = self.run.request.options.kind
         if kind:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gradekit import reuse
 from gradekit.assignment import get
 from gradekit.batch.fingerprint import MOST, fingerprint, of_source
 from gradekit.batch.similar import render, resemblance
@@ -87,7 +88,8 @@ def prints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     (folder / "disguised.py").write_text(DISGUISED)
     right = sorted((ROOT / "tests/course/right/softmax").glob("*.py"))
     independent = [path for path in right if path.stem not in ("tutorial_cached", "autograd_function")]
-    return {path.stem: print_of(path) for path in [*folder.glob("*.py"), *independent[:6]]}
+    with reuse.kept():
+        return {path.stem: print_of(path) for path in [*folder.glob("*.py"), *independent[:6]]}
 
 
 def test_a_twin_in_disguise_is_found_first(prints: dict[str, dict[str, Any]]) -> None:

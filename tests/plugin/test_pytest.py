@@ -1,6 +1,7 @@
 """`pytest assignments/ID --submission PATH`, with the plugin and nothing else; and pytest without any submission."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import settings
 
 from gradekit.assignment import Assignment
 from gradekit.report.record import validate
-from tests.plugin.samples import RIGHT, TRIPLES
+from tests.plugin.samples import RIGHT, TESTS, TRIPLES
 
 Run = Callable[..., pytest.RunResult]
 
@@ -39,6 +40,19 @@ def test_hypothesiss_own_option_names_the_profile_too(run: Run, tmp_path: Path) 
     file = tmp_path / "report.json"
     run(RIGHT, "-p", "_hypothesis_pytestplugin", "--hypothesis-profile=quick", "--gradekit-json", str(file))
     assert [check["details"]["examples"] for check in json.loads(file.read_text())["checks"]] == [10, 10]
+
+
+def test_a_report_has_the_checks_in_the_order_of_the_file_whatever_shuffles_them(run: Run, tmp_path: Path) -> None:
+    class Shuffles:
+        @pytest.hookimpl(wrapper=True, tryfirst=True)
+        def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+            items.reverse()
+            return (yield)
+
+    file = tmp_path / "report.json"
+    run(RIGHT, "--gradekit-quick", "--gradekit-json", str(file), watching=Shuffles())
+    found = [check["id"] for check in json.loads(file.read_text())["checks"]]
+    assert len(found) == 2 and found == re.findall(r"^def (test_\w+)", TESTS, flags=re.MULTILINE)
 
 
 def test_a_wrong_submission_fails_pytest_with_the_students_message(run: Run) -> None:
