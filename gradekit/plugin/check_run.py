@@ -209,8 +209,10 @@ def _hopeless(error: BaseException) -> bool:
 
 
 def _decide(examples: Examples | None) -> None:
-    if examples is not None and examples.undecided is not None:
-        raise examples.undecided
+    """Raise what an example raised, or why one could not be decided, also where Hypothesis has ended without an error: it
+    may not have repeated an example that failed before it began."""
+    if examples is not None and examples.first_problem is not None:
+        raise examples.first_problem
 
 
 def _trace_back(evidence: CheckEvidence, examples: Examples | None, error: BaseException) -> None:

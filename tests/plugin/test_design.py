@@ -13,7 +13,7 @@ from gradekit.assignment import Assignment, discover
 from gradekit.compat.hypothesis import strategies
 from gradekit.findings import Check
 from gradekit.inputs.calls import draws_of
-from gradekit.plugin.design import design_of
+from gradekit.plugin.design import Design, design_of
 from gradekit.plugin.profiles import PROFILES
 from tests.graded import grade
 from tests.plugin.samples import RIGHT
@@ -72,6 +72,16 @@ def test_a_failure_in_the_design_is_made_smaller(double: Assignment, submitted: 
     shown = check.counterexample["inputs"][0]
     assert (shown["shape"], shown["dtype"]) == ([1000], "float32")
     assert check.details["coverage"]["rows"] < check.details["coverage"]["of"]
+
+
+@pytest.mark.parametrize("profile", ["quick", "default"])
+@pytest.mark.parametrize("body", ["import os; os._exit(0)", "assert x.numel() != 1"])
+def test_a_failure_in_the_design_stays_one_if_hypothesis_does_not_repeat_it(
+    double: Assignment, submitted: Callable[[str], Path], body: str, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Design, "numbers", lambda self, given: None)
+    check = check_of(grade(double, submitted(RIGHT.replace("double(x):", f"double(x):\n    {body}")), profile=profile))
+    assert (check.outcome, check.earned) == ("failed", 0)
 
 
 def test_nothing_is_tried_twice(double: Assignment, submitted: Callable[[str], Path]) -> None:
