@@ -6,6 +6,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,34 @@ def test_an_endless_loop_in_the_call_ends_with_its_line() -> None:
     """The time limit names the line that was running"""
     error = call_error("def entry(x):\n    while True:\n        pass\n", QUICK)
     assert error.cause is Cause.TIMEOUT and error.line in (2, 3)
+
+
+def test_calls_that_sleep_add_up_until_the_submission_is_too_slow() -> None:
+    """No call is too slow alone; all together are, and nothing is asked any more"""
+    limits = Limits(total_seconds=0.5, more_seconds=0.01)
+    sleeping = "import time\ndef entry(x):\n    time.sleep(0.2)\n    return x\n"
+    with Tracer(Text(sleeping), limits=limits) as tracer:
+        tracer.load()
+        with pytest.raises(TraceError, match="Too slow") as caught:
+            for _ in range(50):
+                tracer.trace("entry", [X])
+        asked = tracer._waits
+        with pytest.raises(TraceError, match="Too slow"):
+            tracer.trace("entry", [X])
+    assert caught.value.cause is Cause.TIMEOUT and asked == tracer._waits < 50
+
+
+def test_time_without_a_processor_is_not_the_submissions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which other programs run makes nobody too slow"""
+    since = time.monotonic()
+    monkeypatch.setattr("gradekit.sandbox.tracer.run_queue_seconds", lambda pid: time.monotonic() - since)
+    with Tracer(
+        Text("import time\ndef entry(x):\n    time.sleep(0.1)\n    return x\n"), limits=Limits(total_seconds=0.05)
+    ) as tracer:
+        tracer.load()
+        for _ in range(3):
+            tracer.trace("entry", [X])
+    assert tracer._waited < 0.05
 
 
 def test_ignoring_the_alarm_does_not_help() -> None:

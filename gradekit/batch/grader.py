@@ -250,7 +250,7 @@ def _timed(job: SpeedJob) -> JobResult:
 
     assignment, card = _assignment(job), os.environ.get(CARD, "")
     device = FAKE_GPU if card == FAKE_GPU else "cuda" if card else "auto"
-    options = replace(GradingOptions(**job.options), kind="speed", device=device, shrink=True)
+    options = replace(GradingOptions(**job.options), kind="speed", device=device)
     with exclusive_use(card):
         programs = recorded.loads(job.programs)
         report = grade(GradingRequest(assignment, Submission(job.name, "", ""), options, programs))

@@ -43,7 +43,7 @@ from gradekit.request import GradingOptions, new_secret_seed
 DASHBOARD_EVERY = 20
 """Results after which the class's page is written anew while grading goes on."""
 
-USUAL = GradingOptions(hidden=True, shrink=False, isolation=RECOMMENDED)
+USUAL = GradingOptions(hidden=True, isolation=RECOMMENDED)
 """How a class is graded unless staff say otherwise."""
 
 

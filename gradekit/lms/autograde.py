@@ -108,7 +108,7 @@ def _in_a_process(job: GradingJob, seconds: float) -> JobResult:
 def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:
     content = base64.b64encode(digests.content(path)).decode()
     options = GradingOptions(
-        hidden=True, shrink=False, isolation=isolation, secret_seed=_secret_seed(assignment)
+        hidden=True, isolation=isolation, secret_seed=_secret_seed(assignment)
     )
     return GradingJob(assignment.id, digests.release(assignment), options.to_json(), path.name, content)
 

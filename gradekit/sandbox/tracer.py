@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 from gradekit import framework, wire
@@ -33,6 +34,17 @@ WAITING = 2.5
 AHEAD = 8
 """How many calls a submission's process is given before the first of them is wanted: few enough for their requests to
 lie in the socket's buffer, whatever the process is doing."""
+
+
+def run_queue_seconds(pid: int) -> float:
+    """For how long the process `pid` was ready to run and had no processor; 0 where the system does not tell.
+
+    Linux counts that: time by the clock without it does not depend on how busy the machine is.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 class HasText(Protocol):
@@ -65,6 +77,7 @@ class Tracer:
         self._server: ForkServer = host.server()
         self._sock: socket.socket | None = None
         self._pid = 0
+        self._waited, self._waits, self._too_slow = 0.0, 0, False
         # by name
         self._planned: dict[str, Form] = {}  # that will be asked for, once fewer than AHEAD are
         self._asked: dict[str, Form] = {}  # in the order of the answers that are to come
@@ -186,6 +199,7 @@ class Tracer:
     # --- requests and answers ----------------------------------------------------------------------------------------
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        self._refuse_too_slow()
         if self._sock is None:
             self._server, self._pid, self._sock = host.fork(self._limits)
         try:
@@ -202,11 +216,31 @@ class Tracer:
     def _receive(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The answer to `request`, all of whose predecessors were answered: so the child is at it by now."""
         assert self._sock is not None
+        began, idle = time.monotonic(), run_queue_seconds(self._pid)
         try:
             answer = wire.receive(self._sock, self._limits.program_bytes, self._deadline(seconds))
         except wire.WireError as error:
             raise self._lost(error, request) from None
+        self._count(time.monotonic() - began - (run_queue_seconds(self._pid) - idle))
         return self._checked(answer)
+
+    def _count(self, seconds: float) -> None:
+        """Add what the submission's process took for an answer.
+
+        Raises:
+            TraceError: all answers together took longer than the limits allow.
+        """
+        self._waited, self._waits = self._waited + max(seconds, 0.0), self._waits + 1
+        limits = self._limits
+        if self._waited > (limits.total_seconds + self._waits * limits.more_seconds) * self._server.pace:
+            self._too_slow = True
+        self._refuse_too_slow()
+
+    def _refuse_too_slow(self) -> None:
+        if self._too_slow:
+            allowed = f"{self._limits.total_seconds:g} s, and {self._limits.more_seconds:g} s for each call"
+            message = f"Too slow: its Python code computes or sleeps for more than {allowed}, before any kernel runs."
+            raise TraceError(Cause.TIMEOUT, message)
 
     def _seconds(self, form: Form) -> float:
         """Of computing, for one call: with another GPU than usual, the submission may have to be loaded anew for it."""
