@@ -21,7 +21,7 @@ from gradekit.submission import Submission
 PROFILE_NAMES = ("quick", "default", "thorough")
 """How many examples a run tries: few, the usual number, or a thousand for each check."""
 
-MUTANT_NAMES = ("zeros", "constant", "first_input", "lower_precision")
+TRIVIAL_RESULTS = ("zeros", "constant", "first_input", "lower_precision")
 """Results that come without a kernel: all zeros, one value, the first argument, the right one with its low bits lost."""
 
 
@@ -39,12 +39,12 @@ class GradingOptions:
         profile: one of PROFILE_NAMES.
         hidden: run the staff's hidden tests too, where there are any.
         device: "auto" (a GPU if there is one), "cpu" (none), "cuda" or "cuda:1".
-        mutant: one of MUTANT_NAMES: judge this wrong result in place of the submission's.
+        trivial: one of TRIVIAL_RESULTS: judge this wrong result in place of the submission's.
         shrink: look for the smallest example that fails; else the simplest that was drawn is shown, which is faster.
         isolation: the level of isolation below which no submission is run (see doctor); None: any.
 
     Raises:
-        ValueError: there is no such profile, mutant or kind of check.
+        ValueError: there is no such profile, trivial result or kind of check.
     """
 
     keyword: str | None = None
@@ -55,13 +55,13 @@ class GradingOptions:
     profile: str = "default"
     hidden: bool = False
     device: str = "auto"
-    mutant: str | None = None
+    trivial: str | None = None
     shrink: bool = True
     isolation: int | None = None
 
     def __post_init__(self) -> None:
         _one_of("profile", self.profile, PROFILE_NAMES)
-        _one_of("mutant", self.mutant, (None, *MUTANT_NAMES))
+        _one_of("trivial", self.trivial, (None, *TRIVIAL_RESULTS))
         _one_of("kind", self.kind, (None, *(kind.value for kind in Kind)))
 
     def to_json(self) -> dict[str, Any]:

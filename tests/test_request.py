@@ -17,7 +17,7 @@ from gradekit.request import PROFILE_NAMES, GradingOptions, GradingRequest
 
 UNUSUAL: dict[str, Any] = {
     "keyword": "dtype", "kind": "memory", "seed": 0, "secret_seed": 5, "inputs": "{}", "profile": "quick", "hidden": True, "device": "cpu",
-    "mutant": "zeros", "shrink": False, "isolation": 0,
+    "trivial": "zeros", "shrink": False, "isolation": 0,
 }  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def test_every_option_survives_a_journey_as_json() -> None:
     assert options.to_json() == UNUSUAL and GradingOptions().to_json() == {}
 
 
-@pytest.mark.parametrize("wrong", [{"profile": "slow"}, {"mutant": "ones"}, {"kind": "style"}])
+@pytest.mark.parametrize("wrong", [{"profile": "slow"}, {"trivial": "ones"}, {"kind": "style"}])
 def test_an_option_that_does_not_exist_is_refused_when_it_is_made(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"no {next(iter(wrong))} '{next(iter(wrong.values()))}'; there are"):
         GradingOptions(**wrong)
@@ -64,9 +64,9 @@ def test_pytests_command_line_makes_the_same_request(
     monkeypatch.setattr(GradingRun, "open", opened)
     pytester.runpytest_inprocess(
         str(double.folder), "--disable-plugin-autoload", "-p", "gradekit.plugin", "--submission", "a.py",
-        "-k", "dtype", "--gradekit-seed=3", "--gradekit-quick", "--gradekit-device=cpu", "--gradekit-mutant=zeros",
+        "-k", "dtype", "--gradekit-seed=3", "--gradekit-quick", "--gradekit-device=cpu", "--gradekit-trivial=zeros",
     )  # fmt: skip
-    options = GradingOptions(keyword="dtype", seed=3, profile="quick", device="cpu", mutant="zeros")
+    options = GradingOptions(keyword="dtype", seed=3, profile="quick", device="cpu", trivial="zeros")
     assert asked == [GradingRequest(double, Path("a.py"), options)]
 
 

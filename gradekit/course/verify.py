@@ -17,7 +17,7 @@ from gradekit.assignment import Assignment
 from gradekit.course.mistakes import FILE, Mistake, MistakeError, bases, mistake, names
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.report.text import one_line, points, seconds, shortened
-from gradekit.request import MUTANT_NAMES, GradingOptions, GradingRequest
+from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
 
 _MOST = 3  # checks that a problem tells of
 
@@ -28,7 +28,7 @@ Grade = Callable[[GradingRequest], Report]
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that must hold: `subject` (a file's name, a mistake's, or a mutant's) does `says`; try it to see. `note`
+    """Something that must hold: `subject` (a file's name, a mistake's, or a trivial result's) does `says`; try it to see. `note`
     says then what the trial left open."""
 
     subject: str
@@ -58,15 +58,15 @@ def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list
         name = f"solution{assignment.suffix}"
         return [Claim(name, "exists", lambda: f"there is no solutions/{assignment.id}/{name}")]
 
-    def graded(path: Path, keyword: str | None = None, mutant: str | None = None) -> Report:
-        options = GradingOptions(keyword=keyword, mutant=mutant, profile="quick" if quick else "default", hidden=True)
+    def graded(path: Path, keyword: str | None = None, trivial: str | None = None) -> Report:
+        options = GradingOptions(keyword=keyword, trivial=trivial, profile="quick" if quick else "default", hidden=True)
         return grade(GradingRequest(assignment, path, options))
 
     return [
         *(_right_claim(path, graded) for path in (solution, *bases(assignment))),
         Claim(assignment.starter.name, "earns nothing", lambda: earns_nothing(graded(assignment.starter))),
         *_mistake_claims(assignment, graded),
-        *([] if assignment.is_quiz else _mutant_claims(solution, graded)),
+        *([] if assignment.is_quiz else _trivial_claims(solution, graded)),
     ]
 
 
@@ -107,13 +107,13 @@ def _mistake_claim(mistake: Mistake, suffix: str, graded: Callable[..., Report])
     return Claim(mistake.name, f"fails {mistake.check}: {mistake.cause.value}", fails)
 
 
-def _mutant_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[Claim]:
-    for mutant in MUTANT_NAMES:
+def _trivial_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[Claim]:
+    for trivial in TRIVIAL_RESULTS:
 
-        def worthless(mutant: str = mutant) -> str:
-            return earns_no_correctness(graded(solution, mutant=mutant))
+        def worthless(trivial: str = trivial) -> str:
+            return earns_no_correctness(graded(solution, trivial=trivial))
 
-        yield Claim(mutant, "earns nothing for correctness", worthless)
+        yield Claim(trivial, "earns nothing for correctness", worthless)
 
 
 def verified(claims: Iterable[Claim]) -> Iterator[Result]:

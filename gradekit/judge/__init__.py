@@ -7,7 +7,7 @@ compare.py          whether a result is right, element by element
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_history.py
-mutants.py          trivial results that must fail
+trivial.py          trivial results that must fail
 """
 
 from gradekit.judge.compare import assert_close
@@ -23,12 +23,12 @@ from gradekit.judge.memory_checks import (
     assert_memory_clean,
     least_bytes,
 )
-from gradekit.judge.mutants import MUTANTS
 from gradekit.judge.observation import Counters, Observed
 from gradekit.judge.reference import Reference, reference
+from gradekit.judge.trivial import TRIVIAL_RESULTS
 
 __all__ = [
-    "MUTANTS",
+    "TRIVIAL_RESULTS",
     "Comparison",
     "Counters",
     "Diagnosis",

@@ -50,7 +50,7 @@ def _assert_one(actual: Any, wanted: list[Reference]) -> None:
 def _claim(actual: Any, wanted: list[Reference]) -> Hashable | None:
     """That the results are right: what decides it, or None where that is not known."""
     contents = getattr(getattr(actual, "results", None), "contents", None)
-    if contents is None or getattr(actual, "mutate", None) is not None or any(r.key is None for r in wanted):
+    if contents is None or getattr(actual, "substitute", None) is not None or any(r.key is None for r in wanted):
         return None
     return contents, tuple(reference.key for reference in wanted)
 
@@ -75,9 +75,9 @@ def _assert_finished(findings: Sequence[Finding]) -> None:
 
 
 def _results(actual: Any, wanted: list[Reference]) -> list[Any]:
-    mutate = getattr(actual, "mutate", None)
-    if mutate is not None:
-        return list(mutate([reference.rounded for reference in wanted]))
+    substitute = getattr(actual, "substitute", None)
+    if substitute is not None:
+        return list(substitute([reference.rounded for reference in wanted]))
     results = getattr(actual, "results", actual)
     results = list(results) if isinstance(results, (list, tuple, Results)) else [results]
     if len(results) != len(wanted):

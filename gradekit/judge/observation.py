@@ -13,8 +13,8 @@ from gradekit.program import Program
 class Observed(Protocol):
     """One run: `inputs` as the test passed them (specs, tensors, numbers), `results` in order, and what was seen.
 
-    An observation may also have `mutate`, a function from the expected results to those that are to be judged in
-    place of `results`: so a trivial mutant (see mutants.py) goes through the same test as a submission.
+    An observation may also have `substitute`, a function from the expected results to those that are to be judged in
+    place of `results`: so a trivial result (see trivial.py) goes through the same test as a submission.
     """
 
     @property

@@ -10,7 +10,7 @@ import pytest
 from gradekit.assignment import Assignment, AssignmentError, load
 from gradekit.findings import Kind
 from gradekit.plugin.profiles import PROFILES, announce
-from gradekit.request import MUTANT_NAMES, GradingOptions, GradingRequest
+from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
 
 
 def add(parser: pytest.Parser) -> None:
@@ -23,8 +23,8 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--gradekit-quick", action="store_true", help="short for --gradekit-profile quick")
     group.addoption("--gradekit-seed", type=int, metavar="N", help="draw other examples than the release's")
     group.addoption(
-        "--gradekit-mutant",
-        choices=MUTANT_NAMES,
+        "--gradekit-trivial",
+        choices=TRIVIAL_RESULTS,
         help="grade a trivial wrong result in place of the submission's: no correctness check may pass",
     )
     group.addoption(
@@ -49,7 +49,7 @@ def request(config: pytest.Config) -> GradingRequest | None:
         seed=config.getoption("gradekit_seed"),
         profile=_profile(config),
         device=config.getoption("gradekit_device"),
-        mutant=config.getoption("gradekit_mutant"),
+        trivial=config.getoption("gradekit_trivial"),
     )
     return GradingRequest(_assignment(config), Path(path), options)
 

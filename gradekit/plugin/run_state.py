@@ -79,7 +79,7 @@ class GradingRun:
             self._begin()
             import_torch()
             self._device = device_named(self.request.options.device)
-            if self.rejection is None and self.request.options.mutant is None:
+            if self.rejection is None and self.request.options.trivial is None:
                 self._device.start()
             opened.enter_context(hypothesis_profile(self.profile))
             opened.enter_context(one_thread())
@@ -119,7 +119,7 @@ class GradingRun:
         programs = self.request.programs
         self.subject = Subject(
             self.submission, self.request.assignment, self._take_tracer if programs is None else _no_tracer,
-            mutate=self._mutation(), device=self._device, programs=programs,
+            substitute=self._substitution(), device=self._device, programs=programs,
         )  # fmt: skip
         if programs is not None:
             return
@@ -155,13 +155,13 @@ class GradingRun:
         tracer, self._started = self._started, None
         return tracer or self._tracer()
 
-    def _mutation(self) -> Callable[..., Any] | None:
-        mutant = self.request.options.mutant
-        if mutant is None:
+    def _substitution(self) -> Callable[..., Any] | None:
+        trivial = self.request.options.trivial
+        if trivial is None:
             return None
-        from gradekit.judge.mutants import MUTANTS
+        from gradekit.judge.trivial import TRIVIAL_RESULTS
 
-        return MUTANTS[mutant]
+        return TRIVIAL_RESULTS[trivial]
 
     def _rejected(self, error: TraceError) -> Rejection:
         assert self.submission is not None

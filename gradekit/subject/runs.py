@@ -43,8 +43,8 @@ MOST_WORK = 60_000_000_000
 _DO_NOT_FIT = (Cause.OUT_OF_RESOURCES, Cause.COMPILATION_ERROR)
 """Why Triton's autotuner leaves a configuration out: it needs more shared memory than there is, for example."""
 
-Mutation = Callable[[Sequence[torch.Tensor], Sequence[Any]], Sequence[torch.Tensor]]
-"""Makes the results that are to be judged from the expected ones and the input tensors: see gradekit.judge.mutants."""
+Substitution = Callable[[Sequence[torch.Tensor], Sequence[Any]], Sequence[torch.Tensor]]
+"""Makes the results that are to be judged from the expected ones and the input tensors: see gradekit.judge.trivial."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Observation:
     prints: tuple[str, ...] = ()
     label: str = ""
     variants: tuple[Observation, ...] = ()
-    mutate: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None = None
+    substitute: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None = None
     card: str = ""
     unknown: engine.Unsupported | None = None
 
@@ -138,20 +138,20 @@ class Share:
 class Runs:
     """The runs of one submission, also on the card of `device`.
 
-    With `mutate`, the judge sees a trivial wrong result in place of each, and no card is needed.
+    With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed.
     """
 
     def __init__(
         self,
         submission: Submission,
         assignment: Assignment,
-        mutate: Mutation | None = None,
+        substitute: Substitution | None = None,
         device: Device | None = None,
     ) -> None:
         self.submission = submission
         self.assignment = assignment
-        self.mutate = mutate
-        self._device = device if device is not None and mutate is None else Device("cpu")
+        self.substitute = substitute
+        self._device = device if device is not None and substitute is None else Device("cpu")
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
         self._overdue = False
@@ -239,7 +239,7 @@ class Runs:
         run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry, names=names)
         seen = Observation(
             case.entry, case.args, tuple(run.results), (), rules.host_counters(case.program, option), case.program,
-            tuple(run.prints), label, mutate=None, card=self._device.need().name,
+            tuple(run.prints), label, substitute=None, card=self._device.need().name,
         )  # fmt: skip
         where = seen.circumstance[:1].upper() + seen.circumstance[1:]
         return replace(seen, findings=tuple(replace(f, message=f"{where}: {f.message}") for f in run.findings))
@@ -268,7 +268,7 @@ class Runs:
         self._work += seen.counters.work
         return Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
-            mutate=self._mutation(case),
+            substitute=self._substitution(case),
         )  # fmt: skip
 
     def _tensor_names(self, case: Case) -> list[str]:
@@ -291,9 +291,9 @@ class Runs:
         inputs = sum(tensor.untyped_storage().nbytes() for tensor in case.tensors)
         return engine.Budget(min(HURRY if self._overdue else usual.work, left), max(usual.bytes, 4 * inputs))
 
-    def _mutation(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
-        mutate = self.mutate
-        return None if mutate is None else lambda expected: mutate(expected, case.tensors)
+    def _substitution(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
+        substitute = self.substitute
+        return None if substitute is None else lambda expected: substitute(expected, case.tensors)
 
     def _remember(self, case: Case, outcome: Observation | Failure) -> None:
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED

@@ -21,7 +21,7 @@ from gradekit.subject import digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry
-from gradekit.subject.runs import Case, Mutation, Observation, Runs, Share
+from gradekit.subject.runs import Case, Observation, Runs, Share, Substitution
 from gradekit.subject.speed_trial import SpeedTrial, measure
 from gradekit.subject.timed_call import Timed
 from gradekit.submission.reach import reach
@@ -47,7 +47,7 @@ class Subject:
     """A submission that tests can call, by the name of any function that it defines.
 
     `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
-    `mutate`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
+    `substitute`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
     used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those
     made since `forget_calls`; `timings` what was timed, and `forms` what was called, since `begin_check`.
     """
@@ -57,17 +57,17 @@ class Subject:
         submission: Submission,
         assignment: Assignment,
         start: Callable[[], Tracer],
-        mutate: Mutation | None = None,
+        substitute: Substitution | None = None,
         device: Device | None = None,
         programs: Mapping[str, Program] | None = None,
     ) -> None:
         self.submission = submission
         self.assignment = assignment
-        self.device = device if device is not None and mutate is None else Device("cpu")
+        self.device = device if device is not None and substitute is None else Device("cpu")
         self.calls: list[Call] = []
         self.timings: list[Timed] = []
         self.forms: dict[str, Form] = {}
-        self._runs = Runs(submission, assignment, mutate, self.device)
+        self._runs = Runs(submission, assignment, substitute, self.device)
         self._last_trial: tuple[SpeedTrial, Timed] | None = None
         self._start = start
         self._tracer: Tracer | None = None

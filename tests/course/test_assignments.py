@@ -14,14 +14,14 @@ from gradekit.assignment import Assignment, discover
 from gradekit.course.mistakes import all_of, names
 from gradekit.course.verify import Claim, claims
 from gradekit.mutation.survey import Survey
-from gradekit.request import MUTANT_NAMES
+from gradekit.request import TRIVIAL_RESULTS
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
 
 
 def _all_claims(assignment: Assignment) -> Iterator[Claim]:
-    """Ten examples show a right solution and a mutant; a subtle mistake takes as many as students get. The other right
+    """Ten examples show a right solution and a trivial result; a subtle mistake takes as many as students get. The other right
     submissions are in test_right."""
     for thorough, quick in zip(claims(assignment, grade), claims(assignment, grade, quick=True), strict=True):
         if not thorough.subject.startswith("right_"):
@@ -50,9 +50,9 @@ def test_a_claim_of_verify_holds(_: str, claim: Claim) -> None:
 
 
 @every_assignment
-def test_the_claims_are_about_the_solution_the_starter_the_mutants_and_six_mistakes(assignment: Assignment) -> None:
+def test_the_claims_are_about_the_solution_the_starter_the_trivial_results_and_six_mistakes(assignment: Assignment) -> None:
     subjects = {claim.subject for id, claim in CLAIMS if id == assignment.id}
-    assert {"solution.py", "starter.py", *MUTANT_NAMES} <= subjects
+    assert {"solution.py", "starter.py", *TRIVIAL_RESULTS} <= subjects
     assert len(names(assignment)) >= 6 and set(names(assignment)) <= subjects
 
 

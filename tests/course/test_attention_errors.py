@@ -11,7 +11,7 @@ import torch
 from gradekit.assignment import beside
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.judge import MUTANTS, Reference, reference
+from gradekit.judge import TRIVIAL_RESULTS, Reference, reference
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.rounding import Rounding
 
@@ -81,13 +81,13 @@ def test_a_right_kernel_stays_inside(dtype: str, profile: str) -> None:
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 1), ("float16", 9), ("bfloat16", 1)])
 def test_an_output_of_lower_precision_falls_outside(dtype: str, size: int) -> None:
     expected = references(inputs(dtype, size, 32, "grid"), 32**-0.5)[0]
-    assert Comparison(MUTANTS["lower_precision"]([expected.rounded], [])[0], expected).wrong_count > 0
+    assert Comparison(TRIVIAL_RESULTS["lower_precision"]([expected.rounded], [])[0], expected).wrong_count > 0
 
 
 @pytest.mark.parametrize("which", [1, 2, 3], ids=["dq", "dk", "dv"])
 def test_a_gradient_of_lower_precision_falls_outside(which: int) -> None:
     expected = references(inputs("float16", 9, 32, "grid"), 32**-0.5)[which]
-    assert Comparison(MUTANTS["lower_precision"]([expected.rounded], [])[0], expected).wrong_count > 0
+    assert Comparison(TRIVIAL_RESULTS["lower_precision"]([expected.rounded], [])[0], expected).wrong_count > 0
 
 
 def test_with_one_key_there_is_nothing_to_weigh() -> None:

@@ -23,7 +23,7 @@ from gradekit.course.verify import (
     verified,
 )
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
-from gradekit.request import MUTANT_NAMES, GradingRequest
+from gradekit.request import TRIVIAL_RESULTS, GradingRequest
 
 
 def check(id: str, outcome: Outcome, **changes: Any) -> Check:
@@ -99,7 +99,7 @@ def test_the_starter_must_earn_nothing(found: Report, problem: str) -> None:
         (REJECTED, "rejected: no such function"),
     ],
 )
-def test_a_mutant_must_earn_nothing_for_correctness(found: Report, problem: str) -> None:
+def test_a_trivial_result_must_earn_nothing_for_correctness(found: Report, problem: str) -> None:
     assert earns_no_correctness(found) == problem
 
 
@@ -141,8 +141,8 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
 
     def grade(request: GradingRequest) -> Report:
         name, options = request.path.name, request.options
-        calls.append((name, options.keyword, options.mutant, options.hidden))
-        return report(PASSED if name in ("solution.py", "right_other.py") and not options.mutant else FAILED)
+        calls.append((name, options.keyword, options.trivial, options.hidden))
+        return report(PASSED if name in ("solution.py", "right_other.py") and not options.trivial else FAILED)
 
     results = list(verified(claims(softmax, grade)))
     assert [(r.claim.subject, r.held) for r in results] == [
@@ -152,7 +152,7 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
         ("edit", True),
         ("header", False),
         ("nan", True),
-        *((mutant, True) for mutant in MUTANT_NAMES),
+        *((trivial, True) for trivial in TRIVIAL_RESULTS),
     ]
     assert calls == [
         ("solution.py", None, None, True),
@@ -160,7 +160,7 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
         ("starter.py", None, None, True),
         ("edit.py", "test_a", None, True),
         ("nan.py", "test_a", None, True),
-        *(("solution.py", None, mutant, True) for mutant in MUTANT_NAMES),
+        *(("solution.py", None, trivial, True) for trivial in TRIVIAL_RESULTS),
     ]
 
 
@@ -194,7 +194,7 @@ def test_the_table_shows_what_is_wrong_below_its_row() -> None:
     assert summary([good, bad]) == "1 of 2 claims hold; 3.7 s"
 
 
-def test_the_mutants_are_those_that_the_judge_makes() -> None:
-    from gradekit.judge import mutants
+def test_the_trivial_results_are_those_that_the_judge_makes() -> None:
+    from gradekit.judge import trivial
 
-    assert tuple(mutants.MUTANTS) == MUTANT_NAMES
+    assert tuple(trivial.TRIVIAL_RESULTS) == TRIVIAL_RESULTS

@@ -191,11 +191,11 @@ def test_every_configuration_of_an_autotuned_kernel_must_be_right() -> None:
     assert told.comparison is not None and told.facts["wrong"] == 99
 
 
-def test_a_mutant_is_judged_in_place_of_the_results() -> None:
+def test_a_trivial_result_is_judged_in_place_of_the_results() -> None:
     expected = reference(softmax, X)
-    right = SimpleNamespace(results=[], findings=[], mutate=lambda results: results)
+    right = SimpleNamespace(results=[], findings=[], substitute=lambda results: results)
     assert_close(right, expected)
-    zero = SimpleNamespace(results=[], findings=[], mutate=lambda results: [r * 0 for r in results])
+    zero = SimpleNamespace(results=[], findings=[], substitute=lambda results: [r * 0 for r in results])
     assert failure(zero, expected).facts["wrong"] == 99
 
 
@@ -255,10 +255,10 @@ def test_a_reference_that_the_test_has_changed_is_compared_again() -> None:
         assert_close(Known(doubled(76).native), expected)
 
 
-def test_a_mutant_is_compared_whatever_the_results_were() -> None:
+def test_a_trivial_result_is_compared_whatever_the_results_were() -> None:
     known = Known(doubled(77).native)
     assert_close(known, doubled(77))
-    known.mutate = lambda wanted: [torch.zeros(4)]  # type: ignore[attr-defined]
+    known.substitute = lambda wanted: [torch.zeros(4)]  # type: ignore[attr-defined]
     with pytest.raises(Failure):
         assert_close(known, doubled(77))
 

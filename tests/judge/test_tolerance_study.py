@@ -1,7 +1,7 @@
 """The measurements behind the multiples in tolerance.py.
 
 Right algorithms, in several orders and precisions and with the approximate exp and division of a GPU, stay inside the
-allowance by a factor of MARGIN or more; the trivial mutants and kernels of too little precision fall outside.
+allowance by a factor of MARGIN or more; the trivial results and kernels of too little precision fall outside.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.judge import MUTANTS, Reference, reference, tolerance
+from gradekit.judge import TRIVIAL_RESULTS, Reference, reference, tolerance
 from gradekit.judge.comparison import Comparison
 
 MARGIN = 3.0
@@ -270,19 +270,19 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("trivial", TRIVIAL_RESULTS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("case", CASES)
-def test_mutants_fall_outside(case: str, dtype: str, mutant: str) -> None:
+def test_trivial_results_fall_outside(case: str, dtype: str, trivial: str) -> None:
     """Not on every input (a row of one element gives 1 in any precision), but on a good part of them.
 
     The exception: when each of a chain's ten steps may round to bfloat16, its result may be as far off as 4 bits are.
     """
     caught = [
-        error(MUTANTS[mutant]([expected.rounded], [i.tensor() for i in inputs])[0], expected) > 1
+        error(TRIVIAL_RESULTS[trivial]([expected.rounded], [i.tensor() for i in inputs])[0], expected) > 1
         for inputs, expected in CASES[case](dtype)
     ]
-    rounds_anyway = (case, dtype, mutant) == ("chain", "bfloat16", "lower_precision")
+    rounds_anyway = (case, dtype, trivial) == ("chain", "bfloat16", "lower_precision")
     assert rounds_anyway or sum(caught) >= len(caught) / 4
 
 

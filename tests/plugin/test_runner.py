@@ -11,7 +11,7 @@ import pytest
 from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, Outcome, Report, Status
-from gradekit.judge.mutants import MUTANTS
+from gradekit.judge.trivial import TRIVIAL_RESULTS
 from gradekit.report.record import to_dict, validate
 from gradekit.sandbox import host
 from gradekit.submission import NoSuchSubmission
@@ -98,9 +98,9 @@ def test_a_memory_failure_names_the_students_line(assignment: Make, submitted: W
     assert check.source is not None and "tl.store" in check.source.text
 
 
-@pytest.mark.parametrize("mutant", sorted(MUTANTS))
-def test_no_trivial_mutant_earns_a_point_for_correctness(assignment: Make, submitted: Write, mutant: str) -> None:
-    checks = by_id(grade(assignment(), submitted(RIGHT), mutant=mutant))
+@pytest.mark.parametrize("trivial", sorted(TRIVIAL_RESULTS))
+def test_no_trivial_result_earns_a_point_for_correctness(assignment: Make, submitted: Write, trivial: str) -> None:
+    checks = by_id(grade(assignment(), submitted(RIGHT), trivial=trivial))
     assert checks["test_doubles"].outcome is Outcome.FAILED
     assert checks["test_memory"].outcome is Outcome.PASSED  # the program is the right one
 

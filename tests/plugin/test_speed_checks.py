@@ -170,6 +170,6 @@ def test_the_worker_ends_with_the_run(assignment: Make, submitted: Write, on_a_c
 def test_a_trivial_result_is_not_timed(assignment: Make, submitted: Write, on_a_card: Use) -> None:
     worker = FakeWorker()
     on_a_card(worker)
-    report = grade(assignment(SPEED), submitted(RIGHT), mutant="zeros")
+    report = grade(assignment(SPEED), submitted(RIGHT), trivial="zeros")
     assert {check.outcome for check in report.checks} == {Outcome.PENDING}
     assert worker.turns == 0

@@ -180,11 +180,11 @@ def test_the_cards_own_trouble_leaves_the_engines_word(subject: Make) -> None:
     assert len(one.device.troubles) == 1
 
 
-def test_with_a_mutation_nothing_runs_on_the_card(tracer: Tracer) -> None:
+def test_with_a_substitution_nothing_runs_on_the_card(tracer: Tracer) -> None:
     worker = FakeWorker()
-    mutated = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer, lambda wanted, inputs: wanted, device=device(worker))
-    mutated.begin_check(Share(8))
-    mutated.double(vector())
+    substituted = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer, lambda wanted, inputs: wanted, device=device(worker))
+    substituted.begin_check(Share(8))
+    substituted.double(vector())
     assert worker.asked == []
 
 

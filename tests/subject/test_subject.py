@@ -238,7 +238,7 @@ def test_calls_are_evidence_until_they_are_forgotten(subject: Subject) -> None:
     assert subject.calls == []
 
 
-def test_with_a_mutation_the_judge_sees_the_mutant() -> None:
+def test_with_a_substitution_the_judge_sees_the_trivial_result() -> None:
     subject = Subject(SUBMISSION, ASSIGNMENT, CountingTracer, lambda expected, inputs: [expected[0] * 0])
     x, y = vector(), vector(seed=1)
     seen = subject.add(x, y)

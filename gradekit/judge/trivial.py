@@ -1,6 +1,6 @@
 """Trivial results that must fail every assignment: what no test may mistake for the work.
 
-Each mutant takes the expected results (as a submission would return them) and the tensors that it was given, and
+Each of them takes the expected results (as a submission would return them) and the tensors that it was given, and
 returns results of the same shapes and dtypes.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 Results = Sequence[torch.Tensor]
-Mutant = Callable[[Results, Results], list[torch.Tensor]]
+TrivialResult = Callable[[Results, Results], list[torch.Tensor]]
 
 
 def zeros(expected: Results, inputs: Results) -> list[torch.Tensor]:
@@ -35,7 +35,7 @@ def lower_precision(expected: Results, inputs: Results) -> list[torch.Tensor]:
     return [round_lower(e) for e in expected]
 
 
-MUTANTS: dict[str, Mutant] = {
+TRIVIAL_RESULTS: dict[str, TrivialResult] = {
     "zeros": zeros,
     "constant": constant,
     "first_input": first_input,
