@@ -16,12 +16,17 @@ from gradekit.engine.executor import Counters, OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.program import Allocate, Aten, Launch, Literal, Program, Step, View, every_step, run_steps
+from gradekit.subject import provenance
+from gradekit.subject.provenance import views_in
 
 if TYPE_CHECKING:
     from gradekit.submission import Submission
 
 MOST_WRITTEN = 64
 """The most numbers that the host may write out as a tensor."""
+
+SUMS = frozenset({"aten::sum"})
+"""Operations that may read whole tensors, where an assignment allows them."""
 
 LAUNCHED = "TracedKernel"
 """What `kernel[grid](...)` gives in the tracer, by the name of its type."""
@@ -34,13 +39,14 @@ def check_program(program: Program, entry: str, allow: Collection[str], submissi
     """Hold `program` against the rules for every entry; `allow` names the ATen operations that may compute.
 
     Raises:
-        Failure: torch computed, no kernel of the submission ran, or the result is not a new tensor.
+        Failure: torch computed, a kernel ran that is not the submission's, or the result is not a new tensor, or from none.
     """
     _only_allowed_operations(program, entry, allow)
     _writes_out_no_table(program, entry)
     _returns_tensors(program, entry, submission)
-    _launches_a_kernel(program, entry)
+    _launches_own_kernels(program, entry)
     _returns_what_it_made(program, entry)
+    _returns_what_kernels_computed(program, entry)
 
 
 def check_gradients(program: Program, entry: str, allow: Collection[str], names: Sequence[str]) -> None:
@@ -49,7 +55,7 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
     A gradient may be the gradient of the result itself: that is what an identity hands back.
 
     Raises:
-        Failure: torch computed, no kernel of the submission ran, or a gradient is missing.
+        Failure: torch computed, a kernel ran that is not the submission's, or a gradient is missing.
     """
     _only_allowed_operations(program, entry, allow)
     _writes_out_no_table(program, entry)
@@ -57,7 +63,7 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
         if not isinstance(result, View):
             message = f"The backward pass of {entry} gives no gradient for {name}: its `backward` returns None there."
             raise Failure(Cause.WRONG_TYPE, message)
-    _launches_a_kernel(program, entry)
+    _launches_own_kernels(program, entry)
 
 
 def _writes_out_no_table(program: Program, entry: str) -> None:
@@ -69,7 +75,9 @@ def _writes_out_no_table(program: Program, entry: str) -> None:
         Failure: the host wrote out more than MOST_WRITTEN floating-point numbers.
         Unsupported: or as many integers.
     """
-    written = [step for step in every_step(program.steps) if isinstance(step, Literal) and not _is_evenly_spaced(step.values)]
+    written = [
+        step for step in every_step(program.steps) if isinstance(step, Literal) and not _is_evenly_spaced(step.values)
+    ]
     count = sum(len(step.values) for step in written)
     if count <= MOST_WRITTEN:
         return
@@ -147,14 +155,35 @@ def host_counters(program: Program, option: int) -> Counters:
 
 
 def _only_allowed_operations(program: Program, entry: str, allow: Collection[str]) -> None:
+    before: list[Step] = []
     for step in every_step(program.steps):
-        if isinstance(step, Aten) and step.op not in allow:
-            raise Failure(
-                Cause.FORBIDDEN_OP,
-                f"{entry} computes with torch ({step.op}) where the assignment asks for a Triton kernel.",
-                line=step.source.line if step.source else None,
-                facts={"op": step.op},
+        if isinstance(step, Aten):
+            why = (
+                "where the assignment asks for a Triton kernel"
+                if step.op not in allow
+                else _beyond(program, step, before)
             )
+            if why:
+                message = f"{entry} computes with torch ({step.op}) {why}."
+                line = step.source.line if step.source else None
+                raise Failure(Cause.FORBIDDEN_OP, message, line=line, facts={"op": step.op})
+        before.append(step)
+
+
+def _beyond(program: Program, step: Aten, before: Sequence[Step]) -> str:
+    """Why an operation that the assignment allows is more than it allows; "" where it is not.
+
+    Numbers that kernels have made may be added up, and single numbers may be worked with: what is left to do on the host
+    after a kernel. With whole tensors, a few operations make any loss.
+    """
+    given, made = list(views_in((step.args, step.kwargs))), sum(view.numel for view in step.outputs)
+    if step.op in SUMS:
+        computed = provenance.computed_by_kernels(program, before)
+        if any(view.numel > 1 and view.storage not in computed for view in given):
+            return "with numbers that no kernel has made; it may only add up what a kernel has stored"
+        return ""
+    most = max([made, *(view.numel for view in given)])
+    return f"with {most:,} numbers; it may only be used with single numbers" if most > 1 else ""
 
 
 def _returns_tensors(program: Program, entry: str, submission: Submission) -> None:
@@ -172,18 +201,25 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
     raise Failure(Cause.WRONG_TYPE, message, line=definition.lineno if definition else None)
 
 
-def _launches_a_kernel(program: Program, entry: str) -> None:
-    """An empty result needs no kernel; any other must have been able to come from one that the submission defines."""
-    if not _elements(program) or any(_is_own(program, launch) for launch in program.launches()):
-        return
-    message = f"{entry} launches no Triton kernel"
-    if next(program.launches(), None):
-        message += " of its own: the kernels that it launches are not defined in the submission"
-    raise Failure(Cause.NO_KERNEL, message + ".")
+def _launches_own_kernels(program: Program, entry: str) -> None:
+    """An empty result needs no kernel; any other one that the submission defines. No kernel may be somebody else's."""
+    if _elements(program) and not any(program.launches()):
+        raise Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
+    for step in every_step(program.steps):
+        if isinstance(step, Launch) and (file := provenance.foreign_file(program, program.kernels[step.kernel])):
+            name = program.kernels[step.kernel].name
+            message = (
+                f"{entry} launches {name}, which has code of {file}: only kernels of the submission's own may run."
+            )
+            raise Failure(Cause.NO_KERNEL, message, line=step.source.line if step.source else None)
 
 
-def _is_own(program: Program, launch: Launch) -> bool:
-    return not program.path or program.path in program.kernels[launch.kernel].ttir
+def _returns_what_kernels_computed(program: Program, entry: str) -> None:
+    computed = provenance.computed_by_kernels(program)
+    for result in program.results:
+        if isinstance(result, View) and result.numel and result.storage not in computed:
+            message = f"{entry} returns a tensor that no kernel has stored to: its values come from torch alone."
+            raise Failure(Cause.NO_KERNEL, message)
 
 
 def _returns_what_it_made(program: Program, entry: str) -> None:

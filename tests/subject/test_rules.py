@@ -7,7 +7,7 @@ import pytest
 from gradekit.engine.executor import OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.program import Allocate, Aten, Choice, Kernel, Launch, Literal, Program, Scalar, Source, Step, View
+from gradekit.program import Allocate, Aten, Choice, Copy, Kernel, Launch, Literal, Program, Scalar, Source, Step, View
 from gradekit.subject import rules
 from gradekit.submission import Submission
 
@@ -16,11 +16,17 @@ X = View(0, "float32", (4,), (1,))
 OUT = View(1, "float32", (4,), (1,))
 LAUNCH = Launch("k", (1, 1, 1), (X, OUT), Source(9))
 ALLOCATE = Allocate(1, 16)
-OWN = {"k": Kernel("k", 'loc("/tmp/submission.py":3:1)'), "foreign": Kernel("f", 'loc("/lib/other.py":3:1)')}
+HERE, THERE = 'loc("/tmp/submission.py":3:1)', 'loc("/lib/torch/sparse/_triton_ops.py":3:1)'
+KERNELS_OF = {
+    "k": Kernel("k", f'tt.store {HERE} loc("/lib/triton/language/standard.py":7:1)'),
+    "empty": Kernel("empty", f"tt.return {HERE}"),
+    "foreign": Kernel("f", f"tt.store {THERE}"),
+    "mixed": Kernel("m", f"tt.store {HERE} {THERE}"),
+}
 
 
 def program(*steps: Step, results: tuple[Any, ...] = (OUT,), returned: str = "tensor") -> Program:
-    return Program((X,), {0: 16}, steps, results, returned, OWN, path="/tmp/submission.py")
+    return Program((X,), {0: 16}, steps, results, returned, KERNELS_OF, path="/tmp/submission.py")
 
 
 def broken_rule(made: Program, allow: tuple[str, ...] = ()) -> Failure:
@@ -40,8 +46,36 @@ def test_computing_with_torch_is_refused_with_operation_and_line_also_beside_a_k
 
 
 def test_an_operation_that_the_assignment_allows_is_allowed() -> None:
-    made = program(ALLOCATE, LAUNCH, Aten("aten::sum", (X,), {}, (OUT,)))
-    rules.check_program(made, "double", ("aten::sum",), SUBMISSION)
+    made = program(
+        ALLOCATE, LAUNCH, Allocate(2, 4), TOTAL, Aten("aten::div", (ONE, Scalar(3)), {}, (ONE,)), results=(ONE,)
+    )
+    rules.check_program(made, "double", ("aten::sum", "aten::div"), SUBMISSION)
+
+
+ONE = View(2, "float32", (), ())
+TOTAL = Aten("aten::sum", (OUT,), {}, (ONE,))
+
+
+def test_an_allowed_sum_adds_up_only_what_a_kernel_has_stored() -> None:
+    for steps in ([Allocate(2, 4), Aten("aten::sum", (X,), {}, (ONE,)), LAUNCH], [Allocate(2, 4), TOTAL, LAUNCH]):
+        failure = broken_rule(program(ALLOCATE, *steps), ("aten::sum",))
+        assert failure.cause is Cause.FORBIDDEN_OP and "may only add up what a kernel has stored" in failure.message
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Aten("aten::clamp", (OUT,), {"min": X}, (OUT,), Source(12)),
+        Aten("aten::clamp", (ONE,), {"min": OUT}, (ONE,), Source(12)),
+        Aten("aten::div", (OUT, Scalar(2)), {}, (OUT,), Source(12)),
+        Aten("aten::cat", ((ONE, ONE),), {}, (OUT,), Source(12)),
+    ],
+)
+def test_other_allowed_operations_take_single_numbers(step: Aten) -> None:
+    """Tensors in any argument count"""
+    failure = broken_rule(program(ALLOCATE, Allocate(2, 4), LAUNCH, step), (step.op,))
+    assert (failure.cause, failure.line) == (Cause.FORBIDDEN_OP, 12)
+    assert "with 4 numbers; it may only be used with single numbers" in failure.message
 
 
 def test_torch_hidden_in_one_configuration_is_found() -> None:
@@ -55,7 +89,36 @@ def test_a_result_without_any_launch_is_refused() -> None:
 
 def test_a_kernel_from_elsewhere_is_not_the_submissions() -> None:
     failure = broken_rule(program(ALLOCATE, Launch("foreign", (1, 1, 1), (X, OUT))))
-    assert failure.cause is Cause.NO_KERNEL and "not defined in the submission" in failure.message
+    assert failure.cause is Cause.NO_KERNEL and "has code of /lib/torch/sparse/_triton_ops.py" in failure.message
+
+
+@pytest.mark.parametrize("kernel", ["foreign", "mixed"])
+def test_a_kernel_from_elsewhere_is_refused_beside_one_of_the_submission_too(kernel: str) -> None:
+    """Also where the submission's kernel calls it, and in one configuration of many"""
+    launch = Launch(kernel, (1, 1, 1), (X, OUT), Source(9))
+    for steps in ([LAUNCH, launch], [Choice(((LAUNCH,), (launch,)), ("a", "b"))]):
+        failure = broken_rule(program(ALLOCATE, *steps))
+        assert (failure.cause, failure.line) == (Cause.NO_KERNEL, 9)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [Launch("empty", (1, 1, 1), (X, OUT)), Copy(OUT, X)],
+        [Allocate(2, 16), Launch("k", (1, 1, 1), (X, View(2, "float32", (4,), (1,)))), Copy(OUT, X)],
+        [Launch("k", (1, 1, 1), (X,)), Copy(OUT, X)],
+    ],
+    ids=["a kernel that stores nothing", "a kernel beside the result", "a kernel on the input"],
+)
+def test_a_result_that_no_kernel_has_stored_to_is_refused(steps: list[Step]) -> None:
+    failure = broken_rule(program(ALLOCATE, *steps))
+    assert failure.cause is Cause.NO_KERNEL and "no kernel has stored to" in failure.message
+
+
+def test_a_result_may_be_copied_from_what_a_kernel_stored() -> None:
+    first = View(2, "float32", (4,), (1,))
+    made = program(ALLOCATE, Allocate(2, 16), Launch("k", (1, 1, 1), (X, first)), Copy(OUT, first))
+    rules.check_program(made, "double", (), SUBMISSION)
 
 
 def test_an_empty_result_needs_no_kernel() -> None:
@@ -94,7 +157,10 @@ def test_a_run_over_its_budget_is_a_failure_at_the_line() -> None:
 
 
 def test_an_allocation_over_the_budget_says_how_much_is_allowed() -> None:
-    with pytest.raises(Failure, match=r"because it asks for more than 4,096 MiB at a time\."), rules.within_budget("double"):
+    with (
+        pytest.raises(Failure, match=r"because it asks for more than 4,096 MiB at a time\."),
+        rules.within_budget("double"),
+    ):
         raise OverBudget("bytes", 4 << 30, 8)
 
 
