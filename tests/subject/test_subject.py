@@ -17,7 +17,7 @@ from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.program import Program
-from gradekit.sandbox import Limits, TraceError, Tracer
+from gradekit.sandbox import Form, Limits, TraceError, Tracer
 from gradekit.subject import runs
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.runs import Share
@@ -99,9 +99,9 @@ class CountingTracer(Tracer):
         type(self).started += 1
         super().__init__(SUBMISSION, limits=Limits(call_seconds=2.5))
 
-    def trace(self, entry: str, args: Any) -> Program:
-        self.traced.append((entry, args))
-        return super().trace(entry, args)
+    def trace_form(self, form: Form) -> Program:
+        self.traced.append((form.entry, form.args))
+        return super().trace_form(form)
 
 
 @pytest.fixture
