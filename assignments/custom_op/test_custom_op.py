@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
 from gradekit import (
     FLOATS,
-    LAYOUTS,
     assert_close,
     assert_compiles,
     assert_inputs_unmodified,
@@ -18,16 +16,16 @@ from gradekit import (
     assert_operator,
     assert_speed,
     at_least,
-    like,
+    calls,
+    domain_of,
     normal,
     points,
     reference,
-    shaped,
-    tensors,
 )
 
+BIAS_GELU = domain_of(__file__)["bias_gelu"]
 PLAIN = ("contiguous",)
-PROFILES = ("ones", "integers", "grid", "normal", "positive", "mixed")
+MATRICES = {"ranks": [1]}
 OPCHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 X, BIAS = 0, 1
 
@@ -67,16 +65,14 @@ def expected_gradients(*inputs):
     return reference(gradients, *inputs, scale=sizes_in_the_gradients, steps="native", terms=max(inputs[0].numel, 1))
 
 
-@st.composite
-def calls(draw, dtypes=FLOATS, rank=2, size=(1, 60), cols=(1, 400), layouts=PLAIN, profiles=PROFILES):
-    """x [..., N], bias [N] and the gradient of the result, of one dtype."""
-    sizes = [size] * (rank - 1) + [cols]
-    x = draw(tensors(rank, dtypes=dtypes, size=sizes, layouts=layouts, profiles=profiles, max_numel=1 << 15))
-    bias = draw(shaped(x.shape[-1:], dtypes=[x.dtype], layouts=layouts, profiles=PROFILES))
-    return x, bias, draw(like(x, layouts=layouts, profiles=("integers", "normal", "positive")))
-
-
-ANY_RANK = st.integers(1, 4).flatmap(lambda rank: calls(rank=rank, size=(1, 8), cols=(1, 60), layouts=LAYOUTS))
+KINDS = ("ones", "grid", "normal", "mixed")
+ANY_RANK = calls(
+    BIAS_GELU,
+    sizes={"...": [1, 2, 8], "N": [1, 16, 33, 60]},
+    layouts=["contiguous", "offset", "transposed", "permuted", "every_second", "expanded"],
+    values=["normal"],
+    upstream=["normal"],
+)
 
 
 def inspected(submission):
@@ -85,18 +81,27 @@ def inspected(submission):
 
 
 @points(15)
-@given(call=calls(dtypes=["float32"], cols=(1, 1100)))
+@given(call=calls(BIAS_GELU, dtypes=["float32"], sizes={"N": (1, 1100)}, layouts=PLAIN, values=KINDS, how=MATRICES))
 def test_contiguous_float32(submission, call):
     """Agrees with torch's gelu(x + bias) on contiguous float32 inputs"""
-    assert_close(submission.bias_gelu(*call[:2]), expected(*call[:2]))
+    assert_close(submission.bias_gelu(*call), expected(*call))
 
 
 @points(10)
 @pytest.mark.parametrize("dtype", FLOATS)
-@given(call=calls(dtypes=["float32"]))
+@given(
+    call=calls(
+        BIAS_GELU,
+        dtypes=["float32"],
+        sizes={"...": [1, 60], "N": [1, 33, 64, 400]},
+        layouts=PLAIN,
+        values=KINDS,
+        how=MATRICES,
+    )
+)
 def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and keeps the dtype"""
-    inputs = [replace(tensor, dtype=dtype) for tensor in call[:2]]
+    inputs = [replace(tensor, dtype=dtype) for tensor in call]
     assert_close(submission.bias_gelu(*inputs), expected(*inputs))
 
 

@@ -7,7 +7,6 @@ All that the values depend on stands in the kind's name, a seed too, so that a c
 """
 
 import math
-from dataclasses import replace
 
 import torch
 
@@ -36,8 +35,3 @@ def of_cut(shape, most, seed, own):
     values = torch.randint(-4096, 4097, shape, generator=generator).double() / 2048
     ends = lengths(shape[0], int(most), int(seed))[:, None, None, None]
     return values.masked_fill(torch.arange(shape[2])[:, None] >= ends, math.nan)
-
-
-def cut(cache, ends):
-    """`cache` [B, H, S, D] with NaN in all positions that lie past the lengths `ends` [B], and other values before them."""
-    return replace(cache, profile=f"cut:{ends.profile.partition(':')[2]}:{cache.seed}")

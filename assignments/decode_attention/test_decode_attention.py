@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gradekit import (
     FLOATS,
@@ -16,20 +15,25 @@ from gradekit import (
     assert_speed,
     at_least,
     beside,
-    like,
+    calls,
+    domain_of,
     normal,
     points,
     reference,
-    tensors,
 )
-from gradekit.inputs.strategies import shaped, sizes
 
-errors, ragged = beside(__file__, "errors"), beside(__file__, "lengths")
-
+errors = beside(__file__, "errors")
+beside(__file__, "lengths")  # kinds of values
+DECODE = domain_of(__file__)["decode_attention"]
 PLAIN = ("contiguous",)
-STRIDED = ("contiguous", "offset", "transposed", "sliced_columns", "sliced_rows", "every_second")
-AROUND_TILES = st.sampled_from([1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300])
-HEAD_SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 32, 40, 64, 65, 80, 96, 128, 129, 200, 255, 256])
+STRIDED = ("contiguous", "offset", "transposed", "permuted", "sliced_columns", "sliced_rows", "every_second", "stepped")
+VIEWS = ("contiguous", "offset", "transposed", "permuted", "sliced_columns")
+AROUND_TILES = [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300]
+HEAD_SIZES = [1, 2, 3, 8, 15, 16, 17, 32, 40, 64, 65, 80, 96, 128, 129, 200, 255, 256]
+KINDS = ("normal", "integers", "grid", "positive")
+SCALES = ("D ** -0.5", 0.3)
+WHOLE, RAGGED = "lengths:{S}:-1", "lengths:{S}:{seed}"
+CUT = "cut:{S}:{seed}:{own}"  # NaN past the length
 
 
 def sequences(q, k_cache, v_cache, lengths):
@@ -53,62 +57,53 @@ def expected(*inputs):
     return reference(decode, *inputs, bound=output_errors, input_precision="tf32")
 
 
-@st.composite
-def lengths(draw, count, most, layouts=PLAIN, all_whole=False):
-    """int32 [count]: lengths from 1 to `most`, or all of them `most`."""
-    one_by_one = [layout for layout in layouts if layout in ("contiguous", "offset", "every_second")]
-    placed = draw(shaped((count,), dtypes=["int32"], layouts=one_by_one, profiles=["ones"]))
-    return replace(placed, profile=f"lengths:{most}:{-1 if all_whole else draw(st.integers(0, 99))}", seed=0)
+def kinds(*names, ends=RAGGED):
+    """Kinds of values that q and the caches have in common, and the lengths."""
+    return {"q k_cache v_cache": [(name, name, name) for name in names], "lengths": [ends]}
 
 
-@st.composite
-def calls(
-    draw, dtypes=FLOATS, batch=(1, 3), heads=(1, 3), group=(1, 1), size=(1, 200), width=None, layouts=PLAIN, poison=False,
-    profiles=("normal", "integers", "grid", "positive"), whole=False,
-):  # fmt: skip
+POISON = {"q": ["normal"], "k_cache": [CUT], "v_cache": [CUT]}
+
+
+def drawn(values, sizes=None, layouts=PLAIN, **said):
     """q, the two caches, the lengths and sm_scale."""
-    b, h, g, s = (draw(sizes(*extent)) for extent in (batch, heads, group, size))
-    d = draw(width if width is not None else st.sampled_from([16, 32, 64, 80]))
-    values = draw(st.sampled_from(profiles))
-    q = draw(tensors(3, dtypes=dtypes, size=[b, h * g, d], layouts=layouts, profiles=[values]))
-    k = draw(tensors(4, dtypes=[q.dtype], size=[b, h, s, d], layouts=layouts, profiles=[values]))
-    v = draw(like(k, layouts=layouts, profiles=[values]))
-    ends = draw(lengths(b, s, layouts=layouts, all_whole=whole))
-    if poison:
-        k, v = ragged.cut(k, ends), ragged.cut(replace(v, seed=v.seed + k.seed + 1), ends)
-    return q, k, v, ends, draw(st.sampled_from([d**-0.5, 0.3, 1.0 / d]))
+    sized = {"B": [1, 3], "H": [1, 2], "G": 1, "S": [1, 2, 16, 33, 64, 200], "D": [16, 32, 64, 80], **(sizes or {})}
+    return calls(DECODE, sizes=sized, layouts=layouts, values=values, others={"sm_scale": SCALES}, **said)
+
+
+GROUPED = drawn(POISON, {"G": [1, 2], "S": [1, 33, 70], "D": [16, 80]}, VIEWS)
 
 
 @points(8)
-@given(call=calls(dtypes=["float32"], whole=True))
+@given(call=drawn(kinds(*KINDS, ends=WHOLE), {"H": [1, 2, 8]}, dtypes=["float32"]))
 def test_whole_caches_in_float32(submission, call):
     """Agrees with softmax(q K^T) V where the whole cache counts"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
 @points(12)
-@given(call=calls(poison=True))
+@given(call=drawn(POISON, {"B": [1, 2, 5]}))
 def test_ragged_lengths(submission, call):
     """Ignores whatever lies past a sequence's length, NaN too"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
 @points(8)
-@given(call=AROUND_TILES.flatmap(lambda s: calls(dtypes=["float16", "float32"], size=(s, s))))
+@given(call=drawn(kinds("normal"), {"S": AROUND_TILES, "D": [16, 64]}, dtypes=["float16", "float32"]))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile of positions"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
 @points(8)
-@given(call=calls(heads=(1, 2), size=(1, 50), width=HEAD_SIZES))
+@given(call=drawn(kinds("normal"), {"S": [1, 50], "D": HEAD_SIZES}))
 def test_any_head_size(submission, call):
     """Takes heads of 1 to 256 elements, powers of two or not"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
 @points(8)
-@given(call=calls(group=(2, 8)))
+@given(call=drawn(kinds("normal"), {"G": [2, 3, 8], "S": [1, 33, 64, 200]}))
 def test_grouped_queries(submission, call):
     """Lets a group of query heads share one head of the cache"""
     assert_close(submission.decode_attention(*call), expected(*call))
@@ -116,8 +111,7 @@ def test_grouped_queries(submission, call):
 
 @points(9)
 @pytest.mark.parametrize("dtype", FLOATS)
-@settings(max_examples=20)
-@given(call=calls(dtypes=["float32"], group=(1, 2)))
+@given(call=drawn(kinds(*KINDS), {"G": [1, 2], "S": [1, 33, 64, 200]}, dtypes=["float32"]))
 def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and keeps the dtype"""
     call = [replace(x, dtype=dtype) if isinstance(x, Input) and x.dtype == "float32" else x for x in call]
@@ -125,45 +119,39 @@ def test_every_dtype(submission, dtype, call):
 
 
 @points(8)
-@given(call=calls(group=(1, 2), size=(1, 70), layouts=STRIDED, poison=True))
+@given(call=GROUPED)
 def test_any_stride_and_offset(submission, call):
     """Reads queries, caches and lengths in any layout"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@st.composite
-def long_calls(draw):
-    """A few thousand positions; sums of positive numbers, where a rounded sum loses most, more often than others."""
-    kinds = ("positive", "positive", "normal")
-    return draw(calls(batch=(1, 2), heads=(1, 1), size=(1000, 4000), width=st.sampled_from([16, 64]), profiles=kinds))
+LONG = {"B": [1, 2], "H": 1, "S": [1000, 2048, 4000], "D": [16, 64]}
 
 
 @points(4)
-@settings(max_examples=15)
-@given(call=long_calls())
+@settings(max_examples=2)
+@given(call=drawn(kinds("positive", "normal"), LONG, how={"at_most": 1 << 18}))
 def test_long_caches(submission, call):
     """Is right for caches of thousands of positions"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
 @points(4)
-@given(call=calls(dtypes=["float32", "bfloat16"], profiles=["mixed"], size=(1, 100)))
+@given(call=drawn(kinds("mixed"), {"S": [1, 2, 33, 100]}, dtypes=["float32", "bfloat16"]))
 def test_large_scores(submission, call):
     """Stays right where scores are far too large for exp"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
 @points(7, kind="memory")
-@settings(max_examples=20)
-@given(call=calls(group=(1, 2), size=(1, 150), width=HEAD_SIZES))
+@given(call=GROUPED)
 def test_memory(submission, call):
     """Stays inside its tensors, writes each element exactly once"""
     assert_memory_clean(submission.decode_attention(*call))
 
 
 @points(4, kind="structure")
-@settings(max_examples=15)
-@given(call=calls(group=(1, 2)))
+@given(call=GROUPED)
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
     result = submission.decode_attention(*call)

@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from gradekit import (
     FLOATS,
-    LAYOUTS,
     Cause,
     Failure,
     Input,
@@ -20,17 +18,15 @@ from gradekit import (
     assert_memory_clean,
     assert_speed,
     at_least,
-    like,
+    calls,
+    domain_of,
     points,
     reference,
-    tensors,
 )
 
+DROPOUT = domain_of(__file__)["dropout"]
 PLAIN = ("contiguous",)
-NEVER_ZERO = ("positive",)  # so that a 0 in the result is an element that was dropped
 SIGMAS = 6  # a right kernel is further off once in 500 million times
-PROBABILITIES = st.sampled_from([0.5, 0.1, 0.0, 0.25, 0.9, 0.3])
-SEEDS = st.integers(0, 2**31 - 1)
 LAGS = tuple(1 << power for power in range(15))
 
 
@@ -72,21 +68,29 @@ def assert_same(one, other, message):
         raise Failure(Cause.WRONG_VALUES, message)
 
 
-def inputs(dtypes=("float32",), rank=None, size=(1, 40), layouts=PLAIN):
-    """x of one to four dimensions, or of `rank`."""
-    ranks = st.integers(1, 4) if rank is None else st.just(rank)
-    return ranks.flatmap(
-        lambda rank: tensors(rank, dtypes=dtypes, size=size, layouts=layouts, profiles=NEVER_ZERO, max_numel=1 << 14)
-    )
+def drawn(**said):
+    """x, which is never 0, so that a 0 in the result is an element that was dropped; p and seed; perhaps a gradient."""
+    return calls(DROPOUT, how={"at_most": 1 << 16}, **said)
 
 
-LARGE = inputs(rank=2, size=[(20, 60), (300, 700)])
+SIZES = {"...": [1, 2, 5, 40], "N": [1, 2, 16, 33, 40]}
+LARGE = {"dtypes": ["float32"], "sizes": {"...": [20, 60], "N": [300, 700]}, "layouts": PLAIN}
+HALF = {"p": [0.5], "seed": [0, 1, 1234, 65_536, 2**31 - 100]}
+
+
+ANY_VIEW = drawn(sizes={"...": [0, 1, 5], "N": [0, 1, 12, 32]})
+
+
+def large(**others):
+    """Matrices of thousands of elements."""
+    return calls(DROPOUT, how={"ranks": [1]}, others=others, **LARGE)
 
 
 @points(18)
-@given(x=inputs(), p=PROBABILITIES, seed=SEEDS)
-def test_scales_what_it_keeps(submission, x, p, seed):
+@given(call=drawn(dtypes=["float32"], sizes=SIZES, layouts=PLAIN))
+def test_scales_what_it_keeps(submission, call):
     """What is kept is divided by 1 - p; where p is 0, that is all"""
+    x, p, seed = call
     kept = checked_mask(submission, x, p, seed)
     if p == 0:
         assert_same(kept, torch.ones_like(kept), "With p = 0 nothing may be dropped.")
@@ -94,25 +98,27 @@ def test_scales_what_it_keeps(submission, x, p, seed):
 
 @points(10)
 @pytest.mark.parametrize("dtype", FLOATS)
-@given(x=inputs(), p=PROBABILITIES, seed=SEEDS)
-def test_every_dtype(submission, dtype, x, p, seed):
+@given(call=drawn(dtypes=["float32"], sizes={"...": [1, 2, 5], "N": [1, 33, 64]}, layouts=PLAIN))
+def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and keeps the dtype"""
+    x, p, seed = call
     checked_mask(submission, replace(x, dtype=dtype), p, seed)
 
 
 @points(12)
-@given(x=LARGE, p=PROBABILITIES, seed=SEEDS)
-def test_keep_rate(submission, x, p, seed):
+@given(call=large())
+def test_keep_rate(submission, call):
     """Keeps a share of 1 - p, within six standard deviations"""
+    x, p, seed = call
     kept = checked_mask(submission, x, p, seed)
     assert_count(int(kept.sum()), kept.numel(), 1 - p, f"With p = {p}, an element was kept")
 
 
 @points(6)
-@settings(max_examples=20)
-@given(x=LARGE, seed=SEEDS)
-def test_no_pattern(submission, x, seed):
+@given(call=large(**HALF))
+def test_no_pattern(submission, call):
     """Drops each element independently: neighbours, rows, blocks"""
+    x, _, seed = call
     flat = checked_mask(submission, x, 0.5, seed).flatten()
     for lag in sorted({*LAGS, x.shape[1]}):
         if lag < len(flat):
@@ -121,60 +127,65 @@ def test_no_pattern(submission, x, seed):
 
 
 @points(8)
-@given(x=inputs(), p=PROBABILITIES, seed=SEEDS)
-def test_same_seed(submission, x, p, seed):
+@given(call=drawn(dtypes=["float32"], sizes=SIZES, layouts=PLAIN))
+def test_same_seed(submission, call):
     """The same seed gives the same mask, whatever the values"""
+    x, p, seed = call
     other = replace(x, seed=x.seed + 1)
     one, another = checked_mask(submission, x, p, seed), checked_mask(submission, other, p, seed)
     assert_same(one, another, "Two tensors of one shape, with the same p and seed, lost different elements.")
 
 
 @points(8)
-@settings(max_examples=20)
-@given(x=LARGE, seed=st.integers(0, 2**31 - 100), more=st.sampled_from([1, 2, 16, 64]))
-def test_another_seed(submission, x, seed, more):
+@given(call=large(**HALF))
+def test_another_seed(submission, call):
     """Another seed gives another mask, and not the same one shifted"""
-    one, other = (checked_mask(submission, x, 0.5, s).flatten() for s in (seed, seed + more))
-    pair = f"With p = 0.5, seeds {seed} and {seed + more}"
-    assert_count(int((one == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
-    moved = int((one[more:] == other[:-more]).sum())
-    assert_count(moved, len(one) - more, 0.5, f"{pair} agreed on elements {more} apart")
+    x, p, seed = call
+    one = checked_mask(submission, x, p, seed).flatten()
+    for more in (1, 2, 16, 64):
+        other = checked_mask(submission, x, p, seed + more).flatten()
+        pair = f"With p = 0.5, seeds {seed} and {seed + more}"
+        assert_count(int((one == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
+        moved = int((one[more:] == other[:-more]).sum())
+        assert_count(moved, len(one) - more, 0.5, f"{pair} agreed on elements {more} apart")
 
 
 @points(8)
-@given(x=inputs(dtypes=FLOATS, size=(0, 12), layouts=LAYOUTS), p=PROBABILITIES, seed=SEEDS)
-def test_any_shape_and_layout(submission, x, p, seed):
+@given(call=ANY_VIEW)
+def test_any_shape_and_layout(submission, call):
     """Reads any view; the mask depends on the shape, not on strides"""
+    x, p, seed = call[:3]
     plain = replace(x, stride=tuple(torch.empty(x.shape, device="meta").stride()), offset=0)
     one, another = checked_mask(submission, x, p, seed), checked_mask(submission, plain, p, seed)
     assert_same(one, another, "A view lost other elements than a contiguous tensor of its shape, with the same seed.")
 
 
 @points(12)
-@given(data=st.data(), x=inputs(dtypes=FLOATS, size=(1, 20)), p=PROBABILITIES, seed=SEEDS)
-def test_gradient(submission, data, x, p, seed):
+@given(call=drawn(sizes={"...": [1, 3, 8], "N": [1, 16, 20]}, layouts={"x": PLAIN}, upstream=["normal", "positive"]))
+def test_gradient(submission, call):
     """The backward pass drops what the forward pass has dropped"""
-    upstream = data.draw(like(x, layouts=LAYOUTS, profiles=["normal", "positive"]))
+    x, p, seed, upstream = call
     kept = mask_of(submission.dropout(x, p, seed), x)
     found = submission.dropout.gradient(x, p, seed, upstream=upstream)
     assert_close(found, expected_gradient(kept, x, p, seed, upstream))
 
 
 @points(4, kind="memory")
-@given(x=inputs(dtypes=FLOATS, layouts=LAYOUTS), p=PROBABILITIES, seed=SEEDS)
-def test_memory(submission, x, p, seed):
+@given(call=ANY_VIEW)
+def test_memory(submission, call):
     """Stays inside its tensors, writes each element exactly once"""
-    assert_memory_clean(submission.dropout(x, p, seed))
+    assert_memory_clean(submission.dropout(*call))
 
 
 @points(4, kind="structure")
-@given(data=st.data(), x=inputs(size=(2, 30)), p=PROBABILITIES, seed=SEEDS)
-def test_no_mask_in_memory(submission, data, x, p, seed):
+@given(call=drawn(dtypes=["float32"], sizes={"...": [2, 5, 30], "N": [2, 16, 30]}, layouts=PLAIN, upstream=["normal"]))
+def test_no_mask_in_memory(submission, call):
     """Allocates the results of both passes, and no mask"""
+    x, p, seed, upstream = call
     result = submission.dropout(x, p, seed)
     assert_allocates(result, only_the_result=True)
     assert_inputs_unmodified(result)
-    both = submission.dropout.gradient(x, p, seed, upstream=data.draw(like(x, layouts=PLAIN)))
+    both = submission.dropout.gradient(x, p, seed, upstream=upstream)
     assert_allocates(both, only_the_result=False, at_most_bytes=2 * x.nbytes)
     checked_mask(submission, x, p, seed)
 

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
 from gradekit import (
     FLOATS,
-    LAYOUTS,
     assert_allocates,
     assert_close,
     assert_inputs_unmodified,
@@ -17,17 +15,25 @@ from gradekit import (
     assert_memory_clean,
     assert_speed,
     at_least,
-    like,
-    matrices,
+    calls,
+    domain_of,
     normal,
     points,
     reference,
-    shaped,
 )
 
+FUSED = domain_of(__file__)["fused_chain"]
 PLAIN = ("contiguous",)
-AROUND_BLOCKS = st.sampled_from([1, 2, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 5000])
-PROFILES = ("ones", "integers", "grid", "normal", "positive", "tiny", "mixed")
+AROUND_BLOCKS = {"M": [1, 2, 130], "N": [1, 2, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 5000]}
+KINDS = ("ones", "normal", "mixed", "tiny")
+EXTREME = [
+    ("large", "normal", "normal"),  # x + bias stays within the dtype's range
+    ("negative", "normal", "normal"),
+    ("mixed", "mixed", "mixed"),
+    ("tiny", "tiny", "tiny"),
+    ("zeros", "zeros", "zeros"),
+]
+ANY_VIEW = calls(FUSED, sizes={"M": [1, 2, 20], "N": [1, 32, 200]}, values=["normal"])
 
 
 def chain(x, bias, residual):
@@ -50,68 +56,65 @@ def expected(x, bias, residual):
     return reference(chain, x, bias, residual, scale=scale, steps="native", terms=1)
 
 
-@st.composite
-def chains(draw, dtypes=FLOATS, rows=(1, 40), cols=(1, 600), layouts=PLAIN, profiles=PROFILES):
-    """x [M, N], bias [N] and residual [M, N] of one dtype."""
-    x = draw(matrices(dtypes=dtypes, rows=rows, cols=cols, layouts=layouts, profiles=profiles, max_numel=1 << 16))
-    others = ("normal",) if x.profile == "large" else PROFILES  # x + bias stays within the dtype's range
-    bias = draw(shaped(x.shape[1:], dtypes=[x.dtype], layouts=layouts, profiles=others))
-    return x, bias, draw(like(x, layouts=layouts, profiles=others))
-
-
 @points(16)
-@given(inputs=chains(dtypes=["float32"]))
-def test_contiguous_float32(submission, inputs):
+@given(call=calls(FUSED, dtypes=["float32"], layouts=PLAIN, values=KINDS))
+def test_contiguous_float32(submission, call):
     """Computes the chain for contiguous float32 inputs"""
-    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+    assert_close(submission.fused_chain(*call), expected(*call))
 
 
 @points(12)
-@given(inputs=AROUND_BLOCKS.flatmap(lambda cols: chains(dtypes=["float32"], rows=(1, 130), cols=cols)))
-def test_boundary_sizes(submission, inputs):
+@given(
+    call=calls(
+        FUSED, dtypes=["float32"], sizes=AROUND_BLOCKS, layouts=PLAIN, values=["normal"], how={"at_most": 1 << 18}
+    )
+)
+def test_boundary_sizes(submission, call):
     """Is right around the size of a block, in both dimensions"""
-    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+    assert_close(submission.fused_chain(*call), expected(*call))
 
 
 @points(12)
 @pytest.mark.parametrize("dtype", FLOATS)
-@given(inputs=chains(dtypes=["float32"]))
-def test_every_dtype(submission, dtype, inputs):
+@given(
+    call=calls(FUSED, dtypes=["float32"], sizes={"M": [1, 2, 40], "N": [1, 64, 65, 600]}, layouts=PLAIN, values=KINDS)
+)
+def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and keeps the dtype"""
-    inputs = [replace(tensor, dtype=dtype) for tensor in inputs]
-    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+    call = [replace(tensor, dtype=dtype) for tensor in call]
+    assert_close(submission.fused_chain(*call), expected(*call))
 
 
 @points(12)
-@given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
-def test_any_stride_and_offset(submission, inputs):
+@given(call=ANY_VIEW)
+def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
-    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+    assert_close(submission.fused_chain(*call), expected(*call))
 
 
 @points(8)
-@given(inputs=chains(profiles=["large", "mixed", "tiny"], cols=(1, 200)))
-def test_extreme_values(submission, inputs):
+@given(call=calls(FUSED, sizes={"M": [1, 20], "N": [1, 33, 200]}, layouts=PLAIN, values={"x bias residual": EXTREME}))
+def test_extreme_values(submission, call):
     """Stays right for large x, where exp and h**3 overflow"""
-    assert_close(submission.fused_chain(*inputs), expected(*inputs))
+    assert_close(submission.fused_chain(*call), expected(*call))
 
 
 @points(8, kind="memory")
-@given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 300)))
-def test_memory(submission, inputs):
+@given(call=ANY_VIEW)
+def test_memory(submission, call):
     """Stays inside its tensors, writes each element exactly once"""
-    assert_memory_clean(submission.fused_chain(*inputs))
+    assert_memory_clean(submission.fused_chain(*call))
 
 
 @points(12, kind="structure")
-@given(inputs=chains(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
-def test_one_launch_one_allocation(submission, inputs):
+@given(call=ANY_VIEW)
+def test_one_launch_one_allocation(submission, call):
     """One launch, no memory but the result, inputs as they were"""
-    result = submission.fused_chain(*inputs)
+    result = submission.fused_chain(*call)
     assert_launches(result, at_most=1)
     assert_allocates(result, only_the_result=True)
     assert_inputs_unmodified(result)
-    assert_close(result, expected(*inputs))
+    assert_close(result, expected(*call))
 
 
 M, N = 8192, 4096

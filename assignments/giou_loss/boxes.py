@@ -49,6 +49,25 @@ def boxes_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gener
     return boxes_even(shape, dtype, generator) + 1
 
 
+@value_kind("boxes_left")
+@of_four
+def boxes_left(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes left of 0, or across it, as predictions may be; their bottoms are above 0, so that none is padding."""
+    values = boxes(shape, dtype, generator) - 100
+    values[..., 3] = values[..., 3] + 102  # at least 3: the lowest bottom is 1
+    return values
+
+
+@value_kind("boxes_flat")
+@of_four
+def boxes_flat(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """As `boxes_even`, but about half have no width: their area is 0."""
+    values = boxes_even(shape, dtype, generator)
+    flat = _drawn(2, shape[:-1], generator) == 0
+    values[..., 2] = torch.where(flat, values[..., 0], values[..., 2])
+    return values
+
+
 @value_kind("boxes_padded")
 @of_four
 def boxes_padded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

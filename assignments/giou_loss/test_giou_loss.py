@@ -1,13 +1,13 @@
 """Checks of giou_loss: boxes with and without padding, in three dtypes, and the gradient of pred."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
 from gradekit import (
     FLOATS,
-    LAYOUTS,
     Input,
     assert_allocates,
     assert_close,
@@ -17,17 +17,19 @@ from gradekit import (
     assert_speed,
     at_least,
     beside,
-    like,
+    calls,
+    domain_of,
     points,
     reference,
-    shaped,
-    tensors,
 )
 
 beside(__file__, "boxes")  # kinds of values
+GIOU = domain_of(__file__)["giou_loss"]
 PLAIN = ("contiguous",)
-AROUND_BLOCKS = st.sampled_from([1, 2, 31, 32, 33, 127, 128, 129, 255, 257, 1023, 1024, 1025, 1500])
+AROUND_BLOCKS = [1, 2, 31, 32, 33, 127, 128, 129, 255, 257, 1023, 1024, 1025, 1500]
 REAL = ("boxes", "boxes")  # what pred and targets hold
+LEFT = ("boxes_left", "boxes_left")
+FLAT = ("boxes_flat", "boxes_flat")
 PADDED = ("boxes", "boxes_padded")
 JUNK = ("boxes_junk", "boxes_gaps")  # padding, of both, holds numbers whose products are infinite
 APART = ("boxes_even", "boxes_odd")  # no two sides coincide: there the gradient would not be unique
@@ -109,98 +111,100 @@ def eager(pred, targets):
     return (giou * real).sum() / real.sum().clamp(min=1)
 
 
-@st.composite
-def pairs(draw, dtypes=FLOATS, batch=(1, 8), boxes=(1, 80), layouts=PLAIN, kinds=(REAL, PADDED, JUNK)):
-    """pred and targets [B, N, 4]; `kinds` are those of their values."""
-    of_pred, of_targets = draw(st.sampled_from(kinds))
-    whole = lambda boxes: 0 not in boxes.stride[1:]  # expanded coordinates make no box
-    shape = [batch, boxes, 4]
-    pred = draw(tensors(3, dtypes=dtypes, size=shape, layouts=layouts, profiles=[of_pred]).filter(whole))
-    return pred, draw(like(pred, layouts=layouts, profiles=[of_targets]).filter(whole))
+def drawn(kinds, **said):
+    """Calls whose pred and targets hold one of these pairs of kinds."""
+    return calls(GIOU, values={"pred targets": kinds}, **said)
 
 
-UPSTREAM = shaped((), dtypes=["float32"], layouts=PLAIN, profiles=["ones", "normal", "positive"])
+UPSTREAM = ("ones", "normal", "positive")
+TRAINED = drawn([REAL, LEFT, PADDED, JUNK], dtypes=["float32"], sizes={"N": (1, 60)}, layouts=PLAIN, upstream=UPSTREAM)
+FEW_VIEWS = ("contiguous", "offset", "permuted", "expanded")
+VIEWS = ("contiguous", "offset", "transposed", "permuted", "sliced_columns", "expanded")
+ANY_VIEW = drawn([REAL, PADDED], sizes={"B": [1, 2, 8], "N": [1, 32, 80]}, layouts=VIEWS, upstream=["normal"])
+SMALL = {"B": [1, 2, 8], "N": [1, 2, 16, 30]}
 
 
 @points(10)
-@given(pair=pairs(dtypes=["float32"], kinds=[REAL]))
-def test_contiguous_float32(submission, pair):
+@given(call=drawn([REAL, LEFT, FLAT], dtypes=["float32"], layouts=PLAIN))
+def test_contiguous_float32(submission, call):
     """Agrees with the formula on contiguous float32 boxes"""
-    assert_close(submission.giou_loss(*pair), expected(*pair))
+    assert_close(submission.giou_loss(*call), expected(*call))
 
 
 @points(10)
-@given(pair=AROUND_BLOCKS.flatmap(lambda n: pairs(dtypes=["float32"], batch=(1, 5), boxes=n, kinds=[REAL])))
-def test_boundary_sizes(submission, pair):
+@given(call=drawn([REAL], dtypes=["float32"], sizes={"B": [1, 2, 5], "N": AROUND_BLOCKS}, layouts=PLAIN))
+def test_boundary_sizes(submission, call):
     """Is right around the size of a block of boxes"""
-    assert_close(submission.giou_loss(*pair), expected(*pair))
+    assert_close(submission.giou_loss(*call), expected(*call))
 
 
 @points(12)
-@given(pair=pairs(kinds=[PADDED, JUNK]))
-def test_padding(submission, pair):
+@given(call=drawn([PADDED, JUNK], layouts=PLAIN))
+def test_padding(submission, call):
     """Counts real boxes only, whatever lies in the others"""
-    assert_close(submission.giou_loss(*pair), expected(*pair))
+    assert_close(submission.giou_loss(*call), expected(*call))
 
 
 @points(12)
 @pytest.mark.parametrize("dtype", FLOATS)
-@given(data=st.data())
-def test_every_dtype(submission, dtype, data):
+@given(call=drawn([REAL, PADDED, LEFT], dtypes=["float32"], sizes=SMALL, layouts=PLAIN))
+def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and gives a float32 number"""
-    pair = data.draw(pairs(dtypes=[dtype], boxes=(1, 30), kinds=[REAL, PADDED]))
-    assert_close(submission.giou_loss(*pair), expected(*pair))
+    call = [replace(boxes, dtype=dtype) for boxes in call]
+    assert_close(submission.giou_loss(*call), expected(*call))
 
 
 @points(8)
-@given(pair=pairs(layouts=LAYOUTS, kinds=[REAL, PADDED]))
-def test_any_stride_and_offset(submission, pair):
+@given(call=ANY_VIEW)
+def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
-    assert_close(submission.giou_loss(*pair), expected(*pair))
+    assert_close(submission.giou_loss(*call[:2]), expected(*call[:2]))
 
 
 @points(12)
-@given(pair=pairs(dtypes=["float32"], boxes=(1, 60)), upstream=UPSTREAM)
-def test_gradient(submission, pair, upstream):
+@given(call=TRAINED)
+def test_gradient(submission, call):
     """The gradient of pred agrees with autograd's"""
-    assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*pair, upstream))
+    *pair, upstream = call
+    assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*call))
 
 
 @points(5)
 @pytest.mark.parametrize("dtype", FLOATS)
-@given(data=st.data())
-def test_gradient_of_views(submission, dtype, data):
+@given(call=drawn([APART], dtypes=["float32"], sizes=SMALL, layouts=FEW_VIEWS, upstream=["normal"]))
+def test_gradient_of_views(submission, dtype, call):
     """The gradient is right in every dtype, and for views"""
-    pair = data.draw(pairs(dtypes=[dtype], boxes=(1, 30), layouts=LAYOUTS, kinds=[APART]))
-    upstream = data.draw(UPSTREAM)
+    *pair, upstream = (replace(tensor, dtype=dtype) if tensor.shape else tensor for tensor in call)
     assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*pair, upstream))
 
 
 @points(4, kind="structure")
-@given(pair=pairs(kinds=[NO_BOX], boxes=(1, 40)), upstream=UPSTREAM)
-def test_nothing_but_padding(submission, pair, upstream):
+@given(call=drawn([NO_BOX], sizes={"B": [1, 2, 8], "N": [1, 2, 33, 40]}, layouts=PLAIN, upstream=UPSTREAM))
+def test_nothing_but_padding(submission, call):
     """A batch of nothing but padding gives 0, and a gradient of 0"""
+    *pair, upstream = call
     assert_close(submission.giou_loss(*pair), expected(*pair))
-    assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*pair, upstream))
+    assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*call))
 
 
 @points(5, kind="memory")
-@given(pair=pairs(layouts=LAYOUTS, kinds=[REAL, PADDED]), upstream=UPSTREAM)
-def test_memory(submission, pair, upstream):
+@given(call=ANY_VIEW)
+def test_memory(submission, call):
     """Both passes stay inside their tensors; nobody writes to one place"""
+    *pair, upstream = call
     assert_memory_clean(submission.giou_loss(*pair))
     assert_memory_clean(submission.giou_loss.gradient(*pair, upstream=upstream))
 
 
 @points(7, kind="structure")
-@given(pair=pairs(dtypes=["float16", "bfloat16"], boxes=(100, 400), kinds=[REAL]))
-def test_native_dtypes(submission, pair):
+@given(call=drawn([REAL], dtypes=["float16", "bfloat16"], sizes={"B": [1, 8], "N": [100, 256, 400]}, layouts=PLAIN))
+def test_native_dtypes(submission, call):
     """Casts in registers: no copy of the inputs, nor changes to them"""
-    result = submission.giou_loss(*pair)
-    boxes = pair[0].numel // 4  # a copy of pred alone would take 16 bytes for each
+    result = submission.giou_loss(*call)
+    boxes = call[0].numel // 4  # a copy of pred alone would take 16 bytes for each
     assert_allocates(result, only_the_result=False, at_most_bytes=12 * boxes + 256)
     assert_inputs_unmodified(result)
-    assert_close(result, expected(*pair))
+    assert_close(result, expected(*call))
 
 
 def boxes_of(batch, boxes, seed=0):

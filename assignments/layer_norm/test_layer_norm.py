@@ -4,30 +4,39 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from gradekit import (
     FLOATS,
-    LAYOUTS,
     assert_allocates,
     assert_close,
     assert_inputs_unmodified,
     assert_memory_clean,
     assert_speed,
     at_least,
-    like,
-    matrices,
+    calls,
+    domain_of,
     normal,
     points,
     reference,
-    shaped,
 )
 
+LAYER_NORM = domain_of(__file__)["layer_norm"]
 PLAIN = ("contiguous",)
-AROUND_POWERS = st.sampled_from([1, 2, 3, 127, 128, 129, 1000, 1023, 1024, 1025, 2049, 4097, 16_384])
-PARAMETERS = ("ones", "integers", "normal", "positive")
+AROUND_POWERS = {"M": [1, 3], "N": [1, 2, 3, 127, 128, 129, 1000, 1023, 1024, 1025, 2049, 4097, 16_384]}
+PARAMETERS = {"weight bias": [("ones", "integers"), ("normal", "normal"), ("positive", "positive")]}
+UPSTREAM = ("integers", "normal", "positive")
 X, WEIGHT, BIAS = 0, 1, 2
+TRAINED = calls(
+    LAYER_NORM,
+    sizes={"M": [1, 2, 30, 300], "N": [1, 2, 33, 64, 100]},
+    layouts=PLAIN,
+    values={"x": ["normal", "positive", "mixed", "ones"], **PARAMETERS},
+    upstream=UPSTREAM,
+)
+NORMAL = {"x": ["normal"], "weight": ["normal"], "bias": ["normal"]}
+ANY_VIEW = calls(LAYER_NORM, sizes={"M": [1, 2, 150], "N": [1, 32, 100]}, values=NORMAL, upstream=["normal"])
+FRUGAL = calls(LAYER_NORM, sizes={"M": [1, 30], "N": [8, 64, 300]}, layouts=PLAIN, values=NORMAL, upstream=["normal"])
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
@@ -73,15 +82,6 @@ def expected_gradients(*inputs):
     return reference(gradients, *inputs, scale=sizes_in_the_gradients)
 
 
-@st.composite
-def calls(draw, dtypes=FLOATS, rows=(1, 40), cols=(1, 600), layouts=PLAIN, profiles=(*PARAMETERS, "mixed")):
-    """x [M, N], weight [N], bias [N], and the gradient of the result, all of one dtype."""
-    x = draw(matrices(dtypes=dtypes, rows=rows, cols=cols, layouts=layouts, profiles=profiles, max_numel=1 << 16))
-    weight = draw(shaped(x.shape[1:], dtypes=[x.dtype], layouts=layouts, profiles=PARAMETERS))
-    bias = draw(like(weight, layouts=layouts, profiles=PARAMETERS))
-    return x, weight, bias, draw(like(x, layouts=layouts, profiles=("integers", "normal", "positive")))
-
-
 def gradient(submission, call, only):
     """The observation of one gradient, where all three are asked for, as in training."""
     *inputs, upstream = call
@@ -89,31 +89,40 @@ def gradient(submission, call, only):
 
 
 @points(12)
-@given(call=calls(dtypes=["float32"]))
+@given(
+    call=calls(LAYER_NORM, dtypes=["float32"], layouts=PLAIN, values={"x": ["normal", "mixed", "spike"], **PARAMETERS})
+)
 def test_contiguous_float32(submission, call):
     """Agrees with torch's layer_norm on contiguous float32 inputs"""
-    assert_close(submission.layer_norm(*call[:3]), expected(*call[:3]))
+    assert_close(submission.layer_norm(*call), expected(*call))
 
 
 @points(8)
-@settings(max_examples=25)
-@given(call=AROUND_POWERS.flatmap(lambda cols: calls(dtypes=["float32"], rows=(1, 12), cols=cols)))
+@given(call=calls(LAYER_NORM, dtypes=["float32"], sizes=AROUND_POWERS, layouts=PLAIN, values=["normal"]))
 def test_boundary_sizes(submission, call):
     """Is right for rows around a power of two, up to 16384"""
-    assert_close(submission.layer_norm(*call[:3]), expected(*call[:3]))
+    assert_close(submission.layer_norm(*call), expected(*call))
 
 
 @points(10)
 @pytest.mark.parametrize("dtype", FLOATS)
-@given(call=calls(dtypes=["float32"], cols=(1, 300)))
+@given(
+    call=calls(
+        LAYER_NORM,
+        dtypes=["float32"],
+        sizes={"M": [1, 2, 40], "N": [1, 2, 64, 65, 300]},
+        layouts=PLAIN,
+        values={"x": ["normal", "positive", "mixed"], **PARAMETERS},
+    )
+)
 def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and keeps the dtype"""
-    inputs = [replace(tensor, dtype=dtype) for tensor in call[:3]]
+    inputs = [replace(tensor, dtype=dtype) for tensor in call]
     assert_close(submission.layer_norm(*inputs), expected(*inputs))
 
 
 @points(8)
-@given(call=calls(layouts=LAYOUTS, rows=(1, 20), cols=(1, 200)))
+@given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
     assert_close(submission.layer_norm(*call[:3]), expected(*call[:3]))
@@ -121,37 +130,43 @@ def test_any_stride_and_offset(submission, call):
 
 @points(7)
 @given(
-    call=calls(dtypes=["float32"], rows=(1, 20), cols=(1, 300), profiles=["shifted", "ones", "normal"]),
-    eps=st.sampled_from([1e-5, 1e-3, 0.5]),
+    call=calls(
+        LAYER_NORM,
+        dtypes=["float32"],
+        sizes={"M": [1, 20], "N": [1, 2, 33, 300]},
+        layouts=PLAIN,
+        values={"x": ["shifted", "ones", "normal"], **PARAMETERS},
+        others={"eps": [1e-5, 1e-3, 0.5]},
+    )
 )
-def test_far_from_zero(submission, call, eps):
+def test_far_from_zero(submission, call):
     """Stays right for rows far from zero or constant, and takes eps"""
-    assert_close(submission.layer_norm(*call[:3], eps), expected(*call[:3], eps))
+    assert_close(submission.layer_norm(*call), expected(*call))
 
 
 @points(12)
-@given(call=calls(rows=(1, 30), cols=(1, 300)))
+@given(call=TRAINED)
 def test_gradient_of_x(submission, call):
     """The gradient of x agrees with autograd's"""
     assert_close(gradient(submission, call, X), expected_gradients(*call)[X])
 
 
 @points(10)
-@given(call=calls(rows=(1, 300), cols=(1, 100)))
+@given(call=TRAINED)
 def test_gradient_of_weight(submission, call):
     """The gradient of weight agrees with autograd's"""
     assert_close(gradient(submission, call, WEIGHT), expected_gradients(*call)[WEIGHT])
 
 
 @points(6)
-@given(call=calls(rows=(1, 300), cols=(1, 100)))
+@given(call=TRAINED)
 def test_gradient_of_bias(submission, call):
     """The gradient of bias agrees with autograd's"""
     assert_close(gradient(submission, call, BIAS), expected_gradients(*call)[BIAS])
 
 
 @points(5)
-@given(call=calls(rows=(1, 20), cols=(1, 100), layouts=LAYOUTS))
+@given(call=ANY_VIEW)
 def test_gradients_any_stride(submission, call):
     """Gradients are right for views too, also for an expanded upstream"""
     *inputs, upstream = call
@@ -160,7 +175,7 @@ def test_gradients_any_stride(submission, call):
 
 
 @points(8, kind="memory")
-@given(call=calls(layouts=LAYOUTS, rows=(1, 150), cols=(1, 100)))
+@given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Both passes stay inside their tensors; nobody writes to one place"""
     assert_memory_clean(submission.layer_norm(*call[:3]))
@@ -168,7 +183,7 @@ def test_memory(submission, call):
 
 
 @points(4, kind="structure")
-@given(call=calls(rows=(1, 30), cols=(8, 300)))
+@given(call=FRUGAL)
 def test_frugal(submission, call):
     """Keeps a few numbers a row for backward; inputs stay as they are"""
     x = call[0]

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gradekit import (
     FLOATS,
-    LAYOUTS,
     assert_bytes_moved,
     assert_close,
     assert_inputs_unmodified,
@@ -17,18 +15,19 @@ from gradekit import (
     assert_speed,
     at_least,
     beside,
-    matrices,
+    calls,
+    domain_of,
     normal,
     points,
     reference,
 )
-from gradekit.inputs.strategies import shaped, sizes
-from gradekit.inputs.values import COMMON
 
 sparse = beside(__file__, "sparse")
-
+SPMM = domain_of(__file__)["spmm"]
 PLAIN = ("contiguous",)
-AROUND_TILES = st.sampled_from([1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200, 255, 257])
+VIEWS = ("contiguous", "offset", "transposed", "sliced_columns", "every_second", "expanded")
+AROUND_TILES = [1, 2, 3, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200, 255, 257]
+ALL_PATTERNS = tuple(sparse.PATTERNS)
 
 
 def spmm(crow, col, values, dense):
@@ -45,56 +44,53 @@ def expected(crow, col, values, dense):
     return reference(spmm, crow, col, values, dense, scale=spmm, terms=dense.shape[0])
 
 
-def size(extent):
-    return sizes(*(extent if isinstance(extent, tuple) else (extent, extent)))
+def elements(names):
+    """How many elements the matrix has."""
+    return int(sparse.row_starts(names["M"], names["K"], names["pattern"], names["seed"])[-1])
 
 
-@st.composite
-def calls(
-    draw, dtypes=FLOATS, rows=(1, 60), cols=(1, 300), columns=(1, 70), patterns=tuple(sparse.PATTERNS), layouts=PLAIN,
-    profiles=COMMON,
-):  # fmt: skip
+def drawn(patterns=ALL_PATTERNS, sizes=None, kinds=("normal",), layouts=PLAIN, **said):
     """crow, col, values and dense."""
-    height, width = draw(size(rows)), draw(size(cols))
-    pattern, seed = draw(st.sampled_from(patterns)), draw(st.integers(0, 99))
-    matrix = sparse.csr(height, width, pattern, seed=seed)
-    one_by_one = [layout for layout in layouts if layout in ("contiguous", "offset", "every_second")]
-    crow, col = (
-        replace(
-            draw(shaped(x.shape, dtypes=["int32"], layouts=one_by_one, profiles=["ones"])), profile=x.profile, seed=0
-        )
-        for x in matrix[:2]
-    )
-    values = draw(shaped(matrix[2].shape, dtypes=dtypes, layouts=layouts, profiles=profiles))
-    same = {"dtypes": [values.dtype], "layouts": layouts, "profiles": [values.profile]}
-    dense = draw(matrices(rows=width, cols=columns, **same))
-    return crow, col, values, replace(dense, seed=dense.seed + values.seed + 1)
+    sized = {"M": [1, 2, 30], "K": [1, 16, 70], "N": [1, 16, 33, 70], **(sizes or {})}
+    alike = {"values dense": [(kind, kind) for kind in kinds]}
+    how = {"derive": {"nnz": elements}, "at_most": 1 << 17}
+    return calls(SPMM, sizes=sized, layouts=layouts, values=alike, others={"pattern": patterns}, how=how, **said)
+
+
+ANY_VIEW = drawn(layouts=VIEWS)
 
 
 @points(12)
-@given(call=calls(dtypes=["float32"], patterns=["even", "full"], cols=(1, 150)))
+@given(
+    call=drawn(
+        ["even", "full"],
+        {"M": (1, 60), "K": (1, 150)},
+        ("ones", "integers", "grid", "normal", "positive"),
+        dtypes=["float32"],
+    )
+)
 def test_contiguous_float32(submission, call):
     """Multiplies matrices whose rows are all alike, in float32"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
 @points(10)
-@given(call=calls(patterns=["ragged", "none", "few"]))
+@given(call=drawn(["ragged", "none", "few"], {"M": [1, 2, 17, 60], "K": [1, 2, 16, 33, 300]}))
 def test_empty_rows(submission, call):
     """Gives an empty row the result 0, among rows of any length"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
 @points(8)
-@settings(max_examples=20)
-@given(call=calls(rows=(1, 30), cols=(300, 2500), columns=(1, 40), patterns=["one_long"]))
+@settings(max_examples=4)
+@given(call=drawn(["one_long"], {"M": [1, 2, 30], "K": [300, 1024, 2500], "N": [1, 16, 40]}))
 def test_one_long_row(submission, call):
     """Is right where one row has thousands of elements"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
 @points(8)
-@given(call=AROUND_TILES.flatmap(lambda n: calls(dtypes=["float32", "float16"], columns=(n, n), rows=(1, 20), cols=n)))
+@given(call=drawn(["full"], {"M": [1, 20], "K": AROUND_TILES, "N": [1, 64, 129]}, dtypes=["float32", "float16"]))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile, in columns and in elements"""
     assert_close(submission.spmm(*call), expected(*call))
@@ -102,8 +98,7 @@ def test_boundary_sizes(submission, call):
 
 @points(9)
 @pytest.mark.parametrize("dtype", FLOATS)
-@settings(max_examples=20)
-@given(call=calls(dtypes=["float32"], cols=(1, 150)))
+@given(call=drawn(sizes={"K": [1, 64, 150]}, kinds=("normal", "positive", "mixed"), dtypes=["float32"]))
 def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and keeps the dtype"""
     crow, col, values, dense = call
@@ -112,34 +107,30 @@ def test_every_dtype(submission, dtype, call):
 
 
 @points(9)
-@given(call=calls(rows=(1, 30), cols=(1, 70), layouts=LAYOUTS))
+@given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads all four tensors in any layout"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
-LONG_SUMS = calls(rows=(1, 4), cols=(1500, 2500), columns=(1, 20), patterns=["full"], profiles=["positive", "normal"])
-
-
 @points(4)
-@settings(max_examples=20)
-@given(call=LONG_SUMS)
+@settings(max_examples=4)
+@given(call=drawn(["full"], {"M": [1, 4], "K": [1500, 2048, 2500], "N": [1, 20]}, ("positive", "normal")))
 def test_accumulates_in_float32(submission, call):
     """Keeps the sum in float32, however long the row is"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
 @points(8, kind="memory")
-@settings(max_examples=30)
-@given(call=calls(rows=(1, 30), cols=(1, 70)))
+@given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes each element exactly once"""
     assert_memory_clean(submission.spmm(*call))
 
 
 @points(6, kind="structure")
-@settings(max_examples=15)
-@given(call=calls(rows=(20, 60), cols=(500, 1000), columns=(16, 70), patterns=["few"]))
+@settings(max_examples=4)
+@given(call=drawn(["few"], {"M": [20, 60], "K": [500, 1000], "N": [16, 70]}))
 def test_work_follows_the_elements(submission, call):
     """Reads what the elements need, and not the whole of dense"""
     crow, col, _, dense = call
@@ -150,8 +141,7 @@ def test_work_follows_the_elements(submission, call):
 
 
 @points(6, kind="structure")
-@settings(max_examples=15)
-@given(call=calls(rows=(1, 30), cols=(1, 70)))
+@given(call=ANY_VIEW)
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
     result = submission.spmm(*call)

@@ -69,14 +69,14 @@ class Replay(ExampleDatabase):
 
 @contextlib.contextmanager
 def examples(test: Any, count: int | None, replay: Replay, *, at_least: int = 1) -> Iterator[None]:
-    """While open, the `test` runs `count` examples (None: as many as it says itself, or `at_least`) after what is in
-    `replay`; if it uses Hypothesis at all."""
+    """While open, the `test` runs as many examples as it says itself after what is in `replay`, `count` at most and `at_least`
+    so many; if it uses Hypothesis at all."""
     if not is_hypothesis_test(test):
         yield
         return
     with relies_on("hypothesis"):
         own = getattr(test, _SETTINGS)
-    number = max(own.max_examples, at_least) if count is None else max(count, 1)
+    number = max(own.max_examples if count is None else min(own.max_examples, count), at_least)
     setattr(test, _SETTINGS, settings(own, max_examples=number, database=replay))
     try:
         yield

@@ -98,7 +98,7 @@ class Draws:
                 names[one] = pick(f"size {one}", self._room(one, options, names, rank))
         for name, choice in self.choices:
             names[name] = pick(name, choice)
-        names["seed"] = seed = pick("seed", range(SEEDS))
+        names["seed"] = seed = pick("seed of values", range(SEEDS))
         names |= {name: derive(names) for name, derive in self.derive.items()}
         scalars = {name: _number(pick(name, options), names) for name, options in self.scalars}
         kinds = self._kinds(pick)

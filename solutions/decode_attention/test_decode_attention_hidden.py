@@ -1,28 +1,17 @@
 """What staff check of decode_attention beyond the public tests: shapes of real models, all at once, other scales."""
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from gradekit import FLOATS, assert_close, assert_memory_clean, points, public_tests
+from gradekit import assert_close, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 
-
-def model(heads, group, width, size):
-    return public.calls(
-        dtypes=["float16", "bfloat16"], batch=(1, 2), heads=(heads, heads), group=(group, group), size=size,
-        width=st.just(width), poison=True,
-    )  # fmt: skip
-
-
-MODELS = st.sampled_from(
-    [(2, 4, 128, (65, 400)), (1, 8, 128, (65, 400)), (4, 1, 80, (65, 400)), (1, 16, 256, (65, 300))]
-)
+SHAPES = {"B": [1, 2], "H": [1, 2, 4], "G": [1, 8, 16], "S": [65, 300], "D": [80, 128, 256]}
 
 
 @points(10)
-@settings(max_examples=20)
-@given(call=MODELS.flatmap(lambda shape: model(*shape)))
+@settings(max_examples=2)
+@given(call=public.drawn(public.POISON, SHAPES, dtypes=["float16", "bfloat16"], how={"at_most": 1 << 18}))
 def test_shapes_of_models(submission, call):
     """Is right for the shapes of real models"""
     assert_close(submission.decode_attention(*call), public.expected(*call))
@@ -30,13 +19,10 @@ def test_shapes_of_models(submission, call):
 
 @points(10)
 @given(
-    call=public.calls(
-        group=(1, 9),
-        size=(1, 140),
-        width=public.HEAD_SIZES,
-        layouts=public.STRIDED,
-        poison=True,
-        profiles=["normal", "integers", "positive", "tiny"],
+    call=public.drawn(
+        public.kinds("normal", "integers", "positive", "tiny"),
+        {"G": [1, 3, 9], "S": [1, 32, 140], "D": public.HEAD_SIZES},
+        public.STRIDED,
     )
 )
 def test_everything_at_once(submission, call):
@@ -45,16 +31,30 @@ def test_everything_at_once(submission, call):
 
 
 @points(5)
-@given(call=public.calls(dtypes=FLOATS, group=(3, 3)), scale=st.sampled_from([1.0, 0.01, -0.5, 0.0]))
-def test_any_scale(submission, call, scale):
+@given(
+    call=calls(
+        public.DECODE,
+        sizes={"B": [1, 3], "H": [1, 2], "G": 3, "S": [1, 33, 200], "D": [16, 80]},
+        layouts=public.PLAIN,
+        values=public.kinds("normal"),
+        others={"sm_scale": [1.0, 0.01, -0.5, 0.0]},
+    )
+)
+def test_any_scale(submission, call):
     """Takes any scale: large, small, negative, zero"""
-    call = (*call[:-1], scale)
     assert_close(submission.decode_attention(*call), public.expected(*call))
 
 
 @points(5, kind="memory")
-@settings(max_examples=20)
-@given(call=public.calls(group=(1, 5), size=(200, 1500), layouts=public.STRIDED, width=st.sampled_from([16, 24])))
+@settings(max_examples=2)
+@given(
+    call=public.drawn(
+        public.kinds("normal"),
+        {"G": [1, 5], "S": [200, 1024, 1500], "D": [16, 24]},
+        public.VIEWS,
+        how={"at_most": 1 << 18},
+    )
+)
 def test_memory_in_any_layout(submission, call):
     """Stays inside its tensors, in any layout"""
     assert_memory_clean(submission.decode_attention(*call))

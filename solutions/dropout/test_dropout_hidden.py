@@ -4,41 +4,51 @@ import math
 from dataclasses import replace
 
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
-from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, like, points, public_tests
+from gradekit import assert_close, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 
-EDGES = st.sampled_from([0.001, 0.999, 0.5])
-EDGE_SEEDS = st.sampled_from([0, 1, 2, 16, 2**16, 2**31 - 1])
-HUGE = public.inputs(rank=2, size=[(100, 200), (500, 1000)])
+EDGE_SEEDS = (0, 1, 2, 16, 2**16, 2**31 - 1)
+LAGS = (1, 3, 7, 32, 100, 999, 4096, 20_000)
+
+
+def huge(p=(0.5,), seed=EDGE_SEEDS, rank=1, sizes=None):
+    """Tensors of tens of thousands of elements."""
+    return calls(
+        public.DROPOUT,
+        dtypes=["float32"],
+        sizes=sizes or {"...": [100, 200], "N": [500, 1000]},
+        layouts=public.PLAIN,
+        others={"p": p, "seed": seed},
+        how={"ranks": [rank], "at_most": 1 << 18},
+    )
 
 
 @points(6)
-@settings(max_examples=15)
-@given(x=HUGE, p=EDGES, seed=EDGE_SEEDS)
-def test_edges(submission, x, p, seed):
+@given(call=huge(p=(0.001, 0.999, 0.5)))
+def test_edges(submission, call):
     """Keeps the right share for p near 0 and 1, and for any seed"""
+    x, p, seed = call
     kept = public.checked_mask(submission, x, p, seed)
     public.assert_count(int(kept.sum()), kept.numel(), 1 - p, f"With p = {p}, an element was kept")
 
 
 @points(6)
-@settings(max_examples=15)
-@given(x=HUGE, seed=public.SEEDS, p=st.sampled_from([0.1, 0.3, 0.7]))
-def test_pairs_of_seeds(submission, x, seed, p):
+@given(call=huge(p=(0.1, 0.3, 0.7)))
+def test_pairs_of_seeds(submission, call):
     """Masks of two seeds are independent, for any p"""
+    x, p, seed = call
     one, other = (public.checked_mask(submission, x, p, s).flatten() for s in (seed, seed ^ 1))
     public.assert_count(int((one & other).sum()), len(one), (1 - p) ** 2, "Both of two seeds kept an element")
 
 
 @points(6)
-@settings(max_examples=15)
-@given(x=public.inputs(rank=3, size=[(2, 6), (20, 40), (30, 60)]), seed=public.SEEDS)
-def test_every_part_has_its_share(submission, x, seed):
+@given(call=huge(rank=2, sizes={"...": [6, 20, 40], "N": [30, 60]}))
+def test_every_part_has_its_share(submission, call):
     """Each row, column and plane keeps about half"""
+    x, _, seed = call
     kept = public.checked_mask(submission, x, 0.5, seed).double()
     for dim in range(kept.dim()):
         others = [d for d in range(kept.dim()) if d != dim]
@@ -49,15 +59,10 @@ def test_every_part_has_its_share(submission, x, seed):
 
 
 @points(6)
-@given(
-    data=st.data(),
-    x=public.inputs(dtypes=FLOATS, size=(1, 12), layouts=LAYOUTS),
-    p=public.PROBABILITIES,
-    seed=EDGE_SEEDS,
-)
-def test_gradient_of_views(submission, data, x, p, seed):
+@given(call=public.drawn(sizes={"...": [1, 5], "N": [1, 12]}, upstream=["normal"]))
+def test_gradient_of_views(submission, call):
     """The gradient is right for views of x and of the result's gradient"""
-    upstream = data.draw(like(x, layouts=LAYOUTS, profiles=["normal", "positive"]))
+    x, p, seed, upstream = call
     kept = public.mask_of(submission.dropout(x, p, seed), x)
     found = submission.dropout.gradient(x, p, seed, upstream=upstream)
     assert_close(found, public.expected_gradient(kept, x, p, seed, upstream))
@@ -65,10 +70,11 @@ def test_gradient_of_views(submission, data, x, p, seed):
 
 
 @points(6)
-@settings(max_examples=15)
-@given(x=HUGE, seed=public.SEEDS, lag=st.integers(1, 20_000))
-def test_no_pattern_at_any_distance(submission, x, seed, lag):
+@given(call=huge())
+def test_no_pattern_at_any_distance(submission, call):
     """Elements any distance apart are dropped independently"""
+    x, _, seed = call
     flat = public.checked_mask(submission, replace(x, profile="positive"), 0.5, seed).flatten()
-    same = int(torch.eq(flat[lag:], flat[:-lag]).sum())
-    public.assert_count(same, len(flat) - lag, 0.5, f"Elements {lag} apart had the same fate")
+    for lag in LAGS:
+        same = int(torch.eq(flat[lag:], flat[:-lag]).sum())
+        public.assert_count(same, len(flat) - lag, 0.5, f"Elements {lag} apart had the same fate")

@@ -4,20 +4,24 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from gradekit import FLOATS, LAYOUTS, assert_close, assert_memory_clean, points, public_tests
+from gradekit import FLOATS, assert_close, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 
-WIDTHS = st.sampled_from([768, 1280, 4096, 5120, 12_288])
+WIDTHS = {"M": [1, 5], "N": [768, 1280, 4096, 5120, 12_288]}
+MANY = {"M": [500, 3000], "N": [1, 16, 20]}
 EVERY = (public.X, public.WEIGHT, public.BIAS)
+
+
+def drawn(sizes, values=public.NORMAL, **more):
+    return calls(public.LAYER_NORM, sizes=sizes, values=values, upstream=["normal"], **more)
 
 
 @points(8)
 @pytest.mark.parametrize("dtype", FLOATS)
-@settings(max_examples=15)
-@given(call=WIDTHS.flatmap(lambda cols: public.calls(dtypes=["float32"], rows=(1, 5), cols=cols)))
+@settings(max_examples=2)
+@given(call=drawn(WIDTHS, dtypes=["float32"], layouts=public.PLAIN))
 def test_widths_of_models(submission, dtype, call):
     """Both passes are right for the widths of real models"""
     *inputs, upstream = (replace(tensor, dtype=dtype) for tensor in call)
@@ -27,8 +31,8 @@ def test_widths_of_models(submission, dtype, call):
 
 
 @points(8)
-@settings(max_examples=15)
-@given(call=public.calls(rows=(500, 3000), cols=(1, 20)))
+@settings(max_examples=2)
+@given(call=drawn(MANY, layouts=public.PLAIN))
 def test_many_rows(submission, call):
     """The gradients of weight and bias are right for thousands of rows"""
     *inputs, upstream = call
@@ -37,7 +41,7 @@ def test_many_rows(submission, call):
 
 
 @points(8)
-@given(call=public.calls(rows=(1, 50), cols=(1, 150), layouts=LAYOUTS, profiles=["normal", "shifted", "mixed"]))
+@given(call=drawn({"M": (1, 50), "N": (1, 150)}, {"x": ["normal", "shifted", "mixed"], **public.PARAMETERS}))
 def test_everything_at_once(submission, call):
     """Dtypes, layouts and kinds of values all at once, in both passes"""
     *inputs, upstream = call
@@ -47,8 +51,8 @@ def test_everything_at_once(submission, call):
 
 
 @points(6, kind="memory")
-@settings(max_examples=15)
-@given(call=public.calls(rows=(100, 700), cols=(1, 30), layouts=LAYOUTS))
+@settings(max_examples=2)
+@given(call=drawn({"M": [100, 700], "N": [1, 16, 30]}, layouts=["contiguous", "transposed", "expanded"]))
 def test_memory_of_many_rows(submission, call):
     """Nobody writes to one place, however many rows there are"""
     *inputs, upstream = call

@@ -2,36 +2,46 @@
 
 from hypothesis import given, settings
 
-from gradekit import LAYOUTS, assert_close, assert_memory_clean, points, public_tests
+from gradekit import assert_close, assert_memory_clean, points, public_tests
 
 public = public_tests(__file__)
 
+LARGER = {"M": [1, 100], "K": [200, 1024, 1500], "N": [100, 256, 300]}
+
 
 @points(10)
-@settings(max_examples=20)
-@given(call=public.calls(rows=(1, 100), cols=(200, 1500), columns=(100, 300), patterns=["few", "ragged", "one_long"]))
+@settings(max_examples=2)
+@given(call=public.drawn(["few", "ragged", "one_long"], LARGER))
 def test_larger_matrices(submission, call):
     """Is right for hundreds of columns, in the matrix and in dense"""
     assert_close(submission.spmm(*call), public.expected(*call))
 
 
 @points(10)
-@given(call=public.calls(rows=(1, 40), cols=(1, 200), layouts=LAYOUTS, profiles=["mixed", "tiny", "positive"]))
+@given(
+    call=public.drawn(
+        sizes={"M": (1, 40), "K": [1, 64, 200]}, kinds=["mixed", "tiny", "positive"], layouts=public.VIEWS
+    )
+)
 def test_everything_at_once(submission, call):
     """Is right for rows, layouts and magnitudes all at once"""
     assert_close(submission.spmm(*call), public.expected(*call))
 
 
 @points(5)
-@given(call=public.calls(rows=(1, 1), cols=(1, 3), columns=(1, 3), patterns=["none", "full", "even"]))
+@given(call=public.drawn(["none", "full", "even"], {"M": 1, "K": [1, 2, 3], "N": [1, 2, 3]}))
 def test_smallest_matrices(submission, call):
     """Takes a single row, a single column, and nothing at all"""
     assert_close(submission.spmm(*call), public.expected(*call))
 
 
 @points(5, kind="memory")
-@settings(max_examples=20)
-@given(call=public.calls(rows=(1, 60), cols=(100, 600), layouts=LAYOUTS))
+@settings(max_examples=2)
+@given(
+    call=public.drawn(
+        sizes={"M": [1, 60], "K": [100, 512, 600]}, layouts=["contiguous", "sliced_rows", "stepped", "expanded"]
+    )
+)
 def test_memory_in_any_layout(submission, call):
     """Stays inside its tensors, in any layout"""
     assert_memory_clean(submission.spmm(*call))

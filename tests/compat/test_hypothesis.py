@@ -26,7 +26,7 @@ def counted(seen: list[int]) -> Callable[[], None]:
     return test
 
 
-@pytest.mark.parametrize(("count", "at_least", "runs"), [(None, 40, 40), (None, 2, 3), (2, 1, 2), (0, 1, 1)])
+@pytest.mark.parametrize(("count", "at_least", "runs"), [(None, 40, 40), (None, 2, 3), (2, 1, 2), (8, 1, 3), (0, 1, 1)])
 def test_a_test_runs_as_many_examples_as_are_wanted(count: int | None, at_least: int, runs: int) -> None:
     seen: list[int] = []
     test = counted(seen)
