@@ -168,6 +168,12 @@ class Cause(StrEnum):
         "the result is all zeros",
         "check that the kernel is launched and stores to the tensor that is returned",
     )
+    KEPT_RESULT = (
+        "kept-result",
+        "the result lies in memory that was allocated before the call",
+        "allocate the result in every call, and keep no buffer for it",
+        SAYS_ALL,
+    )
     UNCHANGED_INPUT = (
         "unchanged-input",
         "the result is an input, unchanged",

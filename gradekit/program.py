@@ -203,7 +203,8 @@ class Program:
     `storages` gives the size in bytes of every input's storage, by id. `returned` is "tensor", "tuple", "none" or the
     name of another Python type. `path` is the file name by which TTIR locations name the submission. `addresses` says
     what `data_ptr()` answered for the storages whose addresses the program holds as numbers (a table of pointers):
-    multiples of ADDRESS_GAP. `multiprocessors` is how many of them the host was told that the GPU has, or 0 where it has
+    multiples of ADDRESS_GAP. The first `kept` of the steps were made before the call, by the import or by an earlier call, and
+    the call uses what they made. `multiprocessors` is how many of them the host was told that the GPU has, or 0 where it has
     not asked.
     """
 
@@ -216,6 +217,13 @@ class Program:
     path: str = ""
     addresses: dict[int, int] = field(default_factory=dict)
     multiprocessors: int = 0
+    kept: int = 0
+
+    @property
+    def results_kept(self) -> bool:
+        """Whether a result lies in memory that was allocated before the call."""
+        made = {step.storage for step in every_step(self.steps[: self.kept]) if isinstance(step, Allocate)}
+        return any(isinstance(result, View) and result.numel and result.storage in made for result in self.results)
 
     def launches(self) -> Iterator[Launch]:
         """The launches of a run that takes the first option of every choice."""

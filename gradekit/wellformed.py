@@ -108,6 +108,7 @@ class _Checker:
             ProgramError: it is not one that the tracer could have sent.
         """
         _text(self.program.returned, self.program.path)
+        _expect(0 <= self.program.kept <= len(self.program.steps), "more steps before the call than there are")
         _expect(0 <= self.program.multiprocessors < 1 << 16, "a GPU that nobody builds")
         for number, size in (*self.sizes.items(), *self.program.addresses.items()):
             _expect(0 <= number < _LARGEST and 0 <= size < 2 * _LARGEST, "a storage of no size")

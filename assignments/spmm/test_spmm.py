@@ -53,7 +53,7 @@ def drawn(patterns=ALL_PATTERNS, sizes=None, kinds=("normal",), layouts=PLAIN, *
     """crow, col, values and dense."""
     sized = {"M": [1, 2, 30], "K": [1, 16, 70], "N": [1, 16, 33, 70], **(sizes or {})}
     alike = {"values dense": [(kind, kind) for kind in kinds]}
-    how = {"derive": {"nnz": elements}, "at_most": 1 << 17}
+    how = {"derive": {"nnz": elements}, "at_most": 1 << 19}
     return calls(SPMM, sizes=sized, layouts=layouts, values=alike, others={"pattern": patterns}, how=how, **said)
 
 

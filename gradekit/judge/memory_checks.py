@@ -31,10 +31,11 @@ def assert_memory_clean(observation: Observed) -> None:
 
 
 def assert_inputs_unmodified(observation: Observed) -> None:
-    """Raise if a kernel or the host wrote to an input, or if a result lies in an input's memory.
+    """Raise if a kernel or the host wrote to an input, or if a result lies in memory that the call did not allocate.
 
     Raises:
-        Failure: input-modified for a write, unchanged-input where an input was handed back.
+        Failure: input-modified for a write, unchanged-input where an input was handed back, kept-result where the result
+            lies in memory of an earlier call.
     """
     _assert_watched(observation)
     for finding in observation.findings:
@@ -44,6 +45,12 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     inputs = {view.storage for view in program.inputs} if program else set()
     if program and any(isinstance(r, View) and r.storage in inputs for r in program.results):
         raise Failure(Cause.UNCHANGED_INPUT, "The result lies in the memory of an input; it must be a new tensor.")
+    if program and program.results_kept:
+        message = (
+            "The result lies in memory that was allocated before the call and kept: the next call overwrites a result that "
+            "the caller still has. It must be a new tensor."
+        )
+        raise Failure(Cause.KEPT_RESULT, message)
 
 
 def _assert_watched(observation: Observed) -> None:

@@ -42,7 +42,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
         evidence = item.stash[EVIDENCE] = CheckEvidence(award)
         factory = _examples(item, run, run.subject, evidence)
         test = getattr(item, "obj", None)
-        design = item.stash[_DESIGN] = design_of(test, run.profile)
+        design = item.stash[_DESIGN] = design_of(test, run.profile, run.request.seed)
         replay = item.stash[_REPLAY] = Replay()
         drawn = None if design is None else run.profile.drawn
         with (

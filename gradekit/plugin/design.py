@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradekit.compat.hypothesis import strategies
+from gradekit.findings import Check
 from gradekit.plugin.profiles import Profile
 
 if TYPE_CHECKING:
@@ -56,8 +57,11 @@ class Design:
         }
 
 
-def design_of(test: Any, profile: Profile) -> Design | None:
-    """The design of a test function under `profile`; None where it has none."""
+def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
+    """The design of a test function under `profile`; None where it has none.
+
+    Another `seed` takes other sizes of the same classes, other variants of the same layouts, and other values.
+    """
     from gradekit.inputs.calls import draws_of
 
     given = strategies(test)
@@ -68,8 +72,19 @@ def design_of(test: Any, profile: Profile) -> Design | None:
     planned: dict[str, Planned] = {}
     rows = draws.design(profile.strength)
     for turn, row in enumerate(rows):
-        call, numbers = draws.call(row, turn)
+        call, numbers = draws.call(row, turn + seed)
         planned.setdefault(repr(call), Planned(row, {name: call}, numbers))
     chosen = list(planned.values())
     step = -(-len(chosen) // profile.at_most)
     return Design(tuple(chosen[::step]), profile.strength, len(rows))
+
+
+def coverage_lines(checks: Sequence[Check]) -> list[str]:
+    """What each check that has a design has tried, as lines for a terminal."""
+    lines = []
+    for check in checks:
+        if coverage := check.details.get("coverage"):
+            more = f", and {coverage['drawn']} more" if coverage["drawn"] else ""
+            lines.append(f"{check.id}: {coverage['rows']} of {coverage['of']} rows{more}")
+            lines += [f"    {name}: {', '.join(levels)}" for name, levels in coverage["factors"].items()]
+    return lines

@@ -11,6 +11,7 @@ import pytest
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
+from gradekit.plugin.design import coverage_lines
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
 
@@ -141,6 +142,9 @@ class GradingPlugin:
 
             terminalreporter.section("gradekit")
             terminalreporter.write(terminal.render(to_dict(self.report)))
+            if self.config.option.verbose > 0:
+                terminalreporter.section("what was tried")
+                terminalreporter.write("".join(f"{line}\n" for line in coverage_lines(self.report.checks)))
 
     def _progress(self) -> dict[str, int]:
         return {"done": len(self.run.checks), "total": len(self.run.items)}

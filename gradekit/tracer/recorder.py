@@ -185,7 +185,8 @@ class Recorder:
 
         `notice` is told the steps as they were recorded, and what their storages are called in the program.
         """
-        steps = [*self._prelude(results), *self.steps]
+        prelude = self._prelude(results)
+        steps = [*prelude, *self.steps]
         pointed = self._pointed_at(steps)
         rename = self._renamer()
         used = {step.kernel for step in every_step(steps) if isinstance(step, Launch)}
@@ -200,6 +201,7 @@ class Recorder:
             kernels={key: kernel for key, kernel in kernels.items() if key in used},
             path=NAME,
             addresses={rename(storage.number): storage.address for storage in pointed},
+            kept=len(prelude),
         )
 
     def finish(self) -> None:

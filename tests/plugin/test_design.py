@@ -11,9 +11,9 @@ import pytest
 
 from gradekit.assignment import Assignment, discover
 from gradekit.compat.hypothesis import strategies
-from gradekit.findings import Check
+from gradekit.findings import Check, Kind, Outcome
 from gradekit.inputs.calls import draws_of
-from gradekit.plugin.design import Design, design_of
+from gradekit.plugin.design import Design, coverage_lines, design_of
 from gradekit.plugin.profiles import PROFILES
 from tests.graded import grade
 from tests.plugin.samples import RIGHT
@@ -137,3 +137,9 @@ def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Pa
             assert {str(planned.row[factor]) for planned in design.planned} == set(map(str, levels)), (
                 f"{name}: {factor}"
             )
+
+
+def test_what_was_tried_reads_as_lines() -> None:
+    coverage = {"strength": 2, "rows": 3, "of": 4, "drawn": 1, "factors": {"size N": {"1": 2, "most": 1}}}
+    check = Check("test_x", "X", Kind.CORRECTNESS, Outcome.PASSED, 1, 1, details={"coverage": coverage})
+    assert coverage_lines([check]) == ["test_x: 3 of 4 rows, and 1 more", "    size N: 1, most"]
