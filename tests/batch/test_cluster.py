@@ -89,13 +89,13 @@ def test_speed_is_measured_where_a_card_is_from_programs_alone(root: Path, mark:
     with running(root, mark, ("--graders", "0", "--stand-in")) as cluster:
         said = finished(grading(root, mark, "--cluster", cluster.address))
     assert found(root) == expected(measured=True)
-    assert "0 submissions to grade" in said and ", on CPU stand-in] s0000  100 / 100" in said
+    assert "0 submissions to grade" in said and ", on CPU emulation] s0000  100 / 100" in said
     report = json.loads((root / "out/feedback/s0000/report.json").read_text())
-    assert report["environment"]["gpu"] == "CPU stand-in"
-    assert report["checks"][1]["details"]["speed"]["card"] == "CPU stand-in"
+    assert report["environment"]["gpu"] == "CPU emulation"
+    assert report["checks"][1]["details"]["speed"]["card"] == "CPU emulation"
     store = Store(f"sqlite:///{root / 'out/class.db'}")
     (digest,) = [digest for h, digest in store.hand_ins("double") if h.student == "s0000"]
-    assert [result.key.machine for result in store.history("double", digest)] == ["cpu", "CPU stand-in"]
+    assert [result.key.machine for result in store.history("double", digest)] == ["cpu", "CPU emulation"]
 
 
 @pytest.mark.slow
