@@ -20,7 +20,16 @@ from gradekit.findings import Check, Report
 from gradekit.marks import Mark, MarkError, checked
 from gradekit.report import record
 
-WRITTEN = ("gradebook.csv", "summary.txt", "index.html", "course.toml", "roster.csv", "report.json", "report.txt", "report.html")
+WRITTEN = (
+    "gradebook.csv",
+    "summary.txt",
+    "index.html",
+    "course.toml",
+    "roster.csv",
+    "report.json",
+    "report.txt",
+    "report.html",
+)
 """The files that are written here, each whole or not at all."""
 
 

@@ -32,8 +32,12 @@ def render(assignment: str, lines: Sequence[Line], records: Records, progress: s
 def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, Any]:
     """What the template shows."""
     graded = {line: records[line.digest] for line in lines if line.status == "graded" and line.digest in records}
-    failed = [(line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"]
-    shares = [line.points / (line.possible - line.pending) for line in lines if line.counts and line.possible > line.pending]
+    failed = [
+        (line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"
+    ]
+    shares = [
+        line.points / (line.possible - line.pending) for line in lines if line.counts and line.possible > line.pending
+    ]
     return {
         "title": f"{one_line(assignment)}: class", "tally": _tally(lines), "distribution": charts.histogram(shares),
         "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
@@ -87,7 +91,9 @@ def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:
         if check["cause"] and check["source"]:
             key = (check["id"], str(check["cause"]), "".join(str(check["source"]["text"]).split()))
             groups[key][line.student] = line
-    texts = {"".join(str(c["source"]["text"]).split()): one_line(str(c["source"]["text"])) for _, c in failed if c["source"]}
+    texts = {
+        "".join(str(c["source"]["text"]).split()): one_line(str(c["source"]["text"])) for _, c in failed if c["source"]
+    }
     shared = [(key, students) for key, students in groups.items() if len(students) > 1]
     for (name, cause, text), students in sorted(shared, key=lambda each: -len(each[1]))[:20]:
         yield {

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gradekit.assignment import Assignment
-from gradekit.submission import archive
+from gradekit.submission import MAX_SOURCE_BYTES, archive, with_modules
 from gradekit.versions import version
 
 LARGEST = 32 << 20
@@ -19,12 +19,15 @@ class TooLarge(ValueError):
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a submission's file.
+    """The bytes of a submission's file; of a Python file, with the student's own modules that it imports.
 
     Raises:
         TooLarge: there are more than LARGEST.
         OSError: it cannot be read.
+        SubmissionError: its files cannot be made one source.
     """
+    if path.suffix.lower() == ".py" and path.stat().st_size <= MAX_SOURCE_BYTES:
+        return with_modules(path)
     with path.open("rb") as stream:
         data = stream.read(LARGEST + 1)
     if len(data) > LARGEST:

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gradekit.assignment import Assignment
 from gradekit.checking import UsageError
-from gradekit.submission import archive
+from gradekit.submission import archive, defines
 
 KERNELS = (".py", ".ipynb", *archive.SUFFIXES)
 ANSWERS = (".toml", ".ipynb")
@@ -36,13 +36,18 @@ class Wanted:
     names: tuple[str, ...]
     suffixes: tuple[str, ...] = KERNELS
     id: str = ""
+    entry: str = ""
 
     @staticmethod
     def by(assignment: Assignment) -> Wanted:
         """What `assignment` asks for."""
         if assignment.is_quiz:
             return Wanted(("answers",), ANSWERS, assignment.id)
-        return Wanted(tuple(dict.fromkeys(("submission", assignment.id, assignment.entry))), id=assignment.id)
+        return Wanted(
+            tuple(dict.fromkeys(("submission", assignment.id, assignment.entry))),
+            id=assignment.id,
+            entry=assignment.entry,
+        )
 
     def is_candidate(self, name: str) -> bool:
         """Whether a file of this name can be a submission."""
@@ -230,7 +235,7 @@ def _folders(root: Path, wanted: Wanted) -> list[HandIn]:
 def chosen(hand_in: HandIn, places: Sequence[Path], wanted: Wanted) -> HandIn:
     """`hand_in` with the one file in `places` that can be its submission, or with the problem."""
     files = sorted(file for place in places for file in _files(place, wanted))
-    for rule in (*map(_named, wanted.names), _any):
+    for rule in (*map(_named, wanted.names), _any, _defining(wanted.entry)):
         fitting = [file for file in files if rule(file)]
         if len(fitting) == 1:
             return replace(hand_in, path=fitting[0])
@@ -271,6 +276,11 @@ def _named(stem: str) -> Callable[[Path], bool]:
     """Whether a file is called `stem`, or was before the LMS added to its name: 12_34_softmax-2.py."""
     exact = re.compile(rf"(?:.*_)?{re.escape(stem)}(?:[-_ ]?\(?\d+\)?)?", re.IGNORECASE)
     return lambda file: exact.fullmatch(file.name.partition(".")[0]) is not None
+
+
+def _defining(entry: str) -> Callable[[Path], bool]:
+    """Whether a file defines the entry: of several files, the one that is to be called."""
+    return lambda file: bool(entry) and defines(file, entry)
 
 
 def _any(file: Path) -> bool:

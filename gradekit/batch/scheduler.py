@@ -25,6 +25,7 @@ from gradekit.checking import unchecked
 from gradekit.findings import Cause, Status
 from gradekit.report import record
 from gradekit.request import GradingOptions
+from gradekit.submission import SubmissionError
 
 MAX_TRIES = 2
 """How often a submission is tried where the grader, and not the submission, fails."""
@@ -78,7 +79,7 @@ def _read(hand_in: HandIn) -> tuple[str, str]:
     """The digest of a hand-in, and why it cannot be graded."""
     try:
         return (digests.digest(hand_in.problem.encode()), hand_in.problem) if hand_in.problem else _digest(hand_in)
-    except (OSError, digests.TooLarge) as error:
+    except (OSError, digests.TooLarge, SubmissionError) as error:
         return digests.digest(str(error).encode()), f"the file cannot be read: {error}"
 
 
@@ -173,7 +174,7 @@ class _Queue:
             return
         try:
             content = base64.b64encode(digests.content(hand_in.path)).decode()
-        except (OSError, digests.TooLarge) as error:
+        except (OSError, digests.TooLarge, SubmissionError) as error:
             self._commit(digest, JobResult(fault(self.request, hand_in, error)))
             return
         name = digests.plain_name(self.request.assignment, hand_in.path)

@@ -25,6 +25,7 @@ from gradekit.lms.platforms import Platform
 from gradekit.report import record
 from gradekit.report.text import one_line
 from gradekit.request import GradingOptions
+from gradekit.submission import SubmissionError
 
 CLUSTER = "GRADEKIT_CLUSTER"
 """The variable that names a Dask scheduler whose workers have cards."""
@@ -91,6 +92,8 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
             return JobResult(record.to_dict(found)), None
         job = _job(assignment, hand_in.path, isolation)
         return _in_a_process(job, seconds), job
+    except SubmissionError as error:
+        return JobResult(record.to_dict(unchecked(id, "", Status.REJECTED, error.message, cause=error.cause))), None
     except Exception as error:  # noqa: BLE001  # whatever it is, the LMS gets a record, and no points are lost
         return JobResult(unfinished(id, f"{type(error).__name__}: {error}")), None
 

@@ -2,6 +2,7 @@
 
 reading.py   a path to a submission, whatever the form      notebook.py   a notebook's cells as one source
 archive.py   the one file that is meant in an archive       syntax.py     what is wrong with a source, in plain words
+modules.py   several files as one source
 """
 
 from gradekit.submission.reading import (
@@ -9,9 +10,21 @@ from gradekit.submission.reading import (
     NoSuchSubmission,
     Submission,
     SubmissionError,
+    defines,
     locate,
     place,
     read,
+    with_modules,
 )
 
-__all__ = ["MAX_SOURCE_BYTES", "NoSuchSubmission", "Submission", "SubmissionError", "locate", "place", "read"]
+__all__ = [
+    "MAX_SOURCE_BYTES",
+    "NoSuchSubmission",
+    "Submission",
+    "SubmissionError",
+    "defines",
+    "locate",
+    "place",
+    "read",
+    "with_modules",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import hashlib
 import io
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.findings import Cause, SourceLine
-from gradekit.submission import archive, notebook
+from gradekit.submission import archive, modules, notebook
 from gradekit.submission.syntax import SourceError, parse
 
 MAX_SOURCE_BYTES = 1 << 20
@@ -48,14 +49,15 @@ class NoSuchSubmission(SubmissionError):
 class Submission:
     """One Python source `text`, as `path` (the way the user wrote it) gave it, and `notes` of what was left out of it.
 
-    In an archive, `path` goes on inside of it. `sha256` is of the file as read. `cells` are (number, first line) of a notebook's code cells, empty for a .py file.
+    In an archive, `path` goes on inside of it. `sha256` is of the file as read. `cells` are (number, first line)
+    of a notebook's code cells, or (name, first line) of several files; empty for one .py file.
     """
 
     path: str
     text: str
     sha256: str
     notes: tuple[str, ...] = ()
-    cells: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    cells: tuple[tuple[int | str, int], ...] = field(default=(), repr=False)
 
     def line(self, number: int) -> SourceLine | None:
         """Line `number`, 1-based, of the text; None outside of it."""
@@ -85,7 +87,7 @@ def place(facts: Mapping[str, Any], number: int) -> str:
     if not before:
         return f"{Path(facts['path']).name}:{number}"
     cell, first = before[-1]
-    return f"cell {cell}, line {number - first + 1}"
+    return f"{cell}:{number - first + 1}" if isinstance(cell, str) else f"cell {cell}, line {number - first + 1}"
 
 
 def read(path: Path, *, entry: str | None = None) -> Submission:
@@ -98,7 +100,37 @@ def read(path: Path, *, entry: str | None = None) -> Submission:
     file = locate(path, entry=entry)
     if archive.is_archive(file):
         return _from_archive(file, entry)
-    return _from_bytes(file, _bytes(file), entry)
+    return _from_bytes(file, with_modules(file), entry)
+
+
+def with_modules(file: Path) -> bytes:
+    """The bytes of `file`; of a Python file that imports others beside it, one source with them (see `modules`).
+
+    Raises:
+        SubmissionError: it cannot be opened, or its files cannot be made one source.
+    """
+    data = _bytes(file)
+    if file.suffix.lower() != ".py" or b"import" not in data or len(data) > MAX_SOURCE_BYTES:
+        return data
+    try:
+        text = data.decode()
+        merged = modules.merged(file.name, text, functools.partial(_beside, file.parent))
+    except (UnicodeDecodeError, SyntaxError):  # said when the file itself is read
+        return data
+    except modules.ModuleError as error:
+        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
+    return data if merged is text else merged.encode()
+
+
+def _beside(folder: Path, name: str) -> str | None:
+    """The text of a Python file of the student's own in `folder`; a link, a test or a file that is no text is none."""
+    file = folder / name
+    if file.is_symlink() or not file.is_file() or name.startswith(("test_", "conftest.")):
+        return None
+    try:
+        return _bytes(file)[:MAX_SOURCE_BYTES].decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return None
 
 
 def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
@@ -113,7 +145,7 @@ def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
         return _notebook(file, data, digest, entry)
     text = _decode(file, data)
     _check(file, text)
-    return Submission(str(file), text, digest)
+    return Submission(str(file), text, digest, cells=modules.parts(text))
 
 
 def _from_archive(file: Path, entry: str | None) -> Submission:
@@ -185,10 +217,19 @@ def _within(folder: Path, entry: str | None) -> Path:
             return _staying(named[0])
     if len(candidates) == 1:
         return _staying(candidates[0])
+    defining = [file for file in candidates if entry and defines(file, entry)]
+    if len(defining) == 1:
+        return _staying(defining[0])
     if not candidates:
         raise NoSuchSubmission(Cause.UNREADABLE, f"there is no .py file or notebook in the folder {folder}")
     names = ", ".join(file.name for file in candidates[:6]) + (", ..." if len(candidates) > 6 else "")
     raise NoSuchSubmission(Cause.UNREADABLE, f"which file do you mean in {folder}: {names}? Name it: {candidates[0]}")
+
+
+def defines(file: Path, entry: str) -> bool:
+    """Whether a Python file seems to define `entry` at its top level: only a hint as to which of several files is meant."""
+    pattern = rf"(?m)^(?:def|class)\s+{re.escape(entry)}\b|^{re.escape(entry)}\s*="
+    return file.suffix.lower() == ".py" and re.search(pattern, _bytes(file).decode(errors="replace")) is not None
 
 
 def _staying(file: Path) -> Path:

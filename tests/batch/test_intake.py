@@ -243,3 +243,10 @@ def test_no_link_leads_to_a_neighbours_files(tmp_path: Path) -> None:
 def test_canvas_says_who_was_late(tmp_path: Path) -> None:
     lay(tmp_path, "lovelaceada_1201_5501_softmax.py", "babbagecharles_LATE_1202_5502_submission.py")
     assert {h.student: h.late for h in hand_ins(tmp_path, WANTED)} == {"1201": False, "1202": True}
+
+
+def test_of_several_files_the_one_that_defines_the_entry_is_meant(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/helpers.py", "bob/helpers.py")
+    (tmp_path / "ada/main.py").write_text("def softmax(x):\n    return x\n")
+    wanted = Wanted(("submission", "softmax"), entry="softmax")
+    assert {h.student: h.path.name for h in hand_ins(tmp_path, wanted)} == {"ada": "main.py", "bob": "helpers.py"}

@@ -1,0 +1,115 @@
+"""A submission of several files is one source, with places that lead back to its files."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from gradekit.batch.digests import content
+from gradekit.batch.intake import HandIn, Wanted, chosen
+from gradekit.submission import SubmissionError, read
+from gradekit.submission.modules import parts
+from tests.batch.clusters import RIGHT
+
+KERNELS = RIGHT[: RIGHT.index("def double")]
+MAIN = "from __future__ import annotations\nimport torch\nimport triton\nfrom kernels import kernel as run\n\n" + RIGHT[
+    RIGHT.index("def double") :
+].replace("kernel[", "run[")
+
+
+def lay(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def test_the_file_that_defines_the_entry_is_meant_and_brings_its_modules(tmp_path: Path) -> None:
+    found = read(lay(tmp_path, main=MAIN, kernels=KERNELS, notes="x = 1\n"), entry="double")
+    assert found.path.endswith("main.py") and "x = 1" not in found.text
+    assert [name for name, _ in found.cells] == ["kernels.py", "main.py"]
+    line = next(n for n, text in enumerate(found.text.split("\n"), 1) if text.startswith("def double"))
+    assert found.place(line) == f"main.py:{MAIN.split(chr(10)).index('def double(x):') + 1}"
+    assert found.place(next(n for n, text in enumerate(found.text.split("\n"), 1) if "tl.store" in text)) == (
+        f"kernels.py:{next(n for n, text in enumerate(KERNELS.split(chr(10)), 1) if 'tl.store' in text)}"
+    )
+
+
+def test_it_is_graded_as_one_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradekit.assignment import load
+    from tests.batch.clusters import assignments
+    from tests.graded import grade
+
+    (tmp_path / "in").mkdir()
+    folder = lay(tmp_path / "in", main=MAIN, kernels=KERNELS)
+    report = grade(load(assignments(tmp_path) / "double"), folder, profile="quick", device="cpu")
+    assert report.score.earned == 60, report
+
+
+@pytest.mark.parametrize(
+    ("statement", "use"),
+    [
+        ("import kernels", "kernels.kernel["),
+        ("import kernels as k", "k.kernel["),
+        ("from kernels import (\n    kernel,\n)", "kernel["),
+        ("from .kernels import kernel", "kernel["),
+        ("from kernels import *", "kernel["),
+    ],
+)
+def test_every_way_to_import_binds_the_names(tmp_path: Path, statement: str, use: str) -> None:
+    text = MAIN.replace("from kernels import kernel as run", statement).replace("run[", use)
+    source = read(lay(tmp_path, main=text, kernels="def kernel(n): return n\nMORE = 2\n") / "main.py").text
+    namespace: dict[str, object] = {}
+    kept = "\n".join(
+        line for line in source.split("\n") if "__future__" not in line and not line.startswith("import t")
+    )
+    exec(kept, namespace)  # noqa: S102  # the test's own text
+    assert eval(use.rstrip("["), namespace)(5) == 5
+
+
+def test_what_is_imported_through_another_module_comes_first(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        main="import a\ndef double(x): return a.f(x)\n",
+        a="from b import g\ndef f(x): return g(x)\n",
+        b="def g(x): return x\n",
+    )
+    assert [name for name, _ in parts(read(tmp_path / "main.py").text)] == ["b.py", "a.py", "main.py"]
+
+
+def test_modules_that_import_each_other_end(tmp_path: Path) -> None:
+    lay(tmp_path, main="import a\n", a="import b\nx = 1\n", b="import a\ny = 1\n")
+    assert len(parts(read(tmp_path / "main.py").text)) == 3
+
+
+def test_one_name_for_two_things_is_refused_with_both_files(tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError, match="a.py and main.py both define BLOCK"):
+        read(lay(tmp_path, main="import a\nBLOCK = 1\n", a="BLOCK = 2\n") / "main.py")
+
+
+def test_a_name_that_its_module_lacks_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError, match="a.py does not define g, which is imported from it"):
+        read(lay(tmp_path, main="from a import g\n", a="f = 2\n") / "main.py")
+
+
+def test_a_link_and_a_test_are_no_modules(tmp_path: Path) -> None:
+    lay(tmp_path, main="import a, test_it\n", secret="x = 1\n", test_it="y = 1\n")
+    (tmp_path / "a.py").symlink_to(tmp_path / "secret.py")
+    assert not parts(read(tmp_path / "main.py").text)
+
+
+def test_a_file_without_modules_stays_as_it_is(tmp_path: Path) -> None:
+    lay(tmp_path, main=RIGHT, other="x = 1\n")
+    assert read(tmp_path / "main.py").text == RIGHT and content(tmp_path / "main.py") == RIGHT.encode()
+
+
+def test_a_class_hands_on_all_files_of_a_hand_in(tmp_path: Path) -> None:
+    lay(tmp_path, main=MAIN, kernels=KERNELS)
+    found = chosen(HandIn("ada", tmp_path), [tmp_path], Wanted(("submission", "double"), entry="double"))
+    assert found.path == tmp_path / "main.py" and not found.problem
+    sent = base64.b64encode(content(found.path)).decode()
+    (tmp_path / "elsewhere").mkdir()
+    file = tmp_path / "elsewhere" / "submission.py"
+    file.write_bytes(base64.b64decode(sent))
+    assert [name for name, _ in read(file).cells] == ["kernels.py", "main.py"]
