@@ -15,9 +15,10 @@ class Trait(Flag):
 
     IN_MEMORY = auto()  # a run can find it in memory: it fails a memory check
     SAYS_ALL = auto()  # its message needs no diagnosis
+    BY_CHANCE = auto()  # results may differ from run to run: it fails a check of correctness, right results or not
 
 
-NONE, IN_MEMORY, SAYS_ALL = Trait(0), Trait.IN_MEMORY, Trait.SAYS_ALL
+NONE, IN_MEMORY, SAYS_ALL, BY_CHANCE = Trait(0), Trait.IN_MEMORY, Trait.SAYS_ALL, Trait.BY_CHANCE
 
 
 class Cause(StrEnum):
@@ -66,30 +67,42 @@ class Cause(StrEnum):
         "write-conflict",
         "two programs of one launch wrote different values to one element",
         "let exactly one program write each element, or combine the values with tl.atomic_add",
-        IN_MEMORY,
+        IN_MEMORY | BY_CHANCE,
     )
     RACE = (
         "race",
         "a program read what another program of the same launch wrote",
         "programs of one launch run in any order: split the work into two launches, or use an atomic",
-        IN_MEMORY,
+        IN_MEMORY | BY_CHANCE,
+    )
+    MISSING_BARRIER = (
+        "missing-barrier",
+        "a program read or overwrote what another of its own lanes had written, without a barrier between",
+        "the lanes of a program run in any order: call tl.debug_barrier() between the store and what depends on it",
+        IN_MEMORY | BY_CHANCE,
     )
     UNINITIALIZED_READ = (
         "uninitialized-read",
         "a kernel read an element that nothing had written",
         "torch.empty holds no values yet: write an element before you read it, or start from torch.zeros",
-        IN_MEMORY,
+        IN_MEMORY | BY_CHANCE,
     )
     UNWRITTEN_OUTPUT = (
         "unwritten-output",
         "elements of the result were never written",
         "check that the grid and the offsets cover every element, the last, partial block too",
+        IN_MEMORY | BY_CHANCE,
+    )
+    UNDEFINED_LANES = (
+        "undefined-lanes",
+        "the result depends on lanes that the mask of a load left out",
+        "give tl.load an other=..., which those lanes get; without it their value is undefined",
         IN_MEMORY,
     )
-    MISALIGNED_ACCESS = (
-        "misaligned-access",
-        "an address was not aligned as the kernel had promised",
-        "do not promise an alignment (tl.multiple_of) that the pointers do not have",
+    BROKEN_PROMISE = (
+        "broken-promise",
+        "what the kernel promised to the compiler does not hold",
+        "promise (tl.multiple_of, tl.max_contiguous, tl.assume) only what is true for every size",
         IN_MEMORY,
     )
     # counted by a run

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from gradekit.engine.executor import parsed
+from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.ttir import Module, Op, Region, TTIRError
 from gradekit.program import Aten, Program, Step, run_steps
 from gradekit.reuse import SharedCache, shared

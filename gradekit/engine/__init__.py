@@ -20,9 +20,11 @@ import importlib
 from typing import Any
 
 _OFFERED = {
-    "gradekit.engine.executor": ("RunResult", "option_count", "run"),
+    "gradekit.engine.executor": ("RunResult", "Variant", "option_count", "run"),
+    "gradekit.engine.trials": ("run_with_trials",),
+    "gradekit.engine.conditions": ("Conditions", "Order"),
     "gradekit.engine.budget": ("Budget", "OverBudget"),
-    "gradekit.engine.frame": ("Unsupported",),
+    "gradekit.engine.registry": ("Unsupported",),
     "gradekit.engine.host": ("ForbiddenOp",),
     "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),
     "gradekit.engine.ttir": ("Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"),

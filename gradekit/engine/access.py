@@ -18,12 +18,16 @@ from gradekit.observations import Site, Traffic
 class AccessSite:
     """Who accesses memory, and where in the kernel: `programs` are the linear ids along the first axis.
 
-    `volatile` says that the kernel asks for what other programs write meanwhile.
+    `volatile` says that the kernel asks for what other programs write meanwhile. Of an atomic, `acquires` and `releases`
+    say what other programs may build on; `answers`, that the kernel looks at the old value.
     """
 
     site: Site
     programs: Tensor
     volatile: bool = False
+    acquires: bool = False
+    releases: bool = False
+    answers: bool = False
 
 
 class LaunchMemory(Protocol):
@@ -60,6 +64,10 @@ class LaunchMemory(Protocol):
     ) -> Tensor:
         """Applies `change` to the elements at `pointer`, as if lanes came one after another in program order; gives the
         old values, over `shape`."""
+        ...
+
+    def barrier(self, programs: Tensor) -> None:
+        """All lanes of each of these programs have come here before any goes on."""
         ...
 
     def finish(self) -> None:

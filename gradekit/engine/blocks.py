@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.budget import OverBudget
-from gradekit.engine.frame import Frame, Unsupported
+from gradekit.engine.frame import Frame
 from gradekit.engine.liveness import elements, last_uses, shared_names
-from gradekit.engine.registry import OPS, Evaluator
+from gradekit.engine.registry import OPS, Evaluator, Unsupported
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Block, Op, Region

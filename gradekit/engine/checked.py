@@ -4,9 +4,8 @@ Slower than `fast`, which says why there are two. Every lane's address, program 
 programs of the launch did. What is wrong becomes an `Incident`, and the access goes on with what is harmless: a bad
 load gives poison, a bad store is dropped.
 
-Two programs are ordered only by atomics. A program that has executed an atomic operation or a volatile load in this
-launch may have taken a lock or awaited a signal, so its later accesses are not called races: silence where the evidence
-is not clear.
+Two programs are ordered only by atomics on one address (ordering.py); whatever else they touch in common, with one of
+them writing, is a race. Two lanes of one program are ordered only by a barrier between their accesses.
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.access import AccessSite
-from gradekit.engine.atomics import Update, keep, overwrite, update
-from gradekit.engine.history import NOBODY, AccessHistory
+from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, update
+from gradekit.engine.history import NOBODY, AccessHistory, Writers, Writes
 from gradekit.engine.lanes import AccessPattern, Lanes, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
+from gradekit.engine.ordering import Ordering
 from gradekit.engine.values import Pointer, Value, dense, extremes
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Traffic
@@ -38,19 +38,27 @@ POISON = -1
 
 @dataclass
 class CheckedMemory:
-    """Memory access for one launch of `total` programs; incidents are appended to `log`."""
+    """Memory access for one launch of `total` programs; incidents are appended to `log`.
+
+    Where a kernel awaits values by volatile loads, `stores_publish`: what stands before a plain store is known to whoever
+    reads what it stored. `loaded` and `stored` are the ids of storages that have been.
+    """
 
     traffic: Traffic
     log: list[Incident]
     storages: dict[int, Storage]
     total: int
+    stores_publish: bool = False
     histories: dict[Storage, AccessHistory] = field(default_factory=dict)
     last: tuple[AccessPattern, Lanes] | None = None
     explains: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self.synchronized = torch.zeros(self.total, dtype=torch.bool)
-        self.synchronizes = False
+        self.ordering = Ordering(self.total)
+        self.atomics: dict[Storage, AccessHistory] = {}
+        self.barriers: Tensor | None = None
+        self.loaded: set[int] = set()
+        self.stored: set[int] = set()
 
     # --- loads ---------------------------------------------------------------------------------------------------
 
@@ -64,8 +72,6 @@ class CheckedMemory:
         access: AccessSite,
     ) -> Tensor:
         """The elements at `pointer` over `shape` (count, *tile); lanes outside `mask` give `other`, bad ones poison."""
-        if access.volatile:
-            self._synchronize(access)
         result = None
         for lanes in self._by_storage(pointer, mask, shape, dtype.itemsize, access):
             self.traffic.loaded += lanes.index.numel() * dtype.itemsize
@@ -91,14 +97,16 @@ class CheckedMemory:
         # An input's unwritten elements are those that lie between or beside the elements of the tensor passed.
         self._seek_unwritten(Cause.OUT_OF_BOUNDS_LOAD if storage.is_input else Cause.UNINITIALIZED_READ, lanes)
         history = self._history(storage, lanes.itemsize)
-        if lanes.access.volatile or self.total == 1:
-            return  # who writes afterwards what is volatile answers it and does not race; one program meets nobody
-        writer = history.writer()
-        if writer is not None:
-            units, programs = lanes.touched
-            last = writer.index_select(0, units)
-            self._report_unordered(Cause.RACE, lanes, programs, (last != NOBODY) & (last != programs))
-        history.read(lanes)
+        if lanes.access.volatile:  # who writes afterwards what is volatile answers it, and does not race
+            self._record(storage, lanes, acquires=True, releases=torch.zeros(lanes.index.numel(), dtype=torch.bool))
+            return
+        writers = history.writers()
+        if writers is not None:
+            self._report_race(Cause.RACE, lanes, writers)
+            self._report_same_program(lanes, writers)
+        self._report_atomics(storage, lanes)
+        history.read(lanes, self.ordering.time)
+        self.loaded.add(storage.id)
 
     # --- stores --------------------------------------------------------------------------------------------------
 
@@ -115,8 +123,8 @@ class CheckedMemory:
     def _store(self, storage: Storage, lanes: Lanes, words: Tensor) -> None:
         own(storage)
         target, history = storage.typed(words.dtype), self._history(storage, lanes.itemsize)
-        writer = history.writer()
-        before = target.index_select(0, lanes.index) if storage.is_input or writer is not None else None
+        writers = history.writers()
+        before = target.index_select(0, lanes.index) if storage.is_input or writers is not None else None
         target.index_copy_(0, lanes.index, words)
         if storage.written is not None:
             storage.written.index_fill_(0, lanes.units, True)
@@ -126,25 +134,61 @@ class CheckedMemory:
         if not torch.equal(after, words):
             collisions = _collisions(lanes.index, words, after != words, target.numel())
             self._report(Cause.WRITE_CONFLICT, lanes, collisions)
-        if writer is not None and before is not None:
-            self._report_conflict(lanes, writer, before != words)
+        if writers is not None and before is not None:
+            changed = lanes.by_unit(before != words)
+            self._report_race(Cause.WRITE_CONFLICT, lanes, writers, changed)
+            self._report_same_program(lanes, writers, changed)
         self._report_overwritten(lanes, history)
-        if self.total > 1:  # one program meets nobody
-            history.writes.append(lanes)
+        self._report_atomics(storage, lanes)
+        passed = None if self.barriers is None else self.barriers.clone()
+        history.writes.append(Writes(lanes, self.ordering.time, passed))
+        self.stored.add(storage.id)
+        if self.stores_publish:
+            self._record(storage, lanes, acquires=False, releases=None)
 
-    def _report_conflict(self, lanes: Lanes, writer: Tensor, changed: Tensor) -> None:
+    # --- who else was there --------------------------------------------------------------------------------------
+
+    def _report_race(self, cause: Cause, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
+        """Units that another program wrote before, which is not ordered before this access; `also` must hold for them."""
+        if self.total == 1:
+            return
         units, programs = lanes.touched
-        last = writer.index_select(0, units)
-        conflict = (last != NOBODY) & (last != programs) & lanes.by_unit(changed)
-        self._report_unordered(Cause.WRITE_CONFLICT, lanes, programs, conflict)
+        last = writers.program.index_select(0, units)
+        which = (last != NOBODY) & (last != programs)
+        if also is not None:
+            which &= also
+        self._report_unordered(cause, lanes, which, last, writers.time.index_select(0, units))
 
     def _report_overwritten(self, lanes: Lanes, history: AccessHistory) -> None:
-        """Those that others have read: with the other order, they would have read something else."""
-        readers = history.readers()
+        """Those that others have touched: with the other order, they would have found something else."""
+        readers = history.readers() if self.total > 1 else None
         if readers is not None:
             units, programs = lanes.touched
-            first, last = (map.index_select(0, units) for map in readers)
-            self._report_unordered(Cause.RACE, lanes, programs, (first < programs) | (last > programs))
+            for (reader, time), differs in zip(readers, (torch.lt, torch.gt), strict=True):
+                other = reader.index_select(0, units)
+                self._report_unordered(Cause.RACE, lanes, differs(other, programs), other, time.index_select(0, units))
+
+    def _report_atomics(self, storage: Storage, lanes: Lanes) -> None:
+        """Plain accesses of what another program changes by atomics."""
+        atomics = self.atomics.get(storage)
+        if atomics is not None:
+            atomics.refine()
+            self._report_overwritten(lanes, atomics)
+
+    def _report_same_program(self, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
+        """Units that another lane of the same program wrote, and no barrier since; `also` must hold for them."""
+        units, programs = lanes.touched
+        which = writers.program.index_select(0, units) == programs
+        which &= writers.lane.index_select(0, units) != lanes.by_unit(lanes.positions)
+        if self.barriers is not None:
+            which &= writers.barriers.index_select(0, units) == self.barriers.index_select(0, programs)
+        self._report(Cause.MISSING_BARRIER, lanes, lanes.of_units(which if also is None else which & also))
+
+    def barrier(self, programs: Tensor) -> None:
+        """All lanes of each of these programs have come here before any goes on."""
+        if self.barriers is None:
+            self.barriers = torch.zeros(self.total, dtype=torch.int64)
+        self.barriers[programs] += 1
 
     # --- atomics -------------------------------------------------------------------------------------------------
 
@@ -169,12 +213,15 @@ class CheckedMemory:
                 continue
             self._examine_atomic(storage, good, change)
             own(storage)
+            self.stored.add(storage.id)
             active = torch.ones(good.index.numel(), dtype=torch.bool)
             values = tuple(good.taken(flat) for flat in flats)
             old = update(storage.typed(dtype), good.index, active, change, values, active.shape)
             good.put(result, old)
             storage.mark_written(good.index, dtype.itemsize)
-        self._synchronize(access)
+            self._order(storage, good, change, old == good.taken(flats[0]))
+        if access.answers and len(shape) == 1:  # the answer goes to all lanes, through shared memory and a barrier
+            self.barrier(access.programs)
         return result.view(list(shape))
 
     def _examine_atomic(self, storage: Storage, lanes: Lanes, change: Update) -> None:
@@ -183,10 +230,28 @@ class CheckedMemory:
                 self._report(Cause.INPUT_MODIFIED, lanes, lanes.index >= 0)
         elif change is not overwrite:
             self._seek_unwritten(Cause.UNINITIALIZED_READ, lanes)
+        history = self._history(storage, lanes.itemsize)
+        writers = history.writers()
+        if writers is not None:
+            self._report_race(Cause.RACE, lanes, writers)
+        self._report_overwritten(lanes, history)
 
-    def _synchronize(self, access: AccessSite) -> None:
-        self.synchronized[access.programs] = True
-        self.synchronizes = True
+    def _order(self, storage: Storage, lanes: Lanes, change: Update, succeeded: Tensor) -> None:
+        """What an atomic says about the order of programs; a comparison that fails, like a load, publishes nothing."""
+        access = lanes.access
+        if change is not keep:
+            if storage not in self.atomics:
+                self.atomics[storage] = AccessHistory(storage, storage.unit)
+            self.atomics[storage].refine()
+            self.atomics[storage].read(lanes, self.ordering.time)
+        releases = succeeded if change is compare_and_swap else torch.full_like(succeeded, change is not keep)
+        releases = releases & access.releases
+        acquires = access.acquires and access.answers
+        if acquires or bool(releases.any()):
+            self._record(storage, lanes, acquires, releases)
+
+    def _record(self, storage: Storage, lanes: Lanes, acquires: bool, releases: Tensor | None) -> None:
+        self.ordering.record(lanes.programs, storage.address + lanes.index * lanes.itemsize, acquires, releases)
 
     # --- lanes ---------------------------------------------------------------------------------------------------
 
@@ -236,10 +301,12 @@ class CheckedMemory:
         if seen is not None and not everywhere(seen):
             self._report(cause, lanes, lanes.of_units(~seen))
 
-    def _report_unordered(self, cause: Cause, lanes: Lanes, programs: Tensor, which: Tensor) -> None:
-        """An incident of the units where `which` holds, if their programs have not synchronized with others."""
-        if self.synchronizes:
-            which = which & ~self.synchronized[programs]
+    def _report_unordered(self, cause: Cause, lanes: Lanes, which: Tensor, others: Tensor, times: Tensor) -> None:
+        """An incident of the units where `which` holds, unless what program `others` did by `times` comes before this."""
+        if self.ordering.time and bool(which.any()):
+            at = which.nonzero().view(-1)
+            programs = lanes.by_unit(lanes.programs).index_select(0, at)
+            which[at] = ~self.ordering.ordered(others.index_select(0, at), times.index_select(0, at), programs)
         self._report(cause, lanes, lanes.of_units(which))
 
     def _report(self, cause: Cause, lanes: Lanes, which: Tensor) -> None:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from gradekit.engine import integers
 from gradekit.engine.blocks import BRANCHES, compile_region, run_block
-from gradekit.engine.frame import PROGRAM, Frame, Scope, Unsupported, dtype_of
-from gradekit.engine.registry import evaluates
-from gradekit.engine.values import BITS, FLOAT, Affine, arange, dense, narrow, stitch
+from gradekit.engine.frame import PROGRAM, Frame, Scope, dtype_of
+from gradekit.engine.registry import Unsupported, evaluates
+from gradekit.engine.values import BITS, FLOAT, arange, dense, narrow, stitch
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Block, Function, Op, Region, Type
@@ -268,8 +268,3 @@ def _evaluate_call(frame: Frame, op: Op) -> tuple[Any, ...]:
     if function is None:
         raise Unsupported(f"a call of {op.attributes['callee']}", frame.context.line(op))
     return tuple(call(frame, function, [frame.values[name] for name in op.operands]))
-
-
-def program_ids(first: int, count: int) -> int | Affine:
-    """The linear ids first..first+count-1 along the program axis."""
-    return first if count == 1 else Affine(first, (1,), first, first + count - 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,19 +20,22 @@ from gradekit.engine.addressing import Suspicion
 from gradekit.engine.arguments import bind
 from gradekit.engine.budget import Budget, Meter, OverBudget
 from gradekit.engine.checked import CheckedMemory
+from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
 from gradekit.engine.fast import FastMemory
-from gradekit.engine.frame import LaunchContext, Unsupported
+from gradekit.engine.frame import LaunchContext
 from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
+from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
-from gradekit.engine.schedule import parsed
+from gradekit.engine.registry import Unsupported
 from gradekit.findings import Finding
 from gradekit.observations import Counters, Incident, Traffic
 from gradekit.program import (
     ITEMSIZE,
     Allocate,
     Aten,
+    Choice,
     Copy,
     Descriptor,
     Fill,
@@ -52,13 +55,38 @@ PROGRAMS = 1 << 27
 
 
 @dataclass
+class Variant:
+    """Other results of the same call, under conditions that a card leaves open; `circumstance` says which, as the
+    beginning of a sentence."""
+
+    circumstance: str
+    results: list[Any]
+
+
+@dataclass
 class RunResult:
-    """What came of it: `results` in the order of Program.results, and what was seen on the way."""
+    """What came of a run: `results` in the order of Program.results, and what was seen on the way.
+
+    `in_place` says that a launch loaded from what it stored to. `variants` are results under other conditions
+    that differ from these (see trials.py).
+    """
 
     results: list[Tensor | int | float | bool | str | None]
     findings: list[Finding]
     counters: Counters
     prints: list[str] = field(default_factory=list)
+    in_place: bool = False
+    variants: list[Variant] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Setup:
+    program: Program
+    inputs: Sequence[Tensor]
+    option: int
+    allow: Collection[str]
+    names: Sequence[str]
+    conditions: Conditions
 
 
 def run(
@@ -69,24 +97,26 @@ def run(
     allow: Collection[str] = (),
     budget: Budget | None = None,
     names: Sequence[str] = (),
+    conditions: Conditions = USUAL,
 ) -> RunResult:
-    """Runs `program` on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
+    """Runs `program` once, on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
 
     Args:
         option: which configuration every autotuned launch takes, modulo how many it has.
         allow: torch operations ("aten::sum") that the assignment allows besides allocation, copies and fills.
         names: what the student calls the inputs, for findings.
+        conditions: what a card would leave open.
 
     Raises:
         Unsupported: the engine does not know an operation.
         OverBudget: the work or the bytes of `budget` are used up.
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
-    meter = Meter(budget or Budget())
+    setup, meter = _Setup(program, inputs, option, allow, names, conditions), Meter(budget or Budget())
     try:
-        return _Execution(program, inputs, option, allow, meter, names, careful=False).run()
+        return _Execution(setup, meter, careful=False).run()
     except Suspicion:
-        return _Execution(program, inputs, option, allow, meter, names, careful=True).run()
+        return _Execution(setup, meter, careful=True).run()
 
 
 def option_count(program: Program) -> int:
@@ -95,28 +125,20 @@ def option_count(program: Program) -> int:
 
 
 class _Execution:
-    def __init__(
-        self,
-        program: Program,
-        inputs: Sequence[Tensor],
-        option: int,
-        allow: Collection[str],
-        meter: Meter,
-        names: Sequence[str],
-        careful: bool,
-    ) -> None:
-        self.program, self.option, self.allow, self.meter, self.careful = program, option, allow, meter, careful
-        self.memory, self.traffic, self.counters = Memory(program.addresses), Traffic(), Counters()
+    def __init__(self, setup: _Setup, meter: Meter, careful: bool) -> None:
+        self.setup, self.program, self.meter, self.careful = setup, setup.program, meter, careful
+        self.memory, self.traffic, self.counters = Memory(self.program.addresses), Traffic(), Counters()
         self.incidents: list[Incident] = []
         self.prints: list[str] = []
         self.grids: list[tuple[int, int, int]] = []
-        self.namer = Namer(program, names)
+        self.namer = Namer(self.program, setup.names)
+        self.in_place = False
         meter.flops = 0
-        self._place(inputs)
+        self._place(setup.inputs)
 
     def run(self) -> RunResult:
         """Runs every step of the program."""
-        for step in run_steps(self.program.steps, self.option):
+        for step in self._steps():
             self._step(step)
         results = [self._result(result) for result in self.program.results]
         findings = explain(self.incidents, self.namer, self.grids)
@@ -125,7 +147,15 @@ class _Execution:
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
         counters.work = self.meter.work
-        return RunResult(results, findings, counters, self.prints)
+        return RunResult(results, findings, counters, self.prints, self.in_place)
+
+    def _steps(self) -> Iterator[Step]:
+        """The steps in order; where the autotuner is tuning, each choice is preceded by all of its options."""
+        for step in self.program.steps:
+            if self.setup.conditions.tuning and isinstance(step, Choice):
+                for option in step.options:
+                    yield from run_steps(option)
+            yield from run_steps([step], self.setup.option)
 
     def _place(self, inputs: Sequence[Tensor]) -> None:
         for id, tensors in _by_storage(self.program.inputs, inputs).items():
@@ -158,7 +188,7 @@ class _Execution:
             case Literal(target=target, values=values):
                 self._write(target, torch.tensor(values).view(target.shape), line)
             case Aten():
-                self.incidents += compute(self.memory, step, self.allow)
+                self.incidents += compute(self.memory, step, self.setup.allow)
             case Launch():
                 self._launch(step, line)
 
@@ -183,7 +213,7 @@ class _Execution:
 
     def _launch(self, step: Launch, line: int | None) -> None:
         kernel = self.program.kernels[step.kernel]
-        module = parsed(kernel.unaligned)
+        module, known = parsed(kernel.unaligned), facts(kernel.unaligned)
         total = math.prod(step.grid)
         if total > PROGRAMS:
             raise OverBudget("programs", PROGRAMS, line)
@@ -191,16 +221,18 @@ class _Execution:
         self.counters.launches += 1
         self.grids.append(step.grid)
         memory = (
-            CheckedMemory(self.traffic, self.incidents, self.memory.at_gaps(), total)
+            CheckedMemory(self.traffic, self.incidents, self.memory.at_gaps(), total, known.volatile)
             if self.careful
             else FastMemory(self.traffic)
         )
         context = LaunchContext(
-            module, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
-            self.prints, self.incidents,
+            module, known, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
+            self.prints, self.incidents, self.setup.conditions,
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self.memory)
-        run_programs(context, kernel.unaligned, arguments)
+        run_programs(context, arguments)
+        if isinstance(memory, CheckedMemory):
+            self.in_place |= bool(memory.loaded & memory.stored)
 
 
 def _together(seen: Sequence[Tensor | None]) -> Tensor | None:

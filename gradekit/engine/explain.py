@@ -97,14 +97,20 @@ _SENTENCES = {
     Cause.UNINITIALIZED_READ: "reads {count} of {tensor} that nothing has written, first {element} in program {program}",
     Cause.WRITE_CONFLICT: "two programs write different values to {count} of {tensor}, first {element}, program {program}",
     Cause.RACE: "reads or overwrites {count} of {tensor} that another program of the same launch touches, without an atomic, first {element} in program {program}",
+    Cause.MISSING_BARRIER: "reads or overwrites {count} of {tensor} that other lanes of the same program have written, without tl.debug_barrier() between, first {element} in program {program}",
+    Cause.BROKEN_PROMISE: "promises to the compiler {message}, which does not hold in {count}, first in program {program}",
     Cause.INPUT_MODIFIED: "changes {count} of the input {tensor}, first {element}",
     Cause.DEVICE_ASSERT: "the assertion {message!r} fails in {count}, first in program {program}",
 }  # fmt: skip
 
 
+_OF_PROGRAMS = (Cause.DEVICE_ASSERT, Cause.BROKEN_PROMISE)
+"""Causes of incidents that concern whole programs and no memory."""
+
+
 def sentence(finding: Finding, message: str = "") -> str:
     """What the finding says, without the line."""
-    noun = "program" if finding.cause is Cause.DEVICE_ASSERT else "element"
+    noun = "program" if finding.cause in _OF_PROGRAMS else "element"
     count = f"{finding.count} {noun}{'s' if finding.count != 1 else ''}"
     element = list(finding.elements[0]) if finding.elements else ""
     program = finding.programs[0] if finding.programs else ""

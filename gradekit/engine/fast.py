@@ -204,6 +204,9 @@ class FastMemory:
     def _footprint(self, storage: Storage) -> Footprint:
         return self.footprints.setdefault(storage, Footprint())
 
+    def barrier(self, programs: Tensor) -> None:
+        """Nothing to do: no lane reads what this launch writes."""
+
     def finish(self) -> None:
         """Ends the launch: as many elements must have been written as lanes wrote; what was written is now readable."""
         for storage, footprint in self.footprints.items():

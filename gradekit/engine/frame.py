@@ -7,6 +7,7 @@ only what is used is copied.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,10 @@ from torch import Tensor
 
 from gradekit.engine.access import AccessSite, LaunchMemory
 from gradekit.engine.budget import Meter
+from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.integers import tensor
+from gradekit.engine.kernel_facts import KernelFacts
+from gradekit.engine.registry import Unsupported
 from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, dense, materialize, narrow
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
@@ -27,19 +31,12 @@ PROGRAM = "program id"
 """The name under which a frame keeps the linear ids of its programs (no SSA name has a space)."""
 
 
-class Unsupported(Exception):
-    """The engine does not know `op`: the check is pending, never a zero."""
-
-    def __init__(self, op: str, line: int | None = None) -> None:
-        super().__init__(f"{op} is not known to the CPU engine")
-        self.op, self.line = op, line
-
-
 @dataclass
 class LaunchContext:
-    """What all frames of one launch share."""
+    """What all frames of one launch share. `pause` lets another program go on, where programs take turns."""
 
     module: Module
+    facts: KernelFacts
     grid: tuple[int, int, int]
     memory: LaunchMemory
     meter: Meter
@@ -48,6 +45,8 @@ class LaunchContext:
     path: str
     prints: list[str] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
+    conditions: Conditions = USUAL
+    pause: Callable[[], None] = lambda: None
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""
@@ -127,8 +126,13 @@ class Frame:
         """Where `op` accesses memory, for a memory that explains what it sees."""
         if not self.context.memory.explains:
             return None
-        volatile = bool(op.attributes.get("isVolatile", False))
-        return AccessSite(self.context.site(op), self.programs(), volatile)
+        site = AccessSite(self.context.site(op), self.programs(), bool(op.attributes.get("isVolatile", False)))
+        if op.attributes.get("scope") in ("gpu", "sys"):
+            semantics = str(op.attributes.get("sem", ""))
+            site.acquires = semantics in ("acquire", "acq_rel")
+            site.releases = semantics in ("release", "acq_rel")
+        site.answers = any(name in self.context.facts.used for name in op.results)
+        return site
 
     def report(self, cause: Cause, op: Op, which: Tensor, message: str) -> None:
         """An incident that concerns no memory, for the programs where `which` (bool [count]) holds."""

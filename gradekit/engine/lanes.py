@@ -14,6 +14,7 @@ from gradekit.engine.memory import Storage, everywhere
 from gradekit.engine.values import Affine, Below, Conjunction, Integer, Value, dense, materialize, settled
 
 Shape = Sequence[int]
+_WIDEST = 1 << 32
 
 
 @dataclass
@@ -83,6 +84,12 @@ class Lanes:
     def programs(self) -> Tensor:
         """The program of each lane."""
         return self.taken(self.access.programs.view(-1, 1).expand(-1, self.width).reshape(-1))
+
+    @property
+    def positions(self) -> Tensor:
+        """Which lane of its program's tile each is; lanes of tiles of different sizes never have the same number."""
+        flat = torch.arange(self.index.numel()) if self.where is None else self.where
+        return flat % self.width + self.width * _WIDEST
 
     def programs_at(self, positions: Tensor) -> list[int]:
         """The programs of a few lanes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,24 +11,42 @@ from torch import Tensor
 
 # These enter their operations into the registry when they are imported.
 from gradekit.engine import libdevice, ops_arith, ops_dot, ops_memory, ops_reduce, ops_tile  # noqa: F401
-from gradekit.engine.control import call, program_ids
+from gradekit.engine.conditions import Order
+from gradekit.engine.control import call
 from gradekit.engine.frame import PROGRAM, Frame, LaunchContext
-from gradekit.engine.schedule import chunks, peak, programs_at_once
+from gradekit.engine.schedule import chunks, programs_at_once
+from gradekit.engine.turns import MOST, Turns
+
+PATIENCE = 64
+"""Atomics of one program after which another may have to go on: it spins."""
 
 
-def run_programs(context: LaunchContext, ttir: str, arguments: Sequence[Any]) -> None:
-    """Runs every program of the launch; `ttir` is the text of its module, `arguments` are the values that it takes."""
-    context.meter.check_bytes(peak(ttir))
-    for first, count in chunks(context.grid, programs_at_once(ttir)):
-        _run(context, program_ids(first, count), count, arguments)
+def run_programs(context: LaunchContext, arguments: Sequence[Any]) -> None:
+    """Runs every program of the launch; `arguments` are the values that its kernel takes."""
+    context.meter.check_bytes(context.facts.peak)
+    if context.facts.waits and 1 < math.prod(context.grid) <= MOST:
+        _run_in_turns(context, arguments)
+    else:
+        for ids, count in chunks(context.grid, programs_at_once(context.facts), context.conditions.order):
+            _run(context, ids, count, arguments)
     context.memory.finish()
 
 
-def run_some_programs(context: LaunchContext, ttir: str, arguments: Sequence[Any], programs: Tensor) -> None:
+def run_some_programs(context: LaunchContext, arguments: Sequence[Any], programs: Tensor) -> None:
     """As `run_programs`, for those programs alone whose linear ids are given (int64, 1-D)."""
-    for ids in programs.split(programs_at_once(ttir)):
+    for ids in programs.split(programs_at_once(context.facts)):
         _run(context, ids, ids.numel(), arguments)
     context.memory.finish()
+
+
+def _run_in_turns(context: LaunchContext, arguments: Sequence[Any]) -> None:
+    """Programs that wait for each other: one after another where they can, or each as far as its next atomic."""
+    order = context.conditions.order
+    programs = [int(ids) for ids, _ in chunks(context.grid, 1, order)]
+    bodies = [functools.partial(_run, context, program, 1, arguments) for program in programs]
+    turns = Turns(bodies, patience=PATIENCE if order is Order.ASCENDING else 0)
+    context.pause = turns.pause
+    turns.run()
 
 
 def _run(context: LaunchContext, ids: Any, count: int, arguments: Sequence[Any]) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gradekit.engine.frame import Frame, Unsupported, dtype_of
+from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.integers import multiply_high_unsigned, tensor
 from gradekit.engine.libdevice_integers import INTEGER_FUNCTIONS
 from gradekit.engine.libdevice_rounding import ROUNDED
-from gradekit.engine.registry import evaluates
+from gradekit.engine.registry import Unsupported, evaluates
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op

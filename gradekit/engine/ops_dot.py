@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.casts import round_to_tf32
-from gradekit.engine.frame import Frame, Unsupported, dtype_of
-from gradekit.engine.registry import evaluates
+from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.registry import Unsupported, evaluates
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op

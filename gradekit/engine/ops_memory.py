@@ -9,9 +9,11 @@ from torch import Tensor
 
 from gradekit.engine import comparisons, integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
-from gradekit.engine.frame import Frame, Unsupported, dtype_of
+from gradekit.engine.conditions import FILLING
+from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.kernel_facts import leaves_lanes_undefined
 from gradekit.engine.ops_tile import move, pointee_size
-from gradekit.engine.registry import Evaluator, compiles, evaluates
+from gradekit.engine.registry import Evaluator, Unsupported, compiles, evaluates
 from gradekit.engine.values import (
     Affine,
     Below,
@@ -46,20 +48,32 @@ def memory_dtype(type: Type) -> torch.dtype:
 def _compile_load(op: Op) -> Evaluator:
     type, (source, masked, replaced) = op.result_types[0], (*op.operands, None, None)[:3]
     dtype, tile = memory_dtype(type), type.shape
+    leaves_undefined = leaves_lanes_undefined(op)
 
     def step(frame: Frame) -> Value:
         values = frame.values
+        if op.attributes.get("isVolatile"):
+            frame.context.pause()
         pointer: Pointer | BlockPointer = values[source]  # type: ignore[index]
         if isinstance(pointer, BlockPointer):
             return load_block(frame, op, pointer, op.attributes.get("boundaryCheck", ()), op.attributes.get("padding"))
         mask = None if masked is None else values[masked]
-        other = None if replaced is None else values[replaced]
+        other = values[replaced] if replaced is not None else _undefined(frame, op) if leaves_undefined else None
         if isinstance(other, Pointer):
             other = absolute(other).offset
         loaded = frame.context.memory.load(pointer, mask, other, dtype, (frame.count, *tile), frame.access(op))
         return in_registers(loaded, type)
 
     return step
+
+
+def _undefined(frame: Frame, op: Op) -> Tensor | None:
+    """What lanes without a value get: None for zeros, as on NVIDIA's cards, or bytes that nobody would expect."""
+    conditions = frame.context.conditions
+    if not conditions.filled or conditions.line not in (None, frame.context.line(op)):
+        return None
+    dtype, rank = memory_dtype(op.result_types[0]), len(op.result_types[0].shape)
+    return torch.full([dtype.itemsize], FILLING, dtype=torch.uint8).view(dtype).view([1] * (1 + rank))
 
 
 def in_registers(loaded: Tensor, type: Type) -> Value:
@@ -158,8 +172,9 @@ def _evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
 
 
 def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Tensor:
-    shape, site = frame.shape(type), frame.access(op)
-    return frame.context.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, site)
+    frame.context.pause()
+    shape, access = frame.shape(type), frame.access(op)
+    return frame.context.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, access)
 
 
 # --- blocks: tensor descriptors and block pointers -------------------------------------------------------------------
@@ -233,7 +248,9 @@ def _all_of(masks: list[bool | Below | Tensor]) -> Value:
 def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: Any) -> Value:
     """The tile at the block's own offsets; elements outside along the checked `axes` are padding."""
     pointer, mask = locate(frame, block, block.offsets, axes)
-    return from_memory(frame, op, pointer, mask, _padding(padding, op.result_types[0]), op.result_types[0])
+    undefined = _undefined(frame, op) if leaves_lanes_undefined(op) else None
+    other = _padding(padding, op.result_types[0]) if undefined is None else undefined
+    return from_memory(frame, op, pointer, mask, other, op.result_types[0])
 
 
 def _padding(padding: Any, type: Type) -> Value:
@@ -357,8 +374,12 @@ def _evaluate_assert(frame: Frame, op: Op) -> None:
         frame.report(Cause.DEVICE_ASSERT, op, failed, str(op.attributes.get("message", "")))
 
 
-@evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier", "llvm.intr.assume",
-           "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")  # fmt: skip
+@evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier")
+def _evaluate_barrier(frame: Frame, op: Op) -> None:
+    frame.context.memory.barrier(frame.programs())
+
+
+@evaluates("llvm.intr.assume", "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")
 def _evaluate_nothing(frame: Frame, op: Op) -> None:
     """Operations of a program, and launches, happen in order; nothing is made of what the compiler may assume."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
+from typing import Any
 
-from gradekit.engine.liveness import peak_bytes
-from gradekit.engine.ttir import Module, Op, Region, parse
+import torch
+
+from gradekit.engine.conditions import Order
+from gradekit.engine.kernel_facts import KernelFacts
+from gradekit.engine.values import Affine
 
 LANES = 1 << 19
 """Elements of the largest tile that are evaluated together: enough to hide torch's cost per call, few enough for L2."""
@@ -15,15 +18,32 @@ LANES = 1 << 19
 LIVE_BYTES = 1 << 27
 """Bytes of tiles that programs evaluated together may hold at a time."""
 
-
-@functools.lru_cache(maxsize=512)
-def parsed(ttir: str) -> Module:
-    """The module of a TTIR text; raises TTIRError."""
-    return parse(ttir)
+SHUFFLED = 1 << 16
+"""The most programs that are shuffled; those of a larger grid run in reverse order."""
 
 
-def chunks(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
-    """Runs of consecutive linear program ids: (first, count), inside one row of the grid where the row is long."""
+def chunks(grid: tuple[int, int, int], size: int, order: Order = Order.ASCENDING) -> Iterator[tuple[Any, int]]:
+    """The linear ids of programs that run together, with how many there are; in ascending order, inside one row of the
+    grid where the row is long."""
+    total = math.prod(grid)
+    if order is Order.SHUFFLED and total <= SHUFFLED:
+        ids = torch.randperm(total, generator=torch.Generator().manual_seed(total))
+        yield from ((part, part.numel()) for part in ids.split(size))
+        return
+    for first, count in _runs(grid, size):
+        yield (ascending(first, count) if order is Order.ASCENDING else _descending(total - 1 - first, count)), count
+
+
+def ascending(first: int, count: int) -> int | Affine:
+    """The ids first..first+count-1 along the program axis."""
+    return first if count == 1 else Affine(first, (1,), first, first + count - 1)
+
+
+def _descending(first: int, count: int) -> int | Affine:
+    return first if count == 1 else Affine(first, (-1,), first - count + 1, first)
+
+
+def _runs(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
     width, total = grid[0], math.prod(grid)
     if width >= size:
         for row in range(0, total, width):
@@ -33,30 +53,6 @@ def chunks(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
     yield from ((first, min(size, total - first)) for first in range(0, total, size))
 
 
-@functools.lru_cache(maxsize=512)
-def programs_at_once(ttir: str) -> int:
-    """How many programs of a kernel are evaluated together; one at a time where programs may wait for each other."""
-    module = parsed(ttir)
-    operations = [op for function in module.functions.values() for op in _operations(function.body)]
-    if any(op.name == "tt.atomic_cas" or (op.name == "scf.while" and _has_atomics(op)) for op in operations):
-        return 1
-    tile = max((math.prod(type.shape) for op in operations for type in op.result_types), default=1)
-    return max(min(LANES // tile, LIVE_BYTES // max(peak(ttir), 1)), 1)
-
-
-@functools.lru_cache(maxsize=512)
-def peak(ttir: str) -> int:
-    """The most bytes of tiles that one program of a kernel holds at a time, functions that it calls included."""
-    return sum(peak_bytes(function.body) for function in parsed(ttir).functions.values())
-
-
-def _has_atomics(op: Op) -> bool:
-    return any(inner.name.startswith("tt.atomic") for region in op.regions for inner in _operations(region))
-
-
-def _operations(region: Region) -> Iterator[Op]:
-    for block in region.blocks:
-        for op in block.ops:
-            yield op
-            for inner in op.regions:
-                yield from _operations(inner)
+def programs_at_once(kernel: KernelFacts) -> int:
+    """How many programs of a kernel are evaluated together; one at a time where they may wait for each other."""
+    return 1 if kernel.waits else max(min(LANES // kernel.tile, LIVE_BYTES // max(kernel.peak, 1)), 1)

@@ -20,9 +20,9 @@ from gradekit.engine.arguments import bind
 from gradekit.engine.atomics import Update
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.frame import LaunchContext
+from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.launch import run_some_programs
 from gradekit.engine.memory import Storage, view_bytes
-from gradekit.engine.schedule import parsed
 from gradekit.engine.values import Affine, Pointer, Value, dense, materialize, settled
 from gradekit.observations import Traffic
 from gradekit.program import (
@@ -155,10 +155,10 @@ class _Counter:
         traffic, before = Traffic(), self.meter.flops
         memory = CountingMemory(traffic, self.written, self.counted.unwritten)
         context = LaunchContext(
-            module, step.grid, memory, self.meter, self.counted.launches, kernel.name, self.program.path
+            module, facts(kernel.unaligned), step.grid, memory, self.meter, self.counted.launches, kernel.name, self.program.path
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
-        run_some_programs(context, kernel.unaligned, arguments, torch.tensor(chosen, dtype=torch.int64))
+        run_some_programs(context, arguments, torch.tensor(chosen, dtype=torch.int64))
         self._add(traffic, self.meter.flops - before, total / max(len(chosen), 1))
         self.written |= memory.stored
 
@@ -224,6 +224,9 @@ class CountingMemory:
         self.traffic.stored += moved
         self._stores(pointer)
         return torch.zeros([1], dtype=operands[0].dtype).expand(list(shape))
+
+    def barrier(self, programs: Tensor) -> None:
+        """Nothing to do: no lane reads what this launch writes."""
 
     def finish(self) -> None:
         """Nothing is left to do."""

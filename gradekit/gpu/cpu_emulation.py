@@ -16,9 +16,9 @@ from gradekit.engine.arguments import bind
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.frame import LaunchContext
+from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.schedule import parsed
 from gradekit.findings import Cause
 from gradekit.gpu.card import Card
 from gradekit.gpu.device_memory import DeviceMemory
@@ -65,9 +65,9 @@ def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argumen
     for number, data in memory.storages.items():
         emulated.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
     checked = CheckedMemory(Traffic(), seen, emulated.at_gaps(), grid[0] * grid[1] * grid[2])
-    context = LaunchContext(module, grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
+    context = LaunchContext(module, facts(kernel.unaligned), grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
     arguments = bind(module.entry, args, emulated)
-    run_programs(context, kernel.unaligned, arguments)
+    run_programs(context, arguments)
     print(*context.prints, sep="\n", end="\n" if context.prints else "", flush=True)
     if any(incident.cause in _OUTSIDE for incident in seen):
         raise CardFault("illegal-access", "an illegal memory access was encountered", kernel.name)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from gradekit.causes import BY_CHANCE
 from gradekit.findings import Cause, Finding
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.contents import Results
@@ -22,10 +23,11 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
     """Raise unless `actual` (an observation, a tensor or several) is `expected` within its allowance.
 
     An observation may have `variants`, the same call in other configurations or on a card, and the `circumstance` of
-    each: all must be right.
+    each: all must be right, and none of them by chance.
 
     Raises:
-        Failure: wrong type, shape, dtype, NaN or values, or a run that was stopped; with the evidence.
+        Failure: wrong type, shape, dtype, NaN or values, or a run that was stopped; with the evidence. Or the results
+            are right, and may not be the next time.
     """
     wanted = [expected] if isinstance(expected, Reference) else list(expected)
     for one in (actual, *getattr(actual, "variants", ())):
@@ -45,6 +47,7 @@ def _assert_one(actual: Any, wanted: list[Reference]) -> None:
         _assert_results(actual, wanted)
         if claim is not None:
             _right.put(claim, True)
+    _assert_not_by_chance(actual)
 
 
 def _claim(actual: Any, wanted: list[Reference]) -> Hashable | None:
@@ -66,6 +69,16 @@ def _assert_results(actual: Any, wanted: list[Reference]) -> None:
         comparison = Comparison(result, reference)
         if comparison.wrong_count:
             raise _failure(comparison, what)
+
+
+def _assert_not_by_chance(actual: Any) -> None:
+    """Where it is left to chance what a run computes, its results were right by luck."""
+    if getattr(actual, "mutate", None) is not None:
+        return
+    for finding in getattr(actual, "findings", ()):
+        if finding.cause.traits & BY_CHANCE:
+            message = f"{sentence(finding)} The result is right here, and may be another one on a card."
+            raise Failure(finding.cause, message, line=finding.line, facts=dict(finding.facts))
 
 
 def _assert_finished(findings: Sequence[Finding]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -28,6 +29,11 @@ def assert_memory_clean(observation: Observed) -> None:
     if found:
         worst = found[0]
         raise Failure(worst.cause, sentence(worst), line=worst.line, facts={"findings": [_facts(f) for f in found]})
+
+
+def gravest(causes: Iterable[Cause]) -> Cause | None:
+    """The one among `causes` that a memory check shows first; None where none of them fails it."""
+    return min((cause for cause in causes if cause in _RANK), key=lambda cause: _RANK[cause], default=None)
 
 
 def assert_inputs_unmodified(observation: Observed) -> None:

@@ -54,6 +54,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
                     item.stash[_EXAMPLES] = examples
                 yield
                 _decide(examples)
+                _assert_memory_of_all_calls(item, run.subject)
                 _remember(item, run, examples)
             except BaseException as error:
                 _trace_back(evidence, examples, error)
@@ -64,6 +65,37 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
                 evidence.call = _last_call(run.subject)
             finally:
                 evidence.details |= _counted(examples, design) | _timed(run.subject)
+
+
+def _assert_memory_of_all_calls(item: pytest.Item, subject: Subject) -> None:
+    """A check that claims clean memory, which runs last, also answers for what the calls of other checks have shown.
+
+    Raises:
+        Failure: the gravest finding of those calls.
+    """
+    if not claims_clean_memory(item):
+        return
+    from gradekit.judge.failure import Failure
+    from gradekit.judge.memory_checks import assert_memory_clean, gravest
+
+    worst = gravest(cause for cause, _, _ in subject.found_in_memory)
+    if worst is None:
+        return
+    call = next(call for (cause, _, _), call in subject.found_in_memory.items() if cause is worst)
+    subject.calls[:] = [call]
+    assert call.observation is not None
+    try:
+        assert_memory_clean(call.observation)
+    except Failure as failure:
+        message = f"{failure.message} The calls of another check show it."
+        raise Failure(failure.cause, message, line=failure.line, facts=failure.facts) from None
+
+
+def claims_clean_memory(item: pytest.Item) -> bool:
+    """Whether the test of `item` calls assert_memory_clean."""
+    test = getattr(item, "obj", None)
+    test = getattr(getattr(test, "hypothesis", None), "inner_test", test)
+    return "assert_memory_clean" in getattr(getattr(test, "__code__", None), "co_names", ())
 
 
 def _last_call(subject: Subject) -> Call | None:

@@ -10,7 +10,7 @@ import pytest
 
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
-from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
+from gradekit.plugin.check_run import EVIDENCE, claims_clean_memory, ran_planned, running
 from gradekit.plugin.design import coverage_lines
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
@@ -55,7 +55,8 @@ class GradingPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Split the points while all tests are there, before -k leaves some out, and undo what shuffles them."""
+        """Split the points while all tests are there, before -k leaves some out, and undo what shuffles them. What answers
+        for the memory of all calls runs after the checks that make them."""
         order = {nodeid: number for number, nodeid in enumerate(self._collected)}
         items.sort(key=lambda item: order[item.nodeid])
         self.run.possible = check_points.possible_points(items)
@@ -63,6 +64,8 @@ class GradingPlugin:
         if kind:
             self.config.hook.pytest_deselected(items=[item for item in items if check_points.worth(item).kind != kind])
             items[:] = [item for item in items if check_points.worth(item).kind == kind]
+        self.run.order = {item.name: number for number, item in enumerate(items)}
+        items.sort(key=claims_clean_memory)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All checks are known: now the submission must have been executed."""
@@ -127,6 +130,7 @@ class GradingPlugin:
         if missing and not run.faults:
             run.faults.append("The run was interrupted.")
         run.checks += [check_results.unrun(item, run) for item in missing]
+        run.checks.sort(key=lambda check: run.order.get(check.id, len(run.order)))
         run.notes += self._about_the_run() + run.troubles()
         if run.subject is not None:
             self.config.hook.pytest_gradekit_subject(subject=run.subject)

@@ -45,6 +45,7 @@ class Rejection(Exception):
 class GradingRun:
     """One run of the tests of `request.assignment` on its submission; a context manager, whose `open` begins it.
 
+    `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points.
     """
 
@@ -54,6 +55,7 @@ class GradingRun:
     rejection: Rejection | None = None
     possible: dict[str, float] = field(default_factory=dict)
     items: list[pytest.Item] = field(default_factory=list)
+    order: dict[str, int] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)

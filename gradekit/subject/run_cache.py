@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradekit.engine.executor import RunResult
+from gradekit.engine.executor import RunResult, Variant
 from gradekit.findings import Finding
 from gradekit.judge.contents import Content, Results, content, versions
 from gradekit.observations import Counters
@@ -43,6 +43,7 @@ class RunRecord:
     findings: tuple[Finding, ...]
     counters: Counters
     prints: tuple[str, ...]
+    variants: tuple[Variant, ...] = ()
 
 
 class ProgramDigests:
@@ -109,7 +110,8 @@ class RunCache:
             entry = self._entries.get(key.by_text)
         if entry is not None:
             return entry.record(lambda: self._results(entry, run))
-        return self._add(key, run())
+        made = run()
+        return uncached(made) if made.variants else self._add(key, made)
 
     def _add(self, key: RunKey, run: RunResult) -> RunRecord:
         entry = _Entry.of(run)
@@ -137,7 +139,7 @@ class RunCache:
 
 def uncached(run: RunResult) -> RunRecord:
     """The record of a run that is kept for nobody else."""
-    return _Entry.of(run).record(lambda: run.results)
+    return replace(_Entry.of(run).record(lambda: run.results), variants=tuple(run.variants))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ is one, for races and roundings differ there; what the engine does not know is j
 
 from __future__ import annotations
 
+import functools
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,6 +39,9 @@ REMEMBERED_BYTES = 128 << 20
 HURRY = 1_500_000_000
 """The work that a run may use once another has used up a whole budget, so that no report takes minutes."""
 
+TRIED = 4
+"""One call of so many is made under other conditions too, beside all those that cost little; the same for each grader."""
+
 MOST_WORK = 60_000_000_000
 """The work that all runs of a submission may use together: about two minutes, on any machine counted alike."""
 
@@ -53,7 +58,8 @@ class Observation:
 
     `inputs` are the arguments as the test gave them, `results` the tensors and numbers that the call returned, in
     order. `findings` are those of every configuration. `variants` are the same call under the other configurations of
-    an autotuned kernel, each with its `label`, and on a `card`: they must be right too. `unknown` is why nothing but
+    an autotuned kernel, each with its `label`, on a `card`, and under `conditions` that a card leaves open (see
+    gradekit.engine.trials): they must be right too. `unknown` is why nothing but
     the results is known, where the card alone could run it.
     """
 
@@ -68,6 +74,7 @@ class Observation:
     variants: tuple[Observation, ...] = ()
     substitute: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None = None
     card: str = ""
+    conditions: str = ""
     unknown: engine.Unsupported | None = None
 
     @property
@@ -76,7 +83,7 @@ class Observation:
         configured = f"with the configuration {self.label}" if self.label else ""
         told = self.program.multiprocessors
         gpu = f"on a GPU with {told} multiprocessor{'s' * (told > 1)}" if 0 < told < MANY else ""
-        return ", ".join(filter(None, (f"on {self.card}" if self.card else gpu, configured)))
+        return ", ".join(filter(None, (self.conditions, f"on {self.card}" if self.card else gpu, configured)))
 
     @property
     def tensor(self) -> torch.Tensor:
@@ -248,15 +255,20 @@ class Runs:
         first, *others = [self._once(case, option, label) for option, label in rules.options(case.program)]
         if not others:
             return first
+        variants = (*first.variants, *(variant for other in others for variant in (other, *other.variants)))
         findings = first.findings + tuple(_in_configuration(f, o.label) for o in others for f in o.findings)
-        return replace(first, findings=findings, variants=tuple(others))
+        return replace(first, findings=findings, variants=variants)
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
         names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
 
         def run_it() -> engine.RunResult:
             with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
-                return engine.run(case.program, case.tensors, option=option, allow=allow, budget=budget, names=names)
+                once = functools.partial(
+                    engine.run, case.program, case.tensors, option=option, allow=allow, budget=budget, names=names
+                )
+                chosen = zlib.crc32(repr(case.args).encode()) % TRIED == 0
+                return engine.run_with_trials(case.program, lambda conditions: once(conditions=conditions), chosen)
 
         shares = case.spec.is_known and not self._overdue  # one in a hurry may do less than others
         key = RunKey(digests_of(case.program), option, case.spec, tuple(names), frozenset(allow))
@@ -266,10 +278,14 @@ class Runs:
             self._work += budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0
             raise
         self._work += seen.counters.work
-        return Observation(
+        observation = Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
             substitute=self._substitution(case),
         )  # fmt: skip
+        others = (
+            replace(observation, results=v.results, findings=(), conditions=v.circumstance) for v in seen.variants
+        )
+        return replace(observation, variants=tuple(others))
 
     def _tensor_names(self, case: Case) -> list[str]:
         named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)

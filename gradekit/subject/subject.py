@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.executor import Unsupported
+from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.program import Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
@@ -49,7 +50,7 @@ class Subject:
     `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
     `substitute`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
     used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those
-    made since `forget_calls`; `timings` what was timed, and `forms` what was called, since `begin_check`.
+    made since `forget_calls`; `found_in_memory` has the first call that showed each thing wrong in memory; `timings` what was timed, and `forms` what was called, since `begin_check`.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Subject:
         self.assignment = assignment
         self.device = device if device is not None and substitute is None else Device("cpu")
         self.calls: list[Call] = []
+        self.found_in_memory: dict[tuple[Cause, int | None, str], Call] = {}
         self.timings: list[Timed] = []
         self.forms: dict[str, Form] = {}
         self._runs = Runs(submission, assignment, substitute, self.device)
@@ -101,6 +103,8 @@ class Subject:
         this = call_spec(entry, args, wanted)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self._program(this)))
         self.calls[-1] = Call(entry, args, observation)
+        for finding in observation.findings:
+            self.found_in_memory.setdefault((finding.cause, finding.line, finding.kernel), self.calls[-1])
         return observation
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:

@@ -9,6 +9,7 @@ import torch
 from corpus.case import Case
 from corpus.compile import compiled
 
+from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.executor import Budget, RunResult, run
 from gradekit.program import ITEMSIZE, Allocate, Fill, Kernel, Launch, Program, Scalar, Source, View
 
@@ -51,7 +52,8 @@ def launched(
     inputs: Sequence[torch.Tensor],
     *args: Any,
     budget: Budget | None = None,
+    conditions: Conditions = USUAL,
     **more: Any,
 ) -> RunResult:
     """What comes of `program` on these inputs."""
-    return run(program(kernel, grid, inputs, *args, **more), inputs, budget=budget)
+    return run(program(kernel, grid, inputs, *args, **more), inputs, budget=budget, conditions=conditions)

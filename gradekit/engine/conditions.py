@@ -1,0 +1,36 @@
+"""What a card leaves open, and a run has to fix: the order of programs, and what stands where nothing is defined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+FILLING = 0x55
+"""Byte of which undefined lanes are made where a run fills them: 1431655765 as int32, 1.47e13 as float32."""
+
+
+class Order(Enum):
+    """In which order the programs of a launch run."""
+
+    ASCENDING = "in order"
+    REVERSED = "in reverse order"
+    SHUFFLED = "in another order"
+    """In an order of its own for each launch; where programs wait for each other, in turns."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of one run. A result that depends on them is right by luck.
+
+    `filled`: lanes that the mask of a load leaves undefined have the bytes FILLING, and not zeros; those of the loads at
+    `line` alone, where one is given. `tuning`: each autotuned launch is made as in the autotuner's first call, in every
+    configuration, before the configuration of the run.
+    """
+
+    order: Order = Order.ASCENDING
+    filled: bool = False
+    line: int | None = None
+    tuning: bool = False
+
+
+USUAL = Conditions()

@@ -1,0 +1,103 @@
+"""What can be said of a kernel from its text alone, and decides how its programs are run."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradekit.engine.liveness import names_used, peak_bytes
+from gradekit.engine.ttir import Function, Module, Op, Region, parse
+
+_COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin"})
+_ELEMENTWISE = ("arith.", "math.", "tt.fp_to_fp", "tt.bitcast", "tt.clampf", "tt.extern_elementwise")
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """`used` has the names of all values that something uses, `tile` is the number of elements of the largest tile.
+
+    `peak` is the most bytes of tiles that one program holds at a time. `waits` says that programs may wait for each
+    other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does may depend on the
+    order of programs. `undefined_loads` says that lanes which the mask of a load leaves out, without another value for
+    them, may matter.
+    """
+
+    used: frozenset[str]
+    tile: int
+    peak: int
+    waits: bool
+    volatile: bool
+    ordered: bool
+    undefined_loads: bool
+
+
+@functools.lru_cache(maxsize=512)
+def parsed(ttir: str) -> Module:
+    """The module of a TTIR text; raises TTIRError."""
+    return parse(ttir)
+
+
+@functools.lru_cache(maxsize=512)
+def facts(ttir: str) -> KernelFacts:
+    """The facts about the kernel with this text."""
+    functions = list(parsed(ttir).functions.values())
+    ops = [op for function in functions for op in operations(function.body)]
+    used = frozenset(name for function in functions for op in _outermost(function) for name in names_used(op))
+    return KernelFacts(
+        used=used,
+        tile=max((math.prod(type.shape) for op in ops for type in op.result_types), default=1),
+        peak=sum(peak_bytes(function.body) for function in functions),
+        waits=any(op.name == "scf.while" and _has_atomics(op) for op in ops),
+        volatile=any(op.attributes.get("isVolatile", False) for op in ops),
+        ordered=any(_depends_on_order(op, used) for op in ops),
+        undefined_loads=any(leaves_lanes_undefined(op) and _matters(op, ops) for op in ops),
+    )
+
+
+def operations(region: Region) -> Iterator[Op]:
+    """All operations of a region, those of regions inside it after the operation that has them."""
+    for block in region.blocks:
+        for op in block.ops:
+            yield op
+            for inner in op.regions:
+                yield from operations(inner)
+
+
+def _outermost(function: Function) -> Iterator[Op]:
+    return (op for block in function.body.blocks for op in block.ops)
+
+
+def _has_atomics(op: Op) -> bool:
+    return any(inner.name.startswith("tt.atomic") for region in op.regions for inner in operations(region))
+
+
+def _depends_on_order(op: Op, used: frozenset[str]) -> bool:
+    if not op.name.startswith("tt.atomic"):
+        return False
+    looks = any(name in used for name in op.results)
+    exact = op.name == "tt.atomic_rmw" and str(op.attributes.get("kind", "")).lower() in _COMMUTING
+    return looks or not exact or not op.operand_types[1].element.startswith("i")
+
+
+def leaves_lanes_undefined(op: Op) -> bool:
+    """Whether lanes outside of the load's mask, or outside of its block pointer's tensor, have no value of their own."""
+    if op.name != "tt.load":
+        return False
+    return len(op.operands) == 2 or (bool(op.attributes.get("boundaryCheck")) and not op.attributes.get("padding"))
+
+
+def _matters(load: Op, ops: list[Op]) -> bool:
+    """Whether such lanes can reach anything but the same lanes of stores that the same mask leaves out."""
+    mask = load.operands[1] if len(load.operands) == 2 else None
+    reached = set(load.results)
+    for op in ops:
+        if op is load or reached.isdisjoint(names_used(op)):
+            continue
+        if op.name == "tt.store" and op.operands[2:] == (mask,) and op.operands[0] not in reached:
+            continue
+        if not op.name.startswith(_ELEMENTWISE) or op.regions:
+            return True
+        reached.update(op.results)
+    return False

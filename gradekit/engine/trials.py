@@ -1,0 +1,127 @@
+"""The same call again, under other conditions that a card leaves open: what depends on them was right by luck.
+
+- Programs run in reverse and in another order, where what an atomic does may depend on it. Other results must be right
+  as well: they are variants.
+- Lanes that the mask of a load leaves undefined get another value, where they may reach something. A result that
+  changes is a finding.
+- An autotuned launch that loads from what it stores to is made as in the autotuner's first call. The results are a
+  variant.
+
+All of it is for runs without findings: the others have their reason already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.budget import OverBudget
+from gradekit.engine.conditions import Conditions, Order
+from gradekit.engine.executor import RunResult, Variant
+from gradekit.engine.kernel_facts import facts, leaves_lanes_undefined, operations, parsed
+from gradekit.findings import Cause, Finding
+from gradekit.program import Kernel, Program
+
+FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
+ORDERS = (Order.REVERSED, Order.SHUFFLED)
+SHOWN = 8
+CHEAP = 1_000_000
+"""The work of a run that is always made under other conditions, too."""
+
+
+def run_with_trials(program: Program, run: Callable[[Conditions], RunResult], chosen: bool = True) -> RunResult:
+    """What `run` gives of `program` under the usual conditions; with what it gives under others that matter for it, if
+    the run was `chosen` for that or costs little."""
+    usual = run(Conditions())
+    if usual.findings or not (chosen or usual.counters.work <= CHEAP):
+        return usual
+    for conditions, circumstance in _other_conditions(program, usual):
+        other = run(conditions)
+        usual.counters.work += other.counters.work
+        usual.findings += [_under(finding, circumstance) for finding in other.findings]
+        if not _same(usual.results, other.results):
+            usual.variants.append(Variant(circumstance, other.results))
+    if not usual.findings and any(facts(kernel.unaligned).undefined_loads for kernel in program.kernels.values()):
+        usual.findings += _undefined_lanes(program, usual, run)
+    return usual
+
+
+def _under(finding: Finding, circumstance: str) -> Finding:
+    return replace(finding, message=f"{circumstance}: {finding.message}")
+
+
+def _other_conditions(program: Program, usual: RunResult) -> Iterator[tuple[Conditions, str]]:
+    if any(facts(kernel.unaligned).ordered for kernel in program.kernels.values()):
+        for order in ORDERS:
+            yield Conditions(order), f"With the programs {order.value}"
+    if usual.in_place and any(len(choice.options) > 1 for choice in program.choices()):
+        yield Conditions(tuning=True), FIRST_CALL
+
+
+# --- lanes that a mask leaves undefined ------------------------------------------------------------------------------
+
+
+def _undefined_lanes(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:
+    if (changed := _changed(usual, run, Conditions(filled=True))) is None:
+        return []
+    for kernel, line in _lines(program):
+        alone = _changed(usual, run, Conditions(filled=True, line=line))
+        if alone is not None:
+            return [_finding(alone, line, kernel)]
+    return [_finding(changed, None, "")]
+
+
+def _changed(
+    usual: RunResult, run: Callable[[Conditions], RunResult], conditions: Conditions
+) -> tuple[tuple[int, ...], ...] | None:
+    """The first elements of a result that are others under these conditions; None where none are."""
+    try:
+        other = run(conditions)
+    except OverBudget:
+        return ()
+    usual.counters.work += other.counters.work
+    if other.findings:
+        return ()
+    for before, after in zip(usual.results, other.results, strict=True):
+        if isinstance(before, Tensor) and isinstance(after, Tensor) and not bool(_equal(before, after).all()):
+            return tuple(map(tuple, (~_equal(before, after)).nonzero()[:SHOWN].tolist()))
+    return None
+
+
+def _lines(program: Program) -> Iterator[tuple[str, int]]:
+    """The lines of loads that leave lanes undefined, each with its kernel."""
+    for kernel in program.kernels.values():
+        lines = (_line(op.location, program.path) for op in _loads(kernel))
+        yield from dict.fromkeys((kernel.name, line) for line in lines if line is not None)
+
+
+def _loads(kernel: Kernel) -> Iterator[Any]:
+    for function in parsed(kernel.unaligned).functions.values():
+        yield from filter(leaves_lanes_undefined, operations(function.body))
+
+
+def _line(location: Sequence[tuple[str, int, int]], path: str) -> int | None:
+    return next((line for file, line, _ in location if file == path), None)
+
+
+def _finding(elements: tuple[tuple[int, ...], ...], line: int | None, kernel: str) -> Finding:
+    message = "uses lanes that the mask left out; Triton leaves their value undefined, and the result depends on it"
+    return Finding(Cause.UNDEFINED_LANES, message, line, kernel, elements=elements, count=max(len(elements), 1))
+
+
+def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    return all(_equal(a, b).all() if isinstance(a, Tensor) else a == b for a, b in zip(before, after, strict=True))
+
+
+def _equal(a: Tensor, b: Tensor) -> Tensor:
+    """Where two tensors of one shape and dtype agree; NaN agrees with NaN."""
+    return (a == b) | (a.isnan() & b.isnan()) if a.dtype.is_floating_point and a.itemsize > 1 else _as_bytes(a, b)
+
+
+def _as_bytes(a: Tensor, b: Tensor) -> Tensor:
+    whole = {torch.float8_e4m3fn, torch.float8_e5m2}
+    return a.view(torch.uint8) == b.view(torch.uint8) if a.dtype in whole else a == b

@@ -1,0 +1,194 @@
+"""Programs are ordered by atomics on one address and by nothing else; lanes of a program by barriers and by nothing else."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from launching import launched
+
+from gradekit.engine.conditions import Conditions, Order
+from gradekit.findings import Cause
+
+X = torch.arange(1, 9, dtype=torch.int32)
+TOTAL = [torch.empty(1, dtype=torch.int32)]
+LOCKED = [torch.empty(1, dtype=torch.int32), torch.empty(8, dtype=torch.int32)]
+
+
+def causes(result):
+    return {finding.cause for finding in result.findings}
+
+
+@triton.jit
+def sum_under_a_lock(x, total, lock):
+    value = tl.load(x + tl.program_id(0))
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total, tl.load(total) + value)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)
+
+
+@triton.jit
+def sum_under_locks_of_their_own(x, total, lock):
+    value = tl.load(x + tl.program_id(0))
+    while tl.atomic_cas(lock + tl.program_id(0), 0, 1) == 1:
+        pass
+    tl.store(total, tl.load(total) + value)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock + tl.program_id(0), 0)
+
+
+@triton.jit
+def sum_beside_a_lock_that_never_locks(x, total, lock):
+    value = tl.load(x + tl.program_id(0))
+    while tl.atomic_cas(lock, 0, 0) == 1:
+        pass
+    tl.store(total, tl.load(total) + value)
+    tl.debug_barrier()
+    tl.atomic_cas(lock, 0, 0)
+
+
+@triton.jit
+def sum_after_an_atomic(x, total, lock):
+    value = tl.load(x + tl.program_id(0))
+    tl.atomic_add(lock, 1)
+    tl.store(total, tl.load(total) + value)
+    tl.atomic_add(lock, 1)
+
+
+@triton.jit
+def sum_under_a_relaxed_lock(x, total, lock):
+    value = tl.load(x + tl.program_id(0))
+    while tl.atomic_cas(lock, 0, 1, sem="relaxed") == 1:
+        pass
+    tl.store(total, tl.load(total) + value)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock, 0, sem="relaxed")
+
+
+@pytest.mark.parametrize("order", Order)
+def test_a_lock_orders_what_is_done_while_it_is_held(order):
+    result = launched(sum_under_a_lock, (8,), [X], LOCKED, fill=0, conditions=Conditions(order))
+    assert result.results[0].item() == 36
+    assert not result.findings
+
+
+@pytest.mark.parametrize(
+    "kernel", [sum_under_locks_of_their_own, sum_after_an_atomic, sum_under_a_relaxed_lock], ids=lambda k: k.fn.__name__
+)
+def test_a_decoy_atomic_does_not_hide_a_race(kernel):
+    assert Cause.RACE in causes(launched(kernel, (8,), [X], LOCKED, fill=0))
+
+
+def test_a_lock_that_never_locks_is_found_out_when_programs_take_turns():
+    shuffled = Conditions(Order.SHUFFLED)
+    result = launched(sum_beside_a_lock_that_never_locks, (8,), [X], LOCKED, fill=0, conditions=shuffled)
+    assert Cause.RACE in causes(result)
+
+
+@triton.jit
+def last_one_sums(x, out, parts, counter, B: tl.constexpr, LOOKS: tl.constexpr):
+    pid = tl.program_id(0)
+    tl.store(parts + pid, tl.load(x + pid))
+    tl.debug_barrier()
+    arrived = tl.atomic_add(counter, 1)
+    if LOOKS:
+        if arrived == B - 1:
+            tl.store(out, tl.sum(tl.load(parts + tl.arange(0, B)), 0))
+    else:
+        if pid == B - 1:
+            tl.store(out, tl.sum(tl.load(parts + tl.arange(0, B)), 0))
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_whoever_arrives_last_may_read_what_all_have_written(looks):
+    outputs = [torch.empty(1, dtype=torch.int32), torch.empty(8, dtype=torch.int32), torch.empty(1, dtype=torch.int32)]
+    result = launched(last_one_sums, (8,), [X], outputs, fill=0, B=8, LOOKS=looks)
+    assert result.results[0].item() == 36
+    assert (Cause.RACE in causes(result)) is not looks
+
+
+def test_a_plain_load_of_what_others_add_to_is_a_race():
+    @triton.jit
+    def peeks(x, total):
+        tl.atomic_add(total, tl.load(x + tl.program_id(0)))
+        if tl.program_id(0) == 7:
+            tl.store(total, tl.load(total) + 1)
+
+    assert Cause.RACE in causes(launched(peeks, (8,), [X], TOTAL, fill=0))
+
+
+# --- orders ----------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def first_come(x, out, counter):
+    place = tl.atomic_add(counter, 1)
+    tl.store(out + place, tl.load(x + tl.program_id(0)))
+
+
+def test_programs_run_in_other_orders_where_that_is_asked_for():
+    outputs = [torch.empty(8, dtype=torch.int32), torch.empty(1, dtype=torch.int32)]
+    seen = {
+        order: launched(first_come, (8,), [X], outputs, fill=0, conditions=Conditions(order)).results[0].tolist()
+        for order in Order
+    }
+    assert seen[Order.ASCENDING] == X.tolist()
+    assert seen[Order.REVERSED] == X.tolist()[::-1]
+    assert sorted(seen[Order.SHUFFLED]) == X.tolist() != seen[Order.SHUFFLED]
+
+
+def test_a_program_may_wait_for_a_later_one():
+    @triton.jit
+    def waits(x, out, flag):
+        if tl.program_id(0) == 0:
+            while tl.atomic_add(flag, 0) == 0:
+                pass
+            tl.store(out, tl.load(x))
+        else:
+            tl.atomic_xchg(flag, 1)
+
+    result = launched(waits, (2,), [X], LOCKED, fill=0)
+    assert result.results[0][0].item() == 1
+    assert not result.findings
+
+
+# --- lanes of one program --------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def reverses_through_memory(x, out, buffer, B: tl.constexpr, BARRIER: tl.constexpr):
+    lane = tl.arange(0, B)
+    tl.store(buffer + lane, tl.load(x + lane))
+    if BARRIER:
+        tl.debug_barrier()
+    tl.store(out + lane, tl.load(buffer + B - 1 - lane))
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+def test_a_load_of_what_another_lane_stored_needs_a_barrier(barrier):
+    outputs = [torch.empty(8, dtype=torch.int32)] * 2
+    result = launched(reverses_through_memory, (1,), [X], outputs, B=8, BARRIER=barrier)
+    assert result.results[0].tolist() == X.tolist()[::-1]
+    assert causes(result) == (set() if barrier else {Cause.MISSING_BARRIER})
+
+
+def test_a_lane_may_load_what_it_stored_itself():
+    @triton.jit
+    def twice(x, out, buffer, B: tl.constexpr):
+        lane = tl.arange(0, B)
+        tl.store(buffer + lane, tl.load(x + lane))
+        tl.store(out + lane, tl.load(buffer + lane))
+
+    assert not launched(twice, (1,), [X], [torch.empty(8, dtype=torch.int32)] * 2, B=8).findings
+
+
+def test_a_row_whose_end_runs_into_the_next_is_found_although_the_next_overwrites_it():
+    @triton.jit
+    def rows(x, out, B: tl.constexpr):
+        lane = tl.arange(0, B)
+        for row in range(2):
+            tl.store(out + 4 * row + lane, tl.load(x + lane) + row, mask=4 * row + lane < 8)
+
+    result = launched(rows, (1,), [X], [torch.empty(8, dtype=torch.int32)], B=8)
+    assert causes(result) == {Cause.MISSING_BARRIER}
