@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradekit.engine.budget import OverBudget
 from gradekit.engine.frame import Frame
 from gradekit.engine.liveness import elements, last_uses, shared_names
+from gradekit.engine.promises import kept, promises
 from gradekit.engine.registry import OPS, Evaluator, Unsupported
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection
 def _evaluator(op: Op) -> Evaluator:
     compiler = OPS.get(op.name, _unknown)
     try:
-        return compiler(op)
+        return kept(op, compiler(op)) if promises(op) else compiler(op)
     except _WRONG:
         return lambda frame: compiler(op)(frame)
 
@@ -132,7 +133,7 @@ def _unknown(op: Op) -> Evaluator:
 
 def _fold(op: Op, step: Evaluator, visible: dict[str, Any]) -> bool:
     """Evaluates an operation on constants here, once for all; whether it could."""
-    if op.name not in _FOLDED or not all(name in visible for name in op.operands):
+    if op.name not in _FOLDED or promises(op) or not all(name in visible for name in op.operands):
         return False
     alone = Frame(None, 1)  # type: ignore[arg-type]  # none of them asks the launch
     alone.values.update((name, visible[name]) for name in op.operands)

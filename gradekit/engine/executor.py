@@ -28,9 +28,10 @@ from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
+from gradekit.engine.promises import misaligned_arguments
 from gradekit.engine.registry import Unsupported
-from gradekit.findings import Finding
-from gradekit.observations import Counters, Incident, Traffic
+from gradekit.findings import Cause, Finding
+from gradekit.observations import Counters, Incident, Site, Traffic
 from gradekit.program import (
     ITEMSIZE,
     Allocate,
@@ -229,6 +230,10 @@ class _Execution:
             module, known, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
             self.prints, self.incidents, self.setup.conditions,
         )  # fmt: skip
+        for name in misaligned_arguments(kernel.ttir, step.args):
+            promise = f"that {name} is a multiple of 16, as it was when the kernel was compiled"
+            site = Site(line, launch, kernel.name)
+            self.incidents.append(Incident(Cause.BROKEN_PROMISE, site, None, 1, [], [0], total, promise))
         arguments = bind(module.entry, step.args, self.memory)
         run_programs(context, arguments)
         if isinstance(memory, CheckedMemory):

@@ -368,10 +368,15 @@ def _shown(value: Value, shape: tuple[int, ...]) -> str:
 
 @evaluates("tt.assert", "cf.assert")
 def _evaluate_assert(frame: Frame, op: Op) -> None:
-    holds = dense(frame.operand(op, 0), torch.bool, frame.shape(op.operand_types[0]))
-    failed = ~(holds.flatten(1).all(1) if holds.dim() > 1 else holds).expand(frame.count)
+    failed = _fails(frame, op)
     if bool(failed.any()):
         frame.report(Cause.DEVICE_ASSERT, op, failed, str(op.attributes.get("message", "")))
+
+
+def _fails(frame: Frame, op: Op) -> Tensor:
+    """The programs for which the operation's condition is false somewhere: bool [count]."""
+    holds = dense(frame.operand(op, 0), torch.bool, frame.shape(op.operand_types[0]))
+    return ~(holds.flatten(1).all(1) if holds.dim() > 1 else holds).expand(frame.count)
 
 
 @evaluates("gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier")
@@ -379,7 +384,14 @@ def _evaluate_barrier(frame: Frame, op: Op) -> None:
     frame.context.memory.barrier(frame.programs())
 
 
-@evaluates("llvm.intr.assume", "tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")
+@evaluates("llvm.intr.assume")
+def _evaluate_assume(frame: Frame, op: Op) -> None:
+    broken = _fails(frame, op)
+    if bool(broken.any()):
+        frame.report(Cause.BROKEN_PROMISE, op, broken, "by tl.assume")
+
+
+@evaluates("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")
 def _evaluate_nothing(frame: Frame, op: Op) -> None:
     """Operations of a program, and launches, happen in order; nothing is made of what the compiler may assume."""
 

@@ -1,0 +1,142 @@
+"""What a kernel promises to the compiler, held against the values: tl.multiple_of, tl.max_contiguous, tl.max_constancy.
+
+`tl.multiple_of(x, n)` is about the first of every group of elements that are promised to be contiguous, as Triton reads
+it; without such a promise, about the first of every run that is contiguous. Lanes past the end of a tensor are often
+sent back to its beginning (`% M`, or `tl.where(offsets < M, offsets, 0)`) before they are promised to be contiguous. The
+compiler then goes on past the end for them, and their results are dropped: such an end of a group breaks no promise.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.values import Pointer, absolute, dense
+from gradekit.findings import Cause
+from gradekit.program import ALIGNMENT, FUNCTION, ITEMSIZE, Argument, Scalar, View
+
+if TYPE_CHECKING:
+    from gradekit.engine.registry import Evaluator
+    from gradekit.engine.ttir import Op
+
+_DIVISIBLE, _CONTIGUOUS, _CONSTANT = "tt.divisibility", "tt.contiguity", "tt.constancy"
+_NAMES = {_DIVISIBLE: "tl.multiple_of", _CONTIGUOUS: "tl.max_contiguous", _CONSTANT: "tl.max_constancy"}
+
+
+def promises(op: Op) -> bool:
+    """Whether the operation carries promises about its result."""
+    return len(op.results) == 1 and any(name in op.attributes for name in _NAMES)
+
+
+def kept(op: Op, evaluate: Evaluator) -> Evaluator:
+    """`evaluate`, with its result held against what the operation promises; what does not hold is an incident."""
+
+    def checked(frame: Frame) -> Any:
+        value = evaluate(frame)
+        for name, sizes in _of(op).items():
+            broken = ~_holds(name, sizes, _elements(frame, op, value), _of(op).get(_CONTIGUOUS))
+            if bool(broken.any()):
+                said = f"by {_NAMES[name]}({', '.join(map(str, sizes))})"
+                frame.report(Cause.BROKEN_PROMISE, op, broken.expand(frame.count), said)
+        return value
+
+    return checked
+
+
+def misaligned_arguments(ttir: str, arguments: Sequence[Argument]) -> list[str]:
+    """The names of the arguments of a launch that are no multiples of 16, although the kernel was specialized to that."""
+    aligned = _aligned_arguments(ttir)
+    if len(aligned) != len(arguments):  # a descriptor stands for several of them
+        return []
+    return [
+        name for (name, promised), value in zip(aligned, arguments, strict=True) if promised and not _aligned(value)
+    ]
+
+
+def _aligned(value: Argument) -> bool:
+    if isinstance(value, View):
+        return value.offset * ITEMSIZE[value.dtype] % 16 == 0
+    return not isinstance(value, Scalar) or not isinstance(value.value, int) or value.value % 16 == 0
+
+
+@functools.lru_cache(maxsize=512)
+def _aligned_arguments(ttir: str) -> list[tuple[str, bool]]:
+    """The arguments of the kernel by name, with whether its text says that they are multiples of 16."""
+    head = FUNCTION.search(ttir)
+    pieces = re.split(r"(?=%)", head[0])[1:] if head else []
+    return [(piece[1 : piece.index(":")], ALIGNMENT in piece) for piece in pieces if ":" in piece]
+
+
+def _of(op: Op) -> dict[str, list[int]]:
+    """The promises, each with a number for every axis of the tile."""
+    rank = max(len(op.result_types[0].shape), 1)
+    found = {name: op.attributes[name] for name in _NAMES if name in op.attributes}
+    return {name: list(sizes) if isinstance(sizes, list) else [int(sizes)] * rank for name, sizes in found.items()}
+
+
+def _elements(frame: Frame, op: Op, value: Any) -> Tensor:
+    """The result, int64 [programs, *tile]: of a pointer, its address; of a scalar, a tile of one."""
+    type = op.result_types[0]
+    if isinstance(value, Pointer):
+        value = absolute(value).offset
+    shape = frame.shape(type)
+    wide = dense(value, torch.int64 if type.element == "ptr" else dtype_of(type), shape).to(torch.int64)
+    wide = wide.expand([wide.shape[0], *type.shape])
+    return wide if type.shape else wide.unsqueeze(-1)
+
+
+def _holds(name: str, sizes: list[int], value: Tensor, contiguous: list[int] | None) -> Tensor:
+    """For each program, whether its elements keep the promise along every axis."""
+    result = torch.ones(value.shape[0], dtype=torch.bool)
+    for axis, size in enumerate(sizes, 1):
+        along = value.movedim(axis, -1)
+        if name == _DIVISIBLE:
+            group = contiguous[axis - 1] if contiguous else None
+            good = (
+                (along % size == 0) | ~_starts(along, group) if size > 1 else torch.ones_like(along, dtype=torch.bool)
+            )
+        else:
+            good = _grouped(along, size, contiguous=name == _CONTIGUOUS)
+        result &= good.flatten(1).all(1)
+    return result
+
+
+def _starts(along: Tensor, group: int | None) -> Tensor:
+    """Which elements begin a group of so many; or a contiguous run, where that is unknown."""
+    if group is not None and group > 1:
+        return (torch.arange(along.shape[-1]) % group == 0).expand(along.shape)
+    starts = torch.ones_like(along, dtype=torch.bool)
+    starts[..., 1:] = along[..., 1:] != along[..., :-1] + 1
+    return starts
+
+
+def _grouped(along: Tensor, size: int, contiguous: bool) -> Tensor:
+    """For each group of `size` elements along the last axis, whether they are contiguous, or else constant."""
+    size = min(size, along.shape[-1])
+    if size <= 1 or along.shape[-1] % size:
+        return torch.ones([along.shape[0], 1], dtype=torch.bool)
+    groups = along.reshape(*along.shape[:-1], -1, size)
+    steps = groups.diff(dim=-1)
+    if not contiguous:
+        return (steps == 0).all(-1)
+    whole = (steps == 1).all(-1)
+    return whole | _goes_back_once(groups, steps)
+
+
+def _goes_back_once(groups: Tensor, steps: Tensor) -> Tensor:
+    """Groups whose lanes, from one on, were sent back to the beginning: contiguous again from there, or all the same."""
+    back = (steps != 1) & (steps != 0)
+    first = back.to(torch.int64).argmax(-1, keepdim=True)
+    position = torch.arange(steps.shape[-1])
+    before, after = steps.where(position < first, 1), steps.where(position > first, 1)
+    flat = steps.where(position > first, 0)
+    rises = (before == 1).all(-1) & ((after == 1).all(-1) | (flat == 0).all(-1))
+    lands = groups.gather(-1, first + 1).squeeze(-1) < groups[..., 0]
+    lands |= groups.gather(-1, first + 1).squeeze(-1) == 0
+    return (back.sum(-1) == 1) & rises & lands

@@ -1,0 +1,169 @@
+"""What a card leaves open is tried in more than one way; what is promised to the compiler is checked."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from launching import launched, program
+
+from gradekit.engine.executor import run
+from gradekit.engine.trials import FIRST_CALL, run_with_trials
+from gradekit.findings import Cause
+from gradekit.program import Choice, Kernel, Program
+
+X = torch.arange(1, 14, dtype=torch.float32)
+
+
+def tried(made, inputs):
+    return run_with_trials(made, lambda conditions: run(made, inputs, conditions=conditions))
+
+
+def causes(result):
+    return [finding.cause for finding in result.findings]
+
+
+# --- lanes that a mask leaves undefined ------------------------------------------------------------------------------
+
+
+@triton.jit
+def product(x, out, n, B: tl.constexpr, OTHER: tl.constexpr):
+    at = tl.arange(0, B)
+    if OTHER:
+        value = tl.load(x + at, mask=at < n, other=0.0)
+    else:
+        value = tl.load(x + at, mask=at < n)
+    tl.store(out, tl.sum(value * value, 0))
+
+
+@triton.jit
+def chosen_afterwards(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(out, tl.sum(tl.where(at < n, value, 0.0), 0))
+
+
+@triton.jit
+def elementwise(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+def test_a_sum_over_lanes_that_the_mask_left_out_is_found_at_the_load():
+    made = program(product, (1,), [X], [torch.empty(1)], [13], B=16, OTHER=False)
+    result = tried(made, [X])
+    assert causes(result) == [Cause.UNDEFINED_LANES]
+    assert result.results[0].item() == X.square().sum()  # right, with the zeros that happen to be there
+    line = next(k for k, text in enumerate(product.raw_src) if "at < n)" in text and "other" not in text)
+    assert result.findings[0].line == product.starting_line_number + line
+
+
+@pytest.mark.parametrize(
+    ("kernel", "constants"),
+    [(product, {"OTHER": True}), (chosen_afterwards, {}), (elementwise, {})],
+    ids=["other", "where", "same mask"],
+)
+def test_lanes_that_are_left_out_without_effect_are_nothing(kernel, constants):
+    made = program(kernel, (1,), [X], [torch.empty(13)], [13], fill=0, B=16, **constants)
+    assert not tried(made, [X]).findings
+
+
+def test_an_elementwise_kernel_is_not_run_twice():
+    made = program(elementwise, (1,), [X], [torch.empty(13)], [13], B=16)
+    conditions = []
+    run_with_trials(made, lambda c: conditions.append(c) or run(made, [X], conditions=c))
+    assert len(conditions) == 1
+
+
+# --- orders and the autotuner ----------------------------------------------------------------------------------------
+
+
+def test_what_the_order_of_programs_decides_is_a_variant():
+    @triton.jit
+    def first_come(x, out, counter):
+        place = tl.atomic_add(counter, 1)
+        tl.store(out + place, tl.load(x + tl.program_id(0)))
+
+    made = program(first_come, (13,), [X], [torch.empty(13), torch.empty(1, dtype=torch.int32)], fill=0)
+    variants = tried(made, [X]).variants
+    assert [v.circumstance for v in variants] == [
+        "With the programs in reverse order",
+        "With the programs in another order",
+    ]
+    assert variants[0].results[0].tolist() == X.tolist()[::-1]
+
+
+@triton.jit
+def adds_in_place(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + at, tl.load(out + at, mask=at < n) + tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.jit
+def writes(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+
+def tuned(kernel):
+    """The kernel's launch in two configurations."""
+    made = [program(kernel, (16 // b,), [X], [torch.empty(13)], [13], fill=0, B=b) for b in (8, 16)]
+    *before, first = made[0].steps
+    second = made[1].steps[-1]
+    kernels = {"k": made[0].kernels["k"], "k2": made[1].kernels["k"]}
+    choice = Choice(((first,), (second.__class__("k2", second.grid, second.args),)), ("B=8", "B=16"))
+    return Program(made[0].inputs, {}, (*before, choice), made[0].results, "tuple", kernels, made[0].path)
+
+
+def test_a_kernel_that_adds_in_place_is_run_as_the_autotuner_would():
+    (variant,) = tried(tuned(adds_in_place), [X]).variants
+    assert variant.circumstance == FIRST_CALL
+    assert torch.equal(variant.results[0], 3 * X)
+
+
+def test_a_kernel_that_only_writes_may_be_tuned():
+    result = tried(tuned(writes), [X])
+    assert not result.variants
+    assert not result.findings
+
+
+# --- promises --------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def promising(x, out, n, s, B: tl.constexpr, WHAT: tl.constexpr):
+    lane = tl.arange(0, B)
+    at = lane + 0
+    if WHAT == "stride":
+        s = tl.multiple_of(s * 2, 4)
+    if WHAT == "assume":
+        tl.assume(n > 20)
+    if WHAT == "contiguous":
+        at = tl.max_contiguous(lane * 2 % n, B)
+    if WHAT == "start":
+        at = tl.max_contiguous(tl.multiple_of(lane + s, 4), B)
+    if WHAT == "wraps":
+        at = tl.max_contiguous(tl.multiple_of((lane + 8) % n, 8), B)
+    if WHAT == "holds":
+        at = tl.max_contiguous(tl.multiple_of(lane + 8 * (n - 13), 8), B)
+    tl.store(out + lane, tl.load(x + at, mask=at < n, other=0.0) + s, mask=lane < n)
+
+
+@pytest.mark.parametrize("what", ["stride", "assume", "contiguous", "start"])
+def test_a_promise_that_does_not_hold_is_found(what):
+    result = launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what)
+    assert causes(result) == [Cause.BROKEN_PROMISE]
+    assert result.findings[0].line is not None
+
+
+@pytest.mark.parametrize("what", ["wraps", "holds"])
+def test_a_promise_that_holds_for_all_lanes_that_matter_is_kept(what):
+    assert not launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what).findings
+
+
+def test_a_kernel_specialized_to_multiples_of_16_must_get_them():
+    made = program(writes, (2,), [X], [torch.empty(13)], [13], B=8)
+    aligned = made.kernels["k"].ttir.replace("%n: i32", "%n: i32 {tt.divisibility = 16 : i32}")
+    made.kernels["k"] = Kernel("k", aligned)
+    (finding,) = run(made, [X]).findings
+    assert finding.cause is Cause.BROKEN_PROMISE
+    assert "n is a multiple of 16" in finding.message
