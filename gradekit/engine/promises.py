@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradekit.engine.ttir import Op
 
 _DIVISIBLE, _CONTIGUOUS, _CONSTANT = "tt.divisibility", "tt.contiguity", "tt.constancy"
+_LOW, _HIGH = torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max
 _NAMES = {_DIVISIBLE: "tl.multiple_of", _CONTIGUOUS: "tl.max_contiguous", _CONSTANT: "tl.max_constancy"}
 
 
@@ -117,7 +118,8 @@ def _starts(along: Tensor, group: int | None) -> Tensor:
 
 
 def _grouped(along: Tensor, size: int, contiguous: bool) -> Tensor:
-    """For each group of `size` elements along the last axis, whether they are contiguous, or else constant."""
+    """For each group of `size` elements along the last axis, whether they are contiguous, or else constant; contiguous is
+    also what goes back to one element again and again, not after the first of the group."""
     size = min(size, along.shape[-1])
     if size <= 1 or along.shape[-1] % size:
         return torch.ones([along.shape[0], 1], dtype=torch.bool)
@@ -125,18 +127,7 @@ def _grouped(along: Tensor, size: int, contiguous: bool) -> Tensor:
     steps = groups.diff(dim=-1)
     if not contiguous:
         return (steps == 0).all(-1)
-    whole = (steps == 1).all(-1)
-    return whole | _goes_back_once(groups, steps)
-
-
-def _goes_back_once(groups: Tensor, steps: Tensor) -> Tensor:
-    """Groups whose lanes, from one on, were sent back to the beginning: contiguous again from there, or all the same."""
-    back = (steps != 1) & (steps != 0)
-    first = back.to(torch.int64).argmax(-1, keepdim=True)
-    position = torch.arange(steps.shape[-1])
-    before, after = steps.where(position < first, 1), steps.where(position > first, 1)
-    flat = steps.where(position > first, 0)
-    rises = (before == 1).all(-1) & ((after == 1).all(-1) | (flat == 0).all(-1))
-    lands = groups.gather(-1, first + 1).squeeze(-1) < groups[..., 0]
-    lands |= groups.gather(-1, first + 1).squeeze(-1) == 0
-    return (back.sum(-1) == 1) & rises & lands
+    broken = steps != 1
+    lands = groups[..., 1:].where(broken, groups[..., :1])
+    same = lands.masked_fill(~broken, _HIGH).amin(-1) == lands.masked_fill(~broken, _LOW).amax(-1)
+    return ~broken.any(-1) | (same & (lands <= groups[..., :1]).all(-1))

@@ -143,19 +143,23 @@ def promising(x, out, n, s, B: tl.constexpr, WHAT: tl.constexpr):
         at = tl.max_contiguous(tl.multiple_of(lane + s, 4), B)
     if WHAT == "wraps":
         at = tl.max_contiguous(tl.multiple_of((lane + 8) % n, 8), B)
+    if WHAT == "wraps often":
+        at = tl.max_contiguous(tl.multiple_of(lane % (n - 8), 8), B)
+    if WHAT == "backwards":
+        at = tl.max_contiguous(B - 1 - lane, B)
     if WHAT == "holds":
         at = tl.max_contiguous(tl.multiple_of(lane + 8 * (n - 13), 8), B)
     tl.store(out + lane, tl.load(x + at, mask=at < n, other=0.0) + s, mask=lane < n)
 
 
-@pytest.mark.parametrize("what", ["stride", "assume", "contiguous", "start"])
+@pytest.mark.parametrize("what", ["stride", "assume", "contiguous", "start", "backwards"])
 def test_a_promise_that_does_not_hold_is_found(what):
     result = launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what)
     assert causes(result) == [Cause.BROKEN_PROMISE]
     assert result.findings[0].line is not None
 
 
-@pytest.mark.parametrize("what", ["wraps", "holds"])
+@pytest.mark.parametrize("what", ["wraps", "wraps often", "holds"])
 def test_a_promise_that_holds_for_all_lanes_that_matter_is_kept(what):
     assert not launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what).findings
 

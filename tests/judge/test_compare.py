@@ -269,3 +269,20 @@ def test_a_run_that_was_stopped_is_not_right_because_its_results_are() -> None:
     known.findings = [Finding(Cause.DEVICE_ASSERT, "the assertion fails")]  # type: ignore[attr-defined]
     with pytest.raises(Failure):
         assert_close(known, doubled(78))
+
+
+# --- luck --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cause", [Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, Cause.MISSING_BARRIER])
+def test_a_right_result_that_was_left_to_chance_fails(cause: Cause) -> None:
+    x = X.tensor()
+    seen = SimpleNamespace(results=[softmax(x)], findings=(Finding(cause, "did it", line=7),))
+    found = failure(seen, reference(softmax, X))
+    assert (found.cause, found.line) == (cause, 7)
+    assert "The result is right here" in found.message
+
+
+def test_a_store_beside_all_tensors_does_not_make_a_right_result_wrong() -> None:
+    finding = Finding(Cause.OUT_OF_BOUNDS_STORE, "stores 1 element outside of any tensor", line=7)
+    assert_close(SimpleNamespace(results=[softmax(X.tensor())], findings=(finding,)), reference(softmax, X))

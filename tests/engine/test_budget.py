@@ -1,0 +1,87 @@
+"""What a run may use is counted in work and bytes, before it is used; values live no longer than they are needed."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from launching import program
+
+from gradekit.engine.executor import Budget, OverBudget, run
+from gradekit.engine.kernel_facts import facts, parsed
+from gradekit.engine.liveness import last_uses
+from gradekit.program import Allocate, View
+
+X = torch.arange(16, dtype=torch.float32)
+
+
+@triton.jit
+def steps_of_a_tile(x, out, B: tl.constexpr, STEPS: tl.constexpr):
+    at = tl.arange(0, B)
+    value = tl.load(x + at % 16)
+    for _ in tl.static_range(STEPS):
+        value = tl.exp(value) + 1
+    tl.store(out + at, value)
+
+
+@triton.jit
+def tiles_that_all_live(x, out, B: tl.constexpr):
+    at = tl.arange(0, B)
+    a = tl.load(x + at % 16)
+    b = tl.exp(a)
+    c = tl.sin(b)
+    d = tl.cos(c)
+    tl.store(out + at, a + b + c + d)
+
+
+def made(kernel, **constants):
+    return program(kernel, (1,), [X], [torch.empty(constants["B"])], **constants)
+
+
+def peak(made):
+    return facts(made.kernels["k"].unaligned).peak
+
+
+def test_a_chain_of_tiles_takes_no_more_memory_for_being_longer():
+    short, long = (peak(made(steps_of_a_tile, B=1024, STEPS=steps)) for steps in (4, 40))
+    assert short == long
+
+
+def test_tiles_that_are_needed_together_count_together():
+    assert peak(made(tiles_that_all_live, B=1024)) > peak(made(steps_of_a_tile, B=1024, STEPS=4))
+
+
+def test_a_value_is_dropped_after_its_last_use_and_not_before():
+    (block,) = parsed(made(tiles_that_all_live, B=16).kernels["k"].unaligned).entry.body.blocks
+    dead = last_uses(block, ())
+    for at, names in enumerate(dead):
+        later = {name for op in block.ops[at + 1 :] for name in op.operands}
+        assert later.isdisjoint(names)
+    assert {name for names in dead for name in names} == {name for op in block.ops for name in op.results}
+
+
+def test_more_tiles_than_the_budget_has_bytes_are_refused_before_they_are_made():
+    with pytest.raises(OverBudget, match="bytes"):
+        run(made(tiles_that_all_live, B=1024), [X], budget=Budget(bytes=8192))
+
+
+def test_an_allocation_of_a_gibibyte_is_refused_before_it_is_made():
+    asked = made(tiles_that_all_live, B=16)
+    asked = replace(asked, steps=(Allocate(7, 4 << 28), *asked.steps))
+    with pytest.raises(OverBudget, match="bytes"):
+        run(asked, [X])
+
+
+def test_a_result_that_is_expanded_to_gibibytes_is_not_made():
+    asked = made(tiles_that_all_live, B=16)
+    (result,) = asked.results
+    assert isinstance(result, View)
+    with pytest.raises(OverBudget, match="bytes"):
+        run(replace(asked, results=(replace(result, shape=(1 << 28, 16), stride=(0, 1)),)), [X])
+
+
+def test_work_is_the_same_each_time_and_grows_with_the_elements():
+    few, many = (run(made(steps_of_a_tile, B=size, STEPS=4), [X]).counters.work for size in (16, 1 << 16))
+    assert few == run(made(steps_of_a_tile, B=16, STEPS=4), [X]).counters.work
+    assert many > few + 10 * (1 << 16)
