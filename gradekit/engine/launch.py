@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 # These enter their operations into the registry when they are imported.
-from gradekit.engine import libdevice, ops_arith, ops_dot, ops_memory, ops_reduce, ops_tile  # noqa: F401
+from gradekit.engine import libdevice, ops_arith, ops_dot, ops_effects, ops_memory, ops_reduce, ops_tile  # noqa: F401
 from gradekit.engine.conditions import Order
 from gradekit.engine.control import call
 from gradekit.engine.frame import PROGRAM, Frame, LaunchContext

@@ -54,5 +54,8 @@ def _runs(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
 
 
 def programs_at_once(kernel: KernelFacts) -> int:
-    """How many programs of a kernel are evaluated together; one at a time where they may wait for each other."""
-    return 1 if kernel.waits else max(min(LANES // kernel.tile, LIVE_BYTES // max(kernel.peak, 1)), 1)
+    """How many programs of a kernel are evaluated together; one at a time where they may wait for each other, and never
+    one alone where atomics order them: what lies between the atomics of two programs shows only if they overlap."""
+    if kernel.waits:
+        return 1
+    return max(min(LANES // kernel.tile, LIVE_BYTES // max(kernel.peak, 1)), 2 if kernel.ordered else 1)

@@ -87,6 +87,18 @@ def test_a_lock_that_never_locks_is_found_out_when_programs_take_turns():
 
 
 @triton.jit
+def sum_of_large_tiles_beside_a_counter(x, total, counter, B: tl.constexpr):
+    value = tl.sum(tl.load(x + tl.arange(0, B) % 8), 0)
+    seen = tl.atomic_add(counter, 1)
+    tl.store(total, tl.load(total) + value + seen * 0)
+    tl.atomic_add(counter, 1)
+
+
+def test_tiles_that_fill_a_chunk_alone_do_not_hide_a_race():
+    assert Cause.RACE in causes(launched(sum_of_large_tiles_beside_a_counter, (4,), [X], LOCKED, fill=0, B=1 << 19))
+
+
+@triton.jit
 def last_one_sums(x, out, parts, counter, B: tl.constexpr, LOOKS: tl.constexpr):
     pid = tl.program_id(0)
     tl.store(parts + pid, tl.load(x + pid))
