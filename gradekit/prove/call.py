@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gradekit import domain
 from gradekit.engine import Type, option_count
-from gradekit.engine.schedule import parsed
+from gradekit.engine.kernel_facts import parsed
 from gradekit.program import ITEMSIZE, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps
 from gradekit.prove import question as q
 from gradekit.prove.access import Access, in_order

@@ -17,9 +17,9 @@ from gradekit.engine import Budget, Module
 from gradekit.engine.arguments import bind
 from gradekit.engine.budget import Meter
 from gradekit.engine.frame import LaunchContext
+from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.launch import run_some_programs
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.schedule import parsed
 from gradekit.engine.values import Pointer, dense
 from gradekit.observations import Site, Traffic
 from gradekit.program import ADDRESS_GAP, Allocate, Launch, Program, every_step
@@ -68,6 +68,9 @@ class ProbeMemory:
         self._note("atomic", pointer, mask, shape, access)
         return torch.zeros([1] * len(shape), dtype=operands[0].dtype).expand(tuple(shape)).clone()
 
+    def barrier(self, programs: Tensor) -> None:
+        """Nothing to do."""
+
     def finish(self) -> None:
         """Nothing is left to do."""
 
@@ -102,8 +105,8 @@ def touched(module: Module, ttir: str, launch: Launch, linear: Sequence[int], pa
         if hasattr(view, "storage"):
             empty = torch.empty(0, dtype=torch.uint8)
             storages.storages[view.storage] = Storage(view.storage, empty, "", (view.storage + 1) * ADDRESS_GAP)
-    context = LaunchContext(module, launch.grid, memory, Meter(Budget(work=WORK)), 0, "", path)
-    run_some_programs(context, ttir, bind(module.entry, launch.args, storages), torch.tensor(linear))
+    context = LaunchContext(module, facts(ttir), launch.grid, memory, Meter(Budget(work=WORK)), 0, "", path)
+    run_some_programs(context, bind(module.entry, launch.args, storages), torch.tensor(linear))
     return memory.touched
 
 
