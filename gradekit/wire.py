@@ -94,12 +94,14 @@ def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
         raise ConnectionClosed(str(error)) from None
 
 
-def receive_descriptors(sock: socket.socket) -> list[int]:
-    """The file descriptors (at most one) that the other side sent before its next request; waits without limit.
+def receive_descriptors(sock: socket.socket, deadline: float | None = None) -> list[int]:
+    """The file descriptors (at most one) that the other side sent before its next message.
 
     Raises:
         ConnectionClosed: the other side is gone.
+        DeadlineExceeded: the other side is silent.
     """
+    _wait(sock, deadline, writing=False)
     byte, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
     if not byte:
         raise ConnectionClosed("end of stream")

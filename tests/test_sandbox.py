@@ -15,6 +15,7 @@ from gradekit import sandbox, wellformed
 from gradekit.findings import Cause
 from gradekit.program import Kernel, Program, Scalar, View, encode
 from gradekit.sandbox import Form, Limits, TraceError, Tracer
+from gradekit.sandbox.run_queue import RunQueue
 from gradekit.sandbox.tracer import AHEAD
 
 from .patience import GUARD, eventually
@@ -89,7 +90,7 @@ def test_calls_that_sleep_add_up_until_the_submission_is_too_slow() -> None:
 def test_time_without_a_processor_is_not_the_submissions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which other programs run makes nobody too slow"""
     since = time.monotonic()
-    monkeypatch.setattr("gradekit.sandbox.tracer.run_queue_seconds", lambda pid: time.monotonic() - since)
+    monkeypatch.setattr(RunQueue, "seconds", lambda queue: time.monotonic() - since)
     with Tracer(
         Text("import time\ndef entry(x):\n    time.sleep(0.1)\n    return x\n"), limits=Limits(total_seconds=0.05)
     ) as tracer:
@@ -104,6 +105,20 @@ def test_ignoring_the_alarm_does_not_help() -> None:
     silence = "for n in (signal.SIGALRM, signal.SIGPROF): signal.signal(n, signal.SIG_IGN)"
     error = call_error(f"import signal\ndef entry(x):\n    {silence}\n    while True: pass\n", QUICK)
     assert error.cause is Cause.TIMEOUT
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not count")
+def test_the_wait_for_processors_is_that_of_the_submissions_own_process() -> None:
+    """Also where it lives in a process namespace, and has another number there than here"""
+    busy = "import os\nfor _ in range(2 * len(os.sched_getaffinity(0))):\n    if os.fork() == 0:\n        while True: pass\n"
+    spins = "import time\ndef entry(x):\n    began = time.process_time()\n    while time.process_time() < began + 0.4: pass\n"
+    with Tracer(Text(busy)) as other, Tracer(Text(spins)) as tracer:
+        other.load()
+        tracer.load()
+        began, waited = time.monotonic(), tracer._run_queue.seconds()
+        tracer.trace("entry", [X])
+        took, waited = time.monotonic() - began, tracer._run_queue.seconds() - waited
+    assert 0 < waited < took
 
 
 def test_a_call_that_sleeps_in_c_ends() -> None:

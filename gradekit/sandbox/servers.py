@@ -14,6 +14,7 @@ from gradekit.confine.folders import PrivateFolder
 from gradekit.findings import Cause
 from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.sandbox.limits import Limits
+from gradekit.sandbox.run_queue import RunQueue
 from gradekit.sandbox.trace_error import TraceError, Unavailable
 
 START_SECONDS = 120.0
@@ -65,8 +66,8 @@ class ForkServer:
         except (wire.WireError, OSError, ValueError) as error:
             raise _not_started(error) from None
 
-    def fork(self, limits: Limits, level: int) -> tuple[int, socket.socket]:
-        """A new child, isolated at `level` or above: its process id, and the socket to it.
+    def fork(self, limits: Limits, level: int) -> tuple[int, socket.socket, RunQueue]:
+        """A new child, isolated at `level` or above: its process id, the socket to it, and its wait for processors.
 
         Raises:
             Unavailable: the server cannot be started, or submissions are isolated below `level`.
@@ -80,9 +81,9 @@ class ForkServer:
             failed.callback(ours.close)
             answer = self._ask({"do": "fork", "limits": limits.of_process()}, [theirs.fileno()])
             theirs.close()
-            self._await_confinement(answer["pid"], ours)
+            run_queue = self._await_confinement(answer["pid"], ours)
             failed.pop_all()
-        return answer["pid"], ours
+        return answer["pid"], ours, run_queue
 
     def end(self, pid: int) -> int:
         """Kills a child, by the number that `fork` gave, and all that it started; its wait status."""
@@ -101,10 +102,14 @@ class ForkServer:
         """Whether it still runs, and is this process's own."""
         return self.process.is_alive()
 
-    def _await_confinement(self, pid: int, sock: socket.socket) -> None:
-        """The child's first word, before it has met a submission: that it is confined as was promised."""
+    def _await_confinement(self, pid: int, sock: socket.socket) -> RunQueue:
+        """What the child sends before it has met a submission: what counts its wait for processors, and that it is confined
+        as was promised."""
+        deadline = time.monotonic() + CONFINE_SECONDS
         try:
-            wire.receive(sock, CONTROL_CAP, time.monotonic() + CONFINE_SECONDS)
+            descriptors = wire.receive_descriptors(sock, deadline)
+            wire.receive(sock, CONTROL_CAP, deadline)
+            return RunQueue(descriptors[0] if descriptors else None)
         except wire.WireError as error:
             self.end(pid)
             raise Unavailable(
@@ -162,8 +167,8 @@ class Host:
         """How much slower this machine is than the one that limits of seconds were chosen on: 1 or more, 1 until known."""
         return 1.0 if self._server is None else self._server.pace
 
-    def fork(self, limits: Limits) -> tuple[ForkServer, int, socket.socket]:
-        """A process for one submission: its server, its process id there, and the socket to it.
+    def fork(self, limits: Limits) -> tuple[ForkServer, int, socket.socket, RunQueue]:
+        """A process for one submission: its server, its process id there, the socket to it, and its wait for processors.
 
         Raises:
             Unavailable: the tracer cannot be started, or does not reach the required level of isolation.

@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, Self
 
 from gradekit import framework, wire
@@ -18,6 +17,7 @@ from gradekit.sandbox import replies
 from gradekit.sandbox.form import MANY, Form
 from gradekit.sandbox.limits import DEFAULT, Limits
 from gradekit.sandbox.replies import Loaded
+from gradekit.sandbox.run_queue import RunQueue
 from gradekit.sandbox.servers import ForkServer, host
 from gradekit.sandbox.trace_error import TraceError, Unavailable, malformed
 from gradekit.tracer import requests
@@ -34,17 +34,6 @@ WAITING = 2.5
 AHEAD = 8
 """How many calls a submission's process is given before the first of them is wanted: few enough for their requests to
 lie in the socket's buffer, whatever the process is doing."""
-
-
-def run_queue_seconds(pid: int) -> float:
-    """For how long the process `pid` was ready to run and had no processor; 0 where the system does not tell.
-
-    Linux counts that: time by the clock without it does not depend on how busy the machine is.
-    """
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
 
 
 class HasText(Protocol):
@@ -77,6 +66,7 @@ class Tracer:
         self._server: ForkServer = host.server()
         self._sock: socket.socket | None = None
         self._pid = 0
+        self._run_queue = RunQueue()
         self._waited, self._waits, self._too_slow = 0.0, 0, False
         # by name
         self._planned: dict[str, Form] = {}  # that will be asked for, once fewer than AHEAD are
@@ -179,6 +169,7 @@ class Tracer:
         if self._sock is not None:
             self._sock.close()
             self._sock = None
+            self._run_queue.close()
             self._server.end(self._pid)
 
     def abandon(self) -> None:
@@ -188,6 +179,7 @@ class Tracer:
         if self._sock is not None:
             self._sock.close()
             self._sock = None
+            self._run_queue.close()
             self._server.abandoned.append(self._pid)
 
     def __enter__(self) -> Self:
@@ -201,7 +193,7 @@ class Tracer:
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         self._refuse_too_slow()
         if self._sock is None:
-            self._server, self._pid, self._sock = host.fork(self._limits)
+            self._server, self._pid, self._sock, self._run_queue = host.fork(self._limits)
         try:
             self._send(request, seconds)
         except wire.WireError as error:
@@ -216,12 +208,12 @@ class Tracer:
     def _receive(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The answer to `request`, all of whose predecessors were answered: so the child is at it by now."""
         assert self._sock is not None
-        began, idle = time.monotonic(), run_queue_seconds(self._pid)
+        began, idle = time.monotonic(), self._run_queue.seconds()
         try:
             answer = wire.receive(self._sock, self._limits.program_bytes, self._deadline(seconds))
         except wire.WireError as error:
             raise self._lost(error, request) from None
-        self._count(time.monotonic() - began - (run_queue_seconds(self._pid) - idle))
+        self._count(time.monotonic() - began - (self._run_queue.seconds() - idle))
         return self._checked(answer)
 
     def _count(self, seconds: float) -> None:
@@ -268,6 +260,7 @@ class Tracer:
         status = self._server.end(self._pid)
         if sock is not None:
             sock.close()
+        self._run_queue.close()
         if request["do"] == "load" and self._submission is not NO_SUBMISSION:
             _load_nothing()
         where = requests.activity(request)

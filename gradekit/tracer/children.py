@@ -25,12 +25,13 @@ OPEN_FILES = 256
 
 
 class Children:
-    """The children of one server, with their files in `scratch`; `statm` is an open /proc/self/statm of the server."""
+    """The children of one server, with their files in `scratch`; `statm` is an open /proc/self/statm of the server, `proc`
+    an open /proc."""
 
-    def __init__(self, confinement: Confinement, scratch: str, statm: int) -> None:
+    def __init__(self, confinement: Confinement, scratch: str, statm: int, proc: int) -> None:
         self.confinement = confinement
         self.scratch = scratch
-        self.statm = statm
+        self.statm, self.proc = statm, proc
         self.made = 0
         if confinement.user is not None:
             os.chmod(scratch, 0o711)  # each child must reach its own folder in there
@@ -98,6 +99,7 @@ class Children:
             os.setsid()
             _settle_in(home)
             self._limit(allowed)
+            wire.send_descriptors(sock, _schedstat(self.proc))
             confinement.enter(home, server, tasks=allowed["processes"])
             from gradekit.tracer import child
 
@@ -132,6 +134,13 @@ def _settle_in(home: str) -> None:
     os.chdir(home)
     os.environ |= {"HOME": home, "TMPDIR": home, "TRITON_CACHE_DIR": os.path.join(home, "triton")}
     tempfile.tempdir = home
+
+
+def _schedstat(proc: int) -> list[int]:
+    """An open file that tells how long this process was ready to run; none where the system does not count."""
+    with contextlib.suppress(OSError):
+        return [os.open("self/schedstat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)]
+    return []
 
 
 def _alone_with(sock: socket.socket) -> socket.socket:

@@ -31,6 +31,7 @@ def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
     """Serves the socket that `descriptor` names until its other end closes, with files in `scratch`; its children are
     confined."""
     statm = os.open("/proc/self/statm", os.O_RDONLY)  # while /proc can be seen
+    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)
     if confinement.means.root:
         enter_root(scratch, confinement.rules)
     from gradekit.tracer import warmup  # imports torch and triton
@@ -38,7 +39,7 @@ def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
     control = socket.socket(fileno=descriptor)
     warmup.warm_up()
     wire.send(control, {"ok": "ready", "means": confinement.means.as_data(), "pace": warmup.pace()})
-    children = Children(confinement, scratch, statm)
+    children = Children(confinement, scratch, statm, proc)
     idle = warmup.while_idle()
     try:
         while True:
