@@ -26,6 +26,9 @@ MAX_NOTEBOOK_BYTES = 32 << 20
 """The largest notebook: its outputs may hold pictures."""
 
 
+MOST_CANDIDATES = 20
+"""So many files of an archive are looked into for the entry."""
+
 MAX_BLOCKS = 100
 """The deepest nesting of blocks at the top level: Python itself allows no more where they are indented."""
 
@@ -109,12 +112,15 @@ def with_modules(file: Path) -> bytes:
     Raises:
         SubmissionError: it cannot be opened, or its files cannot be made one source.
     """
-    data = _bytes(file)
+    return _merged(file, _bytes(file), functools.partial(_beside, file.parent))
+
+
+def _merged(file: Path, data: bytes, read_module: modules.Read) -> bytes:
     if file.suffix.lower() != ".py" or b"import" not in data or len(data) > MAX_SOURCE_BYTES:
         return data
     try:
         text = data.decode()
-        merged = modules.merged(file.name, text, functools.partial(_beside, file.parent))
+        merged = modules.merged(file.name, text, read_module)
     except (UnicodeDecodeError, SyntaxError):  # said when the file itself is read
         return data
     except modules.ModuleError as error:
@@ -150,18 +156,36 @@ def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
 
 def _from_archive(file: Path, entry: str | None) -> Submission:
     try:
-        member = archive.read(file, lambda names: _meant(names, entry), _limit)
+        member = archive.read(file, lambda names: _meant(names, entry, functools.partial(_inside, file)), _limit)
     except archive.ArchiveError as error:
         raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
     except OSError as error:
         raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
-    found = _from_bytes(file / member.name, member.data, entry)
-    shown = ", ".join(member.left_out[:6]) + (", ..." if len(member.left_out) > 6 else "")
-    notes = (f"Left out of the archive: {shown}.",) if member.left_out else ()
+    folder = Path(member.name).parent
+    data = _merged(file / member.name, member.data, lambda name: _inside(file, str(folder / name)))
+    found = _from_bytes(file / member.name, data, entry)
+    taken = {str(folder / str(name)) for name, _ in found.cells}
+    left_out = [name for name in member.left_out if name not in taken]
+    shown = ", ".join(left_out[:6]) + (", ..." if len(left_out) > 6 else "")
+    notes = (f"Left out of the archive: {shown}.",) if left_out else ()
     return replace(found, notes=notes + found.notes)
 
 
-def _meant(names: Sequence[str], entry: str | None) -> str:
+def _inside(file: Path, name: str) -> str | None:
+    """The text of the Python file called `name` in an archive; None where there is none that may be read."""
+
+    def choose(names: Sequence[str]) -> str:
+        if name not in names or not name.endswith(".py"):
+            raise archive.ArchiveError(f"there is no {name} in it")
+        return name
+
+    try:
+        return archive.read(file, choose, _limit).data.decode().replace("\r\n", "\n")
+    except (archive.ArchiveError, OSError, UnicodeDecodeError):
+        return None
+
+
+def _meant(names: Sequence[str], entry: str | None, text_of: modules.Read) -> str:
     """The name that is meant among those of an archive.
 
     Raises:
@@ -173,6 +197,9 @@ def _meant(names: Sequence[str], entry: str | None) -> str:
             return named[0]
     if len(names) == 1:
         return names[0]
+    defining = [name for name in names[:MOST_CANDIDATES] if entry and _defines(text_of(name) or "", entry)]
+    if len(defining) == 1:
+        return defining[0]
     if not names:
         raise archive.ArchiveError("there is no .py file or notebook in it")
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
@@ -197,16 +224,16 @@ def locate(path: Path, *, entry: str | None = None) -> Path:
         raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not {kinds}")
     if not path.is_file():
         raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not a regular file")
-    _stays(path)
-    return path
+    return _stays(path)
 
 
-def _stays(path: Path) -> None:
+def _stays(path: Path) -> Path:
     """A link that leads elsewhere would show somebody's other files in a report."""
     if path.resolve().parent != path.parent.resolve():
         raise SubmissionError(
             Cause.UNREADABLE, f"{path} is a link that leads out of its folder: hand in the file itself"
         )
+    return path
 
 
 def _within(folder: Path, entry: str | None) -> Path:
@@ -214,12 +241,12 @@ def _within(folder: Path, entry: str | None) -> Path:
     for stem in ("submission", entry):
         named = [file for file in candidates if file.stem == stem]
         if len(named) == 1:
-            return _staying(named[0])
+            return _stays(named[0])
     if len(candidates) == 1:
-        return _staying(candidates[0])
+        return _stays(candidates[0])
     defining = [file for file in candidates if entry and defines(file, entry)]
     if len(defining) == 1:
-        return _staying(defining[0])
+        return _stays(defining[0])
     if not candidates:
         raise NoSuchSubmission(Cause.UNREADABLE, f"there is no .py file or notebook in the folder {folder}")
     names = ", ".join(file.name for file in candidates[:6]) + (", ..." if len(candidates) > 6 else "")
@@ -228,13 +255,12 @@ def _within(folder: Path, entry: str | None) -> Path:
 
 def defines(file: Path, entry: str) -> bool:
     """Whether a Python file seems to define `entry` at its top level: only a hint as to which of several files is meant."""
+    return file.suffix.lower() == ".py" and _defines(_bytes(file).decode(errors="replace"), entry)
+
+
+def _defines(text: str, entry: str) -> bool:
     pattern = rf"(?m)^(?:def|class)\s+{re.escape(entry)}\b|^{re.escape(entry)}\s*="
-    return file.suffix.lower() == ".py" and re.search(pattern, _bytes(file).decode(errors="replace")) is not None
-
-
-def _staying(file: Path) -> Path:
-    _stays(file)
-    return file
+    return re.search(pattern, text) is not None
 
 
 def _candidates(folder: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,13 @@ def test_a_class_hands_on_all_files_of_a_hand_in(tmp_path: Path) -> None:
     file = tmp_path / "elsewhere" / "submission.py"
     file.write_bytes(base64.b64decode(sent))
     assert [name for name, _ in read(file).cells] == ["kernels.py", "main.py"]
+
+
+@pytest.mark.parametrize("folder", ["", "homework/"])
+def test_an_archive_brings_its_modules_too(tmp_path: Path, folder: str) -> None:
+    with zipfile.ZipFile(tmp_path / "hw.zip", "w") as archive:
+        for name, text in {"main.py": MAIN, "kernels.py": KERNELS, "essay.txt": "x"}.items():
+            archive.writestr(folder + name, text)
+    found = read(tmp_path / "hw.zip", entry="double")
+    assert found.path.endswith("main.py") and [name for name, _ in found.cells] == ["kernels.py", "main.py"]
+    assert found.notes == (f"Left out of the archive: {folder}essay.txt.",)
