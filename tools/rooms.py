@@ -49,6 +49,7 @@ ROOMS = {
     "subject": ("the submission as a test calls it", "programs, runs, the card"),
     "quiz": ("questions in place of a kernel", "answers and the key"),
     "plugin": ("pytest: the fixture, points, examples, the report", "everything of one grading run"),
+    "proving": ("gradekit prove: a submission's proofs as a record", "a submission and its assignment"),
     "progress": ("what a check prints while it runs", "titles"),
     "checking": ("one submission from a path to a report, whatever happens", "one grading run"),
     "session": ("gradekit in a notebook", "one grading run"),

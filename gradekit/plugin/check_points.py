@@ -26,23 +26,25 @@ class Worth:
     kind: Kind = Kind.CORRECTNESS
     title: str | None = None
     bonus: bool = False
+    prove: bool = True
 
 
 def points(
-    possible: float, *, kind: str = "correctness", title: str | None = None, bonus: bool = False
+    possible: float, *, kind: str = "correctness", title: str | None = None, bonus: bool = False, prove: bool = True
 ) -> pytest.MarkDecorator:
     """Say what a test is worth: `@points(30, kind="memory")`.
 
     A parametrized test splits `possible` evenly over its parameters. `kind` is correctness, memory, structure, speed
     or quiz; `title` replaces the first line of the docstring as the line that the student reads. A `bonus` is extra
-    credit: no part of the possible points, and no failure where it is missed.
+    credit: no part of the possible points, and no failure where it is missed. A memory check also proves what it claims for
+    all sizes of the assignment's domain, as far as that goes, unless `prove` is False.
 
     Raises:
         ValueError: negative points, or a kind that the report does not have.
     """
     if possible < 0:
         raise ValueError(f"points cannot be negative, got {possible}")
-    return pytest.mark.points(Worth(float(possible), Kind(kind), title, bonus))
+    return pytest.mark.points(Worth(float(possible), Kind(kind), title, bonus, prove))
 
 
 def worth(item: pytest.Item) -> Worth:

@@ -17,6 +17,7 @@ from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.plugin.design import Design, design_of
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.profiles import Profile
+from gradekit.plugin.proving import proofs
 from gradekit.plugin.run_state import GradingRun
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
                 _decide(examples)
                 if answers_for_all:
                     _assert_memory_of_all_calls(run.subject)
+                evidence.details |= proofs(item, run)
                 _remember(item, run, examples)
             except BaseException as error:
                 _trace_back(evidence, examples, error)

@@ -28,10 +28,12 @@ def decide(host: Host, solver: Solver, names: Mapping[int, str], entry: domain.E
     launches = [launched(host, started, number, solver, names, entry) for number, started in enumerate(host.launches)]
     found: list[Verdict] = []
     for one in launches:
-        found += [one.grid(), *one.bounds(), *one.one_writer(), *one.no_race()]
+        found += [one.grid(), *one.bounds()]
     for option in range(option_count(host.program)):
         taken = [*run_steps(host.program.steps, option)]
         found += _covered(host, [one for one in launches if any(one.started.step is t for t in taken)], solver, names)
+    for one in launches:
+        found += [*one.one_writer(), *one.no_race()]
     return found
 
 

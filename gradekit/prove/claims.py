@@ -10,7 +10,7 @@ from gradekit.prove import question as q
 from gradekit.prove.access import Access, Owed, in_order
 from gradekit.prove.coordinates import coordinates
 from gradekit.prove.host import Host, Region, Started
-from gradekit.prove.parts import Substitution
+from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.question import Verdict
 from gradekit.prove.setting import contiguous, inside
 from gradekit.prove.simpler import Simpler
@@ -240,7 +240,20 @@ class Launched:
         word = {"load": "load from", "store": "store to", "atomic": "update of"}.get(access.kind, "access to")
         found = values.values if values else {}
         program = tuple(found.get(next(iter(p.parts))[0].key, 0) for p in PROGRAM) if values else ()
-        return Verdict(kind, f"{word} {what}", verdict, access.line, self._kernel, self.number, why, {}, found, program)
+        exact = all(a.op not in ("read", "free") for a in atoms(access.offset, access.mask, access.path).values())
+        return Verdict(
+            kind,
+            f"{word} {what}",
+            verdict,
+            access.line,
+            self._kernel,
+            self.number,
+            why,
+            {},
+            found,
+            program,
+            exact=exact,
+        )
 
 
 def _covers(known: Owed, one: Owed) -> bool:

@@ -244,7 +244,9 @@ def _term(parts: tuple[str | int, ...], known: Sequence[Term], setting: Setting)
             return power(known[a])
         case (str(op), int(a), int(b)) if op in ("+", "-", "*", "//", "%") and 0 <= a < len(known) > b >= 0:
             return _applied(op, known[a], known[b])
-    return var(f"{OPAQUE} {len(known)}")
+        case ("bits" | "filled", *_):  # on the way to a power of two; else nothing is made of them
+            return var(f"{OPAQUE} {len(known)}")
+    raise ValueError("there is no such term")
 
 
 def _applied(op: str, a: Term, b: Term) -> Term:

@@ -20,8 +20,8 @@ from gradekit.prove.parts import atoms
 from gradekit.prove.promises import promise_of
 from gradekit.prove.question import Verdict
 from gradekit.prove.setting import Setting, class_of, setting_of
-from gradekit.prove.solve import Solver
-from gradekit.prove.terms import Term, Truth, equal, negated, term
+from gradekit.prove.solve import Answer, Solver
+from gradekit.prove.terms import Term, Truth, at_most, equal, negated, term
 from gradekit.prove.value_of import Undefined, value_of
 
 Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]
@@ -30,15 +30,17 @@ Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]
 
 @dataclass(frozen=True)
 class Budget:
-    """How many paths of each form are looked for beyond those of the calls, and the solver's steps for all."""
+    """How many forms of call and paths of each, how many paths are looked for beyond those of the calls, and the solver's
+    steps for all; `ones` says whether also those that sizes of 1 alone take, for which Triton compiles a kernel anew."""
 
     forms: int = 8
-    paths: int = 24
-    further: int = 8
-    steps: int = 60_000_000
+    paths: int = 8
+    further: int = 2
+    steps: int = 15_000_000
+    ones: bool = True
 
 
-CHECK = Budget(forms=2, paths=3, further=0, steps=5_000_000)
+CHECK = Budget(forms=2, paths=4, further=2, steps=2_000_000, ones=False)
 """Of a check: at most a second."""
 
 
@@ -53,7 +55,7 @@ class Proofs:
     gaps: list[str] = field(default_factory=list)
     paths: int = 0
     steps: int = 0
-    examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # by the index of a refuted verdict
+    examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # a call for each verdict, by its index
 
     @property
     def counts(self) -> dict[str, int]:
@@ -124,15 +126,22 @@ class _Form:
             self._call(call)
         setting = self._setting(self.calls[0])
         for _ in range(self.budget.further if self.hosts else 0):
-            example = self.solver.example(*setting.hypotheses, *(negated(host.path) for host in self.hosts))
+            example = self._elsewhere(setting, least=2)
+            if example.verdict != q.REFUTED and self.budget.ones:
+                example = self._elsewhere(setting, least=1)
             if example.verdict != q.REFUTED:
                 break
             if not self._call(_example(self.calls[0], setting, example.values)):
                 break
         self._look_for_more(setting)
 
+    def _elsewhere(self, setting: Setting, least: int) -> Answer:
+        """Sizes, each at least so large, for which host code takes none of the paths so far."""
+        large = [at_most(term(least), size) for size in setting.sizes.values() if (size.range[1] or least) >= least]
+        return self.solver.example(*setting.hypotheses, *large, *(negated(host.path) for host in self.hosts))
+
     def _look_for_more(self, setting: Setting) -> None:
-        example = self.solver.example(*setting.hypotheses, *(negated(host.path) for host in self.hosts))
+        example = self._elsewhere(setting, least=1)
         if example.verdict == q.REFUTED:
             self.found.proofs.unseen = _sizes(setting, example.values)
         elif example.verdict == q.OPEN:
@@ -146,7 +155,8 @@ class _Form:
         """Takes a call into account; says whether it was followed."""
         setting = self._setting(call)
         taken = [host for host in self.hosts if host.takes(setting.values)]
-        if len(self.hosts) >= self.budget.paths and not taken:
+        if not taken and (len(self.hosts) >= self.budget.paths or self.solver.steps > self.solver.limit):
+            self.found.gap("further paths of host code were not looked at: the budget of this proof is used up")
             return False
         try:
             program, origins = self.follow(call)
@@ -194,6 +204,7 @@ class _Form:
         called |= {
             s: "the result" if len(results) == 1 else f"result {n}" for n, s in enumerate(dict.fromkeys(results), 1)
         }
+        self.solver.sizes = [size for size in host.setting.sizes.values() if size.number is None]
         for verdict in decide(host, self.solver, called, self.entry):
             example = call
             if verdict.verdict == q.REFUTED:

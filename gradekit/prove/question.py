@@ -22,7 +22,7 @@ KINDS = (BOUNDS, WRAP, ONE_WRITER, NO_RACE, COVERED, GRID)
 class Verdict:
     """What was decided of one claim.
 
-    `subject` says of what ("store to the result"), `sizes` are those for which it does not hold, by the names of the
+    `subject` says of what ("store to the result"), `finding` is what the engine saw; `sizes` are those for which it does not hold, by the names of the
     arguments; `values` are the solver's. `why` is the reason where it is open, or the sentence where it is refuted.
     """
 
@@ -36,6 +36,8 @@ class Verdict:
     sizes: Mapping[str, int] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
     program: tuple[int, ...] = ()
+    finding: str = ""
+    exact: bool = False  # whether the formulas say all that decides it: then the engine must agree
     steps: int = 0
 
     def as_data(self) -> dict[str, Any]:
@@ -44,4 +46,5 @@ class Verdict:
         data |= {"line": self.line} if self.line is not None else {}
         data |= {"kernel": self.kernel} if self.kernel else {}
         data |= {"why": self.why} if self.why else {}
+        data |= {"finding": self.finding} if self.finding else {}
         return data | ({"sizes": dict(self.sizes)} if self.sizes else {})

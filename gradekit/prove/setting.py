@@ -191,9 +191,8 @@ def _atom(variable: Term) -> str:
 
 
 def _assumptions(tensors: Sequence[Shape]) -> list[str]:
-    strided = [shape.name for shape in tensors if not shape.is_contiguous]
-    found = [f"no tensor spans more than {ELEMENTS} elements, and none is empty"]
-    return found + ([f"{', '.join(strided)}: any strides"] if strided else [])
+    unnamed = "" if all(shape.view.offset == 0 for shape in tensors) else ", and views begin where those of the call do"
+    return [f"no tensor spans more than {ELEMENTS:,} elements, and none is empty{unnamed}"]
 
 
 def bytes_of(shape: Shape) -> Term:

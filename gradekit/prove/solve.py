@@ -24,6 +24,9 @@ STEPS = 2_000_000
 MOST_STEPS = 200_000_000
 """What all questions of one solver may take together, where nobody says less."""
 
+SMALL = (8, 200, 5000, 100_000)
+"""Counterexamples are looked for among sizes up to these, one after the other."""
+
 MOST_LEMMAS = 120
 BITS = 64
 """Powers of two up to two to this one are told apart."""
@@ -43,13 +46,14 @@ PROVED, OPEN = Answer("proved"), Answer("open")
 class Solver:
     """Answers questions, equal ones once; `steps` counts what they took, `asked` how many were not known.
 
-    Once `limit` steps are used up, everything that is not known yet is open.
+    Counterexamples have `sizes` that are small, where that can be. Once `limit` steps are used up, everything that is not known yet is open.
     """
 
     def __init__(self, limit: int = MOST_STEPS) -> None:
         self._context = z3.Context()
         self._known: dict[str, Answer] = {}
         self.limit = limit
+        self.sizes: Sequence[Term] = ()
         self.steps = self.asked = 0
 
     def ask(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = False) -> Answer:
@@ -57,10 +61,23 @@ class Solver:
         if goal.op == "and":
             answers = (self.ask(hypotheses, part, linear_only) for part in goal.args)
             return next((answer for answer in answers if answer.verdict != "proved"), PROVED)
+        answer = self._decided(hypotheses, goal, linear_only)
+        return self._smaller(hypotheses, goal, answer) if answer.verdict == "refuted" and self.sizes else answer
+
+    def _decided(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
         near = _near(hypotheses, goal)
         if len(near) < len(hypotheses) and self._ask(near, goal, linear_only=True).verdict == "proved":
             return PROVED
         return self._ask(hypotheses, goal, linear_only)
+
+    def _smaller(self, hypotheses: Sequence[Truth], goal: Truth, found: Answer) -> Answer:
+        """The same with smaller sizes, if there are such: what the engine can run, and a person imagine."""
+        for bound in SMALL:
+            bounds = [Truth("le", (size - bound,)) for size in self.sizes]
+            answer = self._ask([*hypotheses, *bounds], goal, linear_only=False)
+            if answer.verdict == "refuted":
+                return answer
+        return found
 
     def _ask(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
         claim = both(*hypotheses, negated(goal))
@@ -80,21 +97,6 @@ class Solver:
     def example(self, *conditions: Truth) -> Answer:
         """ "refuted", with values for which all conditions hold; "proved" where there are none."""
         return self.ask(conditions, FALSE)
-
-    def smallest(self, conditions: Sequence[Truth], sizes: Sequence[Term], found: Answer, tries: int = 12) -> Answer:
-        """Of the values for which the conditions hold, some for which the largest of `sizes` is small; `found` at worst."""
-        best = found
-        low, high = 0, max((_at(size, found.values) for size in sizes), default=0)
-        while low < high and tries:
-            tries -= 1
-            middle = (low + high) // 2 if low or high < 64 else min(16, high // 2) if high < 4096 else high // 64
-            bounds = [Truth("le", (size - middle,)) for size in sizes]
-            answer = self.example(*conditions, *bounds)
-            if answer.verdict == "refuted":
-                best, high = answer, max(_at(size, answer.values) for size in sizes)
-            else:
-                low = middle + 1
-        return best
 
     def _answer(self, claim: Truth, linear_only: bool) -> Answer:
         self.asked += 1
@@ -146,15 +148,6 @@ def _steps(solver: Any) -> int:
 
 def _number(value: Any) -> int | bool:
     return value.as_long() if z3.is_int_value(value) else z3.is_true(value)
-
-
-def _at(size: Term, values: Mapping[str, int]) -> int:
-    from gradekit.prove.value_of import value_of
-
-    try:
-        return value_of(size, values)
-    except Undefined:
-        return 0
 
 
 def _holds(claim: Truth, values: Mapping[str, int]) -> bool:

@@ -8,6 +8,7 @@ soundness.py    whether kernels are Triton's, and who is to blame where they are
 runs.py         runs of traced calls, each made once
 run_cache.py    runs that a warm grader need not repeat
 digest.py       which programs compute the same
+proofs.py      what is proved of an entry, and refutations run
 timed_call.py   what a test asserts about speed
 speed_trial.py  a call timed on the card, beside torch
 device.py       the card that a grading run may use

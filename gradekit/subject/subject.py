@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
+from gradekit.origins import Origins
 from gradekit.program import Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
@@ -150,6 +151,24 @@ class Subject:
             self._last_trial = None
             self._last_trial = trial, measure(trial, self.device)
         return replace(self._last_trial[1], verdicts=[])
+
+    def follow(self, form: Form) -> tuple[Program, Origins]:
+        """A call's program and the origins of its numbers, to prove things of it.
+
+        Raises:
+            TraceError: the call fails, or its process was lost.
+        """
+        self.load()
+        assert self._tracer is not None
+        return self._tracer.follow(form)
+
+    def program(self, this: CallSpec) -> Program:
+        """The program of a call, which is not run.
+
+        Raises:
+            TraceError: the student's code could not be traced.
+        """
+        return self._program(this)
 
     @property
     def programs(self) -> list[Program]:

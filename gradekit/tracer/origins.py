@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.autograd.function import BackwardCFunction
 from torch.overrides import TorchFunctionMode
 
 from gradekit.compat.torch import DisableTorchFunction
@@ -29,8 +30,9 @@ Key = tuple[int, tuple[int, ...], tuple[int, ...], int]
 class Following(TorchFunctionMode):
     """Answers questions about sizes with Sizes, and notes the origins of launches, while it is entered."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, around: Any) -> None:
         super().__init__()
+        self.around = around  # the mask of the device
         self.recorder = recorder
         self.table = Table(recorder.path)
         self.origins = Origins(())
@@ -160,13 +162,20 @@ class Following(TorchFunctionMode):
     @contextmanager
     def launching(self) -> Iterator[None]:
         """Kernels get plain ints, and it is noted which Sizes they were."""
-        run = JITFunction.run
+        run, backward = JITFunction.run, BackwardCFunction.apply
+        BackwardCFunction.apply = lambda node, *args: self._backward(backward, node, args)  # type: ignore[method-assign]
         JITFunction.run = lambda jit, *args, grid, warmup, **kwargs: self._run(run, jit, args, grid, warmup, kwargs)
         self.recorder.launched = self._launched
         try:
             yield
         finally:
             JITFunction.run, self.recorder.launched = run, None
+            BackwardCFunction.apply = backward  # type: ignore[method-assign]
+
+    def _backward(self, backward: Any, node: Any, args: Any) -> Any:
+        """A custom backward pass: torch has taken all modes away by the time that it runs."""
+        with Both(self.around, self):
+            return backward(node, *args)
 
     def _run(self, run: Any, jit: Any, args: Any, grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Any:
         bound = dict(zip(jit.arg_names, args, strict=False)) | kwargs

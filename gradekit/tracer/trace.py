@@ -62,7 +62,7 @@ class CallTracer:
         """
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
-        following = Following(self.recorder)
+        following = Following(self.recorder, self.mask)
         try:
             leaves = [values[position].requires_grad_() for position in wanted]
             following.inputs(inputs)
@@ -70,8 +70,8 @@ class CallTracer:
             self.steps.around = Both(self.mask, following)
             with self.mask, self.steps, following, following.launching():
                 result = function(*values)
-                if wanted:
-                    result = self._backward(following, result, inputs, leaves, args)
+            if wanted:
+                result = self._followed_back(following, result, inputs, leaves, args)
             return self._program(inputs, result, following.notice), following.origins
         except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
             raise loaded.explain(refusal(error, loaded.path, f"in {entry}")) from None
@@ -79,13 +79,14 @@ class CallTracer:
             self.steps.around = self.mask
             self.recorder.finish()
 
-    def _backward(self, following: Following, result: Any, inputs: list[torch.Tensor], leaves: Sequence[torch.Tensor],
-                  args: Sequence[Argument]) -> Any:  # fmt: skip
+    def _followed_back(self, following: Following, result: Any, inputs: list[torch.Tensor],
+                       leaves: Sequence[torch.Tensor], args: Sequence[Argument]) -> Any:  # fmt: skip
         result = _differentiable(result, "the entry")
         geometry = following.of(result)
         inputs.append(self._upstream(result, None, args))
         following.like(inputs[-1], geometry)
-        return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
+        with self.mask, self.steps, following, following.launching():
+            return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
 
     def gradient(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None

@@ -1,0 +1,35 @@
+"""The command `gradekit prove`. Nothing heavy is imported before it is called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record in place of the report.")
+@click.option("--dtypes", type=click.IntRange(1, 8), default=1, show_default=True, help="Of how many dtypes.")
+def prove(path: Path, id: str | None, as_json: bool, dtypes: int) -> None:
+    """Prove, for all sizes that the assignment promises, that PATH stays inside its tensors and writes its results.
+
+    Each load, store and result is proved, refuted with sizes at which the engine sees it fail, or left open.
+    """
+    from gradekit.proving.submitted import prove_submission
+    from gradekit.report import proofs
+    from gradekit.sandbox import TraceError
+    from gradekit.submission import NoSuchSubmission, SubmissionError
+
+    try:
+        answer = prove_submission(path, id, dtypes=dtypes)
+    except (ValueError, NoSuchSubmission) as error:
+        raise click.UsageError(str(error)) from None
+    except (SubmissionError, TraceError) as error:
+        click.echo(error.message + (f" (line {error.line})" if error.line else ""), err=True)
+        raise click.exceptions.Exit(1) from None
+    click.echo(json.dumps(answer.record(), indent=1) if as_json else proofs.render(answer.record()), nl=as_json)
+    if answer.refuted:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,151 @@
+"""What is proved of a submission's entry for all sizes, and refutations run on the engine before anybody is accused.
+
+A refutation is a call for which a formula says that memory goes wrong. Where that call can be run, what the engine finds
+is what counts; for sizes that fit nowhere, the programs that are to blame are run alone. What the engine does not see
+becomes open, and where the formulas were exact it is written down as a fault of the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from gradekit import domain
+from gradekit.causes import Cause
+from gradekit.engine import OverBudget, Unsupported
+from gradekit.inputs.spec import Input
+from gradekit.judge.failure import Failure
+from gradekit.judge.memory_checks import assert_memory_clean
+from gradekit.origins import Origins
+from gradekit.program import Argument, Program, Scalar, View
+from gradekit.prove.calls import calls_of, names_of, sizes_of
+from gradekit.prove.host import NotFollowed
+from gradekit.prove.probe import outside, probe
+from gradekit.prove.prover import Budget, Proofs, prove
+from gradekit.prove.question import COVERED, GRID, OPEN, REFUTED, Verdict
+from gradekit.sandbox import Form, TraceError
+from gradekit.subject.call_spec import call_spec
+
+if TYPE_CHECKING:
+    from gradekit.subject.subject import Subject
+
+RUNNABLE = 1 << 23
+"""Elements of the largest tensor of a call that is run as a whole."""
+
+
+@dataclass
+class Proved:
+    """The proofs of an entry, and what the engine found wrong for refutations, each with its sizes."""
+
+    proofs: Proofs
+    failures: list[Failure] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        """As the report record holds it."""
+        proofs = self.proofs
+        data: dict[str, Any] = {**proofs.counts, "claims": [verdict.as_data() for verdict in proofs.verdicts]}
+        data |= {"assumptions": proofs.assumptions, "paths": proofs.paths, "steps": proofs.steps}
+        data |= {"unseen": dict(proofs.unseen)} if proofs.unseen is not None else {}
+        return data | ({"gaps": proofs.gaps} if proofs.gaps else {})
+
+
+def proved(subject: Subject, entry: domain.Entry, budget: Budget, *, gradient: bool = False, dtypes: int = 1) -> Proved:
+    """What holds of all calls of `entry` within its domain; refutations are those that the engine confirms."""
+    wanted = _wanted(entry) if gradient else ()
+
+    def follow(call: Sequence[Argument]) -> tuple[Program, Origins]:
+        args = call[:-1] if wanted else call
+        try:
+            return subject.follow(Form(entry.name, tuple(args), wanted))
+        except TraceError as error:
+            raise NotFollowed(f"the call fails: {str(error)[:200]}") from None
+
+    calls = calls_of(entry, dtypes, gradient)
+    found = Proved(prove(calls, names_of(entry, gradient), follow, entry, budget))
+    for index, verdict in enumerate(found.proofs.verdicts):
+        if verdict.verdict == REFUTED:
+            _confirm(subject, entry, found, index, wanted)
+    return found
+
+
+def _wanted(entry: domain.Entry) -> tuple[int, ...]:
+    return tuple(n for n, argument in enumerate(entry.arguments) if argument.name in entry.gradients)
+
+
+def _confirm(subject: Subject, entry: domain.Entry, found: Proved, index: int, wanted: tuple[int, ...]) -> None:
+    verdict, call = found.proofs.verdicts[index], found.proofs.examples[index]
+    args = _specs(entry, call, verdict)
+    seen = None if args is None else _seen(subject, entry.name, args, verdict, wanted)
+    if seen is None:
+        found.proofs.verdicts[index] = _open(verdict)
+    else:
+        found.proofs.verdicts[index] = replace(verdict, finding=seen.message)
+        found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
+
+
+def _open(verdict: Verdict) -> Verdict:
+    why = f"the solver says no at {sizes_of(verdict.sizes)}, where the engine finds nothing"
+    if verdict.kind == COVERED:
+        why = "nobody can be named who writes an element"
+    elif not verdict.exact:
+        why = "it depends on data, or on arithmetic that is not followed"
+    return replace(verdict, verdict=OPEN, why=why)
+
+
+def _seen(
+    subject: Subject, entry: str, args: Sequence[Any], verdict: Verdict, wanted: tuple[int, ...]
+) -> Failure | None:
+    """What goes wrong in the call; None where nothing does."""
+    small = max((a.storage_size for a in args if isinstance(a, Input)), default=0) <= RUNNABLE
+    try:
+        if not small:
+            return _probed(subject.program(call_spec(entry, tuple(args), wanted)), verdict)
+        seen = subject.call(entry, args, wanted)
+    except TraceError as error:
+        return Failure(error.cause, str(error), line=error.line) if verdict.kind == GRID else None
+    except (Failure, Unsupported, OverBudget, ValueError):
+        return None
+    try:
+        assert_memory_clean(seen)
+    except Failure as failure:
+        return failure if failure.cause is not Cause.BUDGET_EXCEEDED else None
+    return None
+
+
+def _probed(program: Program, verdict: Verdict) -> Failure | None:
+    """What one program alone does outside of its tensors."""
+    if not verdict.exact or len(verdict.program) != 3:
+        return None
+    x, y, z = verdict.program
+    wrong = next(outside(program, probe(program, verdict.launch, [(x, y, z)])), None)
+    if wrong is None:
+        return None
+    what = {"load": "loads", "store": "stores to"}.get(wrong.kind, "updates")
+    cause = Cause.OUT_OF_BOUNDS_LOAD if wrong.kind == "load" else Cause.OUT_OF_BOUNDS_STORE
+    said = f"Line {wrong.line}: program {(x, y, z)} {what} element {wrong.element:,} of a tensor of {wrong.count:,}."
+    return Failure(cause, said, line=wrong.line)
+
+
+def _specs(entry: domain.Entry, call: Sequence[Argument], verdict: Verdict) -> tuple[Any, ...] | None:
+    """The call with values, as a test would make it; None where its values cannot be made up."""
+    found: list[Any] = []
+    described = [*entry.arguments, *entry.results]
+    for argument, what in zip(call, described, strict=False):
+        if isinstance(argument, View):
+            kinds = getattr(what, "values", ("normal",)) or ("normal",)
+            kind = _kind(entry, str(kinds[0]), verdict)
+            if kind is None:
+                return None
+            found.append(Input(argument.dtype, argument.shape, argument.stride, argument.offset, kind, 1, getattr(what, "name", "")))
+        elif isinstance(argument, Scalar):
+            found.append(argument.value)
+    return tuple(found)
+
+
+def _kind(entry: domain.Entry, kind: str, verdict: Verdict) -> str | None:
+    """A kind of values with its sizes and choices put in."""
+    if any(size.derived for size in entry.sizes.values()):
+        return None if "{" in kind else kind
+    chosen = {name: options[0] for name, options in entry.choices.items()}
+    return kind.format(**chosen, **verdict.sizes, seed=1)

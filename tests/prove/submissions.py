@@ -1,0 +1,29 @@
+"""Submissions of vector_add and of a sum over rows, right but for one thing."""
+
+HEAD = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)
+
+def add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    n = out.numel()
+    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+    return out
+"""
+
+RIGHT = HEAD
+CAPPED = HEAD.replace("(triton.cdiv(n, 1024),)", "(min(triton.cdiv(n, 1024), 2000),)")
+ROUNDED_DOWN = HEAD.replace("(triton.cdiv(n, 1024),)", "(max(n // 1024, 1),)")
+UNMASKED = HEAD.replace("+ tl.load(y + offsets, mask=mask), mask=mask)", "+ tl.load(y + offsets, mask=mask))")
+ONE_TOO_MANY = HEAD.replace("mask = offsets < n", "mask = offsets <= n")
+OVERLAPPING = HEAD.replace("tl.program_id(0) * BLOCK +", "tl.program_id(0) * (BLOCK // 2) +").replace(
+    "out + offsets, tl.load", "out + offsets, tl.program_id(0) + tl.load"
+)
+FROM_OUTSIDE = HEAD.replace("n = out.numel()", "n = int(float(out.numel()))")
+EXACT_TYPE = HEAD.replace("n = out.numel()", "n = out.numel() if type(out.numel()) is int else 1")

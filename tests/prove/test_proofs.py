@@ -1,0 +1,151 @@
+"""What is proved holds, what is refuted is seen by the engine, and nobody is accused by a formula alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gradekit import domain
+from gradekit.assignment import get
+from gradekit.origins import LaunchOrigin, Origins
+from gradekit.program import Program, View
+from gradekit.prove.calls import calls_of, names_of
+from gradekit.prove.host import Host, NotFollowed
+from gradekit.prove.promises import promise_of
+from gradekit.prove.prover import CHECK, Budget
+from gradekit.prove.setting import setting_of
+from gradekit.sandbox import Form, Tracer
+from gradekit.subject.proofs import Proved, proved
+from gradekit.subject.subject import Subject
+from gradekit.submission import Submission, read
+from tests.prove import submissions
+
+ADD = domain.load(get("vector_add").folder / "domain.toml")["add"]
+
+
+@pytest.fixture
+def decide(tmp_path: Path):
+    """What is proved of a submission of vector_add."""
+    opened: list[Subject] = []
+
+    def decided(text: str, budget: Budget = CHECK) -> Proved:
+        submission = _submission(tmp_path, text)
+        subject = Subject(submission, get("vector_add"), lambda: Tracer(submission))
+        opened.append(subject)
+        return proved(subject, ADD, budget)
+
+    yield decided
+    for subject in opened:
+        subject.close()
+
+
+def _submission(folder: Path, text: str) -> Submission:
+    file = folder / "submission.py"
+    file.write_text(text)
+    return read(file)
+
+
+def test_every_claim_about_a_right_submission_is_proved(decide):
+    found = decide(submissions.RIGHT).proofs
+    assert found.counts["refuted"] == found.counts["open"] == 0
+    assert found.counts["proved"] >= 6
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "said"),
+    [
+        (submissions.CAPPED, {"N": 2_048_001}, "never written"),
+        (submissions.ROUNDED_DOWN, {"N": 1025}, "never written"),
+        (submissions.UNMASKED, {"N": 1}, "outside of the result"),
+        (submissions.ONE_TOO_MANY, {"N": 1}, "outside of the result"),
+        (submissions.OVERLAPPING, {"N": 513}, "write"),
+    ],
+    ids=["capped grid", "grid rounded down", "no mask", "mask one too far", "programs overlap"],
+)
+def test_a_mistake_is_refuted_with_sizes_at_which_the_engine_sees_it(decide, text, sizes, said):
+    found = decide(text)
+    assert found.failures, found.as_data()
+    assert said in str(found.failures[0])
+    refuted = [verdict for verdict in found.proofs.verdicts if verdict.verdict == "refuted"]
+    assert all(verdict.finding for verdict in refuted)
+    assert any(dict(verdict.sizes)["N"] <= sizes["N"] + 1024 for verdict in refuted)
+
+
+def test_sizes_that_are_computed_out_of_sight_prove_nothing(decide):
+    found = decide(submissions.FROM_OUTSIDE)
+    assert not found.failures
+    assert found.proofs.counts["proved"] == 0
+    assert any("not followed" in gap for gap in found.proofs.gaps)
+
+
+def test_a_submission_that_looks_at_the_type_of_a_size_is_accused_of_nothing(decide):
+    assert not decide(submissions.EXACT_TYPE).failures
+
+
+def test_what_the_engine_does_not_see_is_open(decide, monkeypatch):
+    monkeypatch.setattr("gradekit.subject.proofs.assert_memory_clean", lambda seen: None)
+    found = decide(submissions.UNMASKED)
+    assert not found.failures
+    assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
+
+
+def test_without_steps_everything_is_open_and_nothing_wrong(decide):
+    found = decide(submissions.UNMASKED, replace(CHECK, steps=-1))
+    assert not found.failures
+    assert found.proofs.counts["refuted"] == 0
+
+
+# --- origins are not to be trusted ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> tuple[Program, Origins, tuple[View, ...]]:
+    """A call's program and origins, and its arguments."""
+    call = calls_of(ADD)[0]
+    with Tracer(_submission(tmp_path, submissions.RIGHT)) as tracer:
+        program, origins = tracer.follow(Form("add", call))
+    return program, origins, call
+
+
+def _host(program: Program, origins: Origins, call: tuple[View, ...]) -> Host:
+    return Host(program, origins, setting_of(call, names_of(ADD), promise_of(ADD, call)))
+
+
+def test_origins_give_the_numbers_of_the_program(followed):
+    host = _host(*followed)
+    assert host.launches[0].grid[0].number is None
+    assert len(host.regions) == 3
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        (("number", 7),),
+        (("size", 99, 0),),
+        (("+", 5, 6),),
+        (("//", 0, 1),),
+        (("number", "seven"),),
+        (("size", -1, -1),),
+    ],
+)
+def test_terms_that_are_wrong_or_make_no_sense_are_not_believed(followed, terms):
+    program, origins, call = followed
+    launch = LaunchOrigin((0, 0, 0), tuple(-1 for _ in origins.launches[0].args))
+    with pytest.raises(NotFollowed):
+        _host(program, Origins(terms, launches=(launch,)), call)
+
+
+def test_a_launch_that_is_left_out_is_noticed(followed):
+    program, origins, call = followed
+    with pytest.raises(NotFollowed, match="not every launch"):
+        _host(program, replace(origins, launches=()), call)
+
+
+def test_following_a_call_leaves_its_program_as_it_is(tmp_path):
+    call = calls_of(ADD)[1]
+    with Tracer(_submission(tmp_path, submissions.RIGHT)) as tracer:
+        before = tracer.trace("add", call)
+        followed, _ = tracer.follow(Form("add", call))
+        assert tracer.trace("add", call) == before == followed
