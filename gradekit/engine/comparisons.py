@@ -48,7 +48,7 @@ def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> boo
             difference = moved(a, -b)  # type: ignore[arg-type]  # not both are numbers
         else:
             difference = add(affine(a, len(shape)), affine(b, len(shape)), shape, -1)
-        if -(1 << 63) <= difference.low and difference.high < 1 << 63:
+        if -(1 << 63) < difference.low and difference.high < 1 << 63:  # the smallest int64 has no negative
             return _compare_with_zero(predicate, difference, shape)
     return _SIGNED[predicate](tensor(a, bits, shape), tensor(b, bits, shape))
 

@@ -126,7 +126,7 @@ def test_nothing_is_left_behind(graded: tuple[Path, str]) -> None:
     scratch = graded[0] / "scratch"
     assert eventually(lambda: not list(scratch.iterdir())), list(scratch.iterdir())
     assert sorted(path.name for path in (graded[0] / "out").iterdir()) == [
-        "class.db", "feedback", "gradebook.csv", "roster.csv", "summary.txt",
+        "class.db", "feedback", "gradebook.csv", "index.html", "roster.csv", "summary.txt",
     ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradekit.engine import comparisons, integers
@@ -39,6 +39,7 @@ def lanes(box: Box) -> torch.Tensor:
 steps = st.tuples(st.integers(0, 9), st.integers(-3, 9), st.integers(-3, 3))
 
 
+@settings(deadline=None)
 @given(
     base=st.integers(-60, 60),
     by=steps,
@@ -52,6 +53,7 @@ def test_a_comparison_put_off_is_the_comparison(base: int, by: tuple[int, ...], 
     assert torch.equal(elements(found).bool(), plain)
 
 
+@settings(deadline=None)
 @given(gaps=st.lists(st.tuples(st.integers(-60, 20), steps), min_size=1, max_size=2))
 def test_the_boxes_of_a_mask_have_its_lanes_once(gaps: list[tuple[int, tuple[int, ...]]]) -> None:
     mask = Conjunction(tuple(Below(affine(base, by)) for base, by in gaps))
@@ -61,6 +63,7 @@ def test_the_boxes_of_a_mask_have_its_lanes_once(gaps: list[tuple[int, tuple[int
     assert torch.equal(covered, elements(mask))
 
 
+@settings(deadline=None)
 @given(
     base=st.integers(0, 50),
     by=st.tuples(*[st.integers(0, 20)] * 3),

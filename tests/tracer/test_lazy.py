@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradekit.tracer import lazy
@@ -33,6 +33,7 @@ def numbers(draw: Any) -> tuple[int, Any]:
     return value, draw(st.sampled_from([value, LazyInt(lambda: value, value - below, value + above)]))
 
 
+@settings(deadline=None)
 @given(numbers(), numbers(), st.sampled_from(OPERATORS))
 def test_arithmetic_and_order_are_those_of_ints(a: Any, b: Any, apply: Callable[..., Any]) -> None:
     try:
