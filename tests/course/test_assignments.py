@@ -57,6 +57,15 @@ def test_the_claims_are_about_the_solution_the_starter_the_trivial_results_and_s
 
 
 @every_assignment
+def test_the_handout_says_what_the_public_and_the_hidden_checks_are_worth(assignment: Assignment) -> None:
+    assert assignment.solutions is not None
+    hidden = sum(_points_in(assignment.solutions / f"test_{assignment.id}_hidden.py").values())
+    public = sum(_points(assignment).values())
+    sentence = f"Hidden checks of the same task add {hidden} points to these {public}."
+    assert sentence in " ".join(assignment.handout.read_text(encoding="utf-8").split())
+
+
+@every_assignment
 def test_points_add_up_to_a_hundred(assignment: Assignment) -> None:
     assert sum(_points(assignment).values()) == 100
 
@@ -72,7 +81,7 @@ def test_the_handout_has_what_every_handout_has(assignment: Assignment) -> None:
     text = assignment.handout.read_text()
     wanted = ["Your task", "May I call torch?", "How it is graded", "Common mistakes", "Where this comes from"]
     assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE) == wanted
-    assert len(text.split()) < 1000
+    assert len(text.split()) < 1020
 
 
 @every_assignment
@@ -109,10 +118,14 @@ def _parameters(path: Path, entry: str) -> list[str]:
 
 
 def _points(assignment: Assignment) -> dict[str, int]:
-    """Each check's points by the line that the student reads; those of a bonus are extra."""
+    """Each public check's points by the line that the student reads; those of a bonus are extra."""
+    return _points_in(assignment.tests)
+
+
+def _points_in(tests: Path) -> dict[str, int]:
     return {
         (ast.get_docstring(node) or "").splitlines()[0]: call.args[0].value
-        for node in _functions(assignment.tests)
+        for node in _functions(tests)
         for call in node.decorator_list
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "points" and isinstance(call.args[0], ast.Constant)
         if "bonus" not in {keyword.arg for keyword in call.keywords}
