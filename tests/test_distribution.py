@@ -96,7 +96,7 @@ def test_the_metadata_are_complete(metadata: Metadata) -> None:
     assert str(metadata.requires_python) == "<3.14,>=3.11"
 
 
-PROVIDED = {"yaml": "pyyaml", "pynvml": "nvidia-ml-py", "dask": "distributed", "sympy": "torch"}
+PROVIDED = {"yaml": "pyyaml", "pynvml": "nvidia-ml-py", "dask": "distributed", "sympy": "torch", "z3": "z3-solver", "markupsafe": "jinja2"}
 """Packages whose distribution has another name, or that come with another."""
 
 ONLY_WHERE_IT_RUNS = {"IPython"}
