@@ -7,11 +7,15 @@ from collections.abc import Generator
 
 import pytest
 import torch
+from hypothesis import settings
 
 from tests.leaks import Process
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)  # pytest runs on every core, so torch takes one
+
+settings.register_profile("tests", deadline=None)  # no test is decided by how busy a machine is
+settings.load_profile("tests")
 
 PROCESS = pytest.StashKey[Process]()
 
