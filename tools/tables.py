@@ -1,8 +1,9 @@
-"""Writes the tables that repeat a closed vocabulary of the code: run it after a change of gradekit/causes.py.
+"""Writes the tables that repeat what stands elsewhere: run it after a change of gradekit/causes.py or of a domain.toml.
 
     python tools/tables.py
 
-docs/report.md lists the causes with their meanings, gradekit/report/schema.json their words. tests/report fails where they differ.
+docs/report.md lists the causes with their meanings, gradekit/report/schema.json their words; an assignment's handout has a
+table of what its entry takes. tests/report and tests/course fail where they differ.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 from gradekit.causes import Cause
+from gradekit.domain import ANY_DIMENSIONS, Entry, Scalar, Size, Tensor, load
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "report.md"
@@ -33,6 +35,42 @@ def schema(text: str) -> str:
     return re.sub(r'(?<="cause": \{\n      "enum": \[\n).*?(?=\n      \])', lambda match: lines, text, flags=re.DOTALL)
 
 
+# --- handouts --------------------------------------------------------------------------------------------------------
+
+
+def handout(text: str, entry: Entry) -> str:
+    """An assignment's handout with the domain of its entry between its marks."""
+    rows = "".join(f"| `{argument.name}` | {_shape(argument)} | {_dtype(argument, entry)} |\n" for argument in entry.arguments)
+    sizes = "; ".join(filter(None, map(_range, entry.sizes.values())))
+    limits = "".join(f" {limit.replace('*', '·')}." for limit in entry.limits)
+    table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} No tensor has 2³¹ elements or more.\n"
+    new = f"<!-- domain: begin -->\n{table}<!-- domain: end -->"
+    return re.sub(r"<!-- domain: begin -->.*<!-- domain: end -->", lambda match: new, text, flags=re.DOTALL)
+
+
+def _shape(argument: Tensor | Scalar) -> str:
+    if isinstance(argument, Scalar):
+        return "a number" if argument.type != "bool" else "True or False"
+    return f"[{', '.join(part.replace('*', '·') for part in argument.shape)}]"
+
+
+def _dtype(argument: Tensor | Scalar, entry: Entry) -> str:
+    return argument.type if isinstance(argument, Scalar) else ", ".join(entry.dtype_choices(argument.dtype))
+
+
+def _range(size: Size) -> str:
+    if size.name == ANY_DIMENSIONS:
+        return f"`...`: {size.dims[0]} to {size.dims[1]} dimensions, each {size.least} or more"
+    if size.only:
+        return f"{size.name}: {', '.join(map(str, size.only))}"
+    open_ended = size.most >= 2**31 - 2
+    return f"{size.name}: {size.least} or more" if open_ended else f"{size.name}: {size.least} to {size.most}"
+
+
 if __name__ == "__main__":
+    for file in sorted(ROOT.glob("assignments/*/domain.toml")):
+        paper = file.with_name("README.md")
+        (entry,) = load(file).values()
+        paper.write_text(handout(paper.read_text(encoding="utf-8"), entry), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     SCHEMA.write_text(schema(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")

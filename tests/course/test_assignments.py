@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gradekit import grade
+from gradekit import domain, grade
 from gradekit.assignment import Assignment, discover
 from gradekit.course.mistakes import all_of, names
 from gradekit.course.verify import Claim, claims
@@ -77,11 +78,23 @@ def test_the_handout_lists_every_check_with_its_points(assignment: Assignment) -
 
 
 @every_assignment
+def test_the_handout_says_what_the_domain_says(assignment: Assignment, monkeypatch: pytest.MonkeyPatch) -> None:
+    if assignment.is_quiz:
+        return
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    (entry,) = domain.load(assignment.folder / "domain.toml").values()
+    text = assignment.handout.read_text()
+    assert importlib.import_module("tables").handout(text, entry) == text, "run python tools/tables.py"
+    assert "<!-- domain: begin -->\n|" in text
+
+
+@every_assignment
 def test_the_handout_has_what_every_handout_has(assignment: Assignment) -> None:
     text = assignment.handout.read_text()
     wanted = ["Your task", "May I call torch?", "How it is graded", "Common mistakes", "Where this comes from"]
     assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE) == wanted
-    assert len(text.split()) < 1020
+    prose = re.sub(r"<!-- domain: begin -->.*<!-- domain: end -->", "", text, flags=re.DOTALL)
+    assert len(prose.split()) < 1020
 
 
 @every_assignment
