@@ -7,9 +7,10 @@ import triton.language as tl
 from launching import launched, program
 
 from gradekit.engine.executor import run
+from gradekit.engine.promises import misaligned_arguments
 from gradekit.engine.trials import FIRST_CALL, run_with_trials
 from gradekit.findings import Cause
-from gradekit.program import Choice, Kernel, Program
+from gradekit.program import Choice, Kernel, Program, View
 
 X = torch.arange(1, 14, dtype=torch.float32)
 
@@ -162,6 +163,12 @@ def test_a_promise_that_does_not_hold_is_found(what):
 @pytest.mark.parametrize("what", ["wraps", "wraps often", "holds"])
 def test_a_promise_that_holds_for_all_lanes_that_matter_is_kept(what):
     assert not launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what).findings
+
+
+def test_an_empty_tensor_has_the_address_0_which_is_a_multiple_of_16():
+    aligned = '  tt.func public @k(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x")) attributes {} {'
+    assert misaligned_arguments(aligned, [View(0, "float32", (3,), (1,), 1)]) == ["x"]
+    assert misaligned_arguments(aligned, [View(0, "float32", (0,), (1,), 1)]) == []
 
 
 def test_a_kernel_specialized_to_multiples_of_16_must_get_them():
