@@ -1,0 +1,66 @@
+"""Sizes that remember where they come from are the ints that they are, and say so of what is computed with them."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import pytest
+
+from gradekit.tracer.sizes import Table, plain
+
+
+def _table() -> Table:
+    return Table("submission.py")
+
+
+@pytest.mark.parametrize("value", [0, 1, 2, 37, 1023, 1024, 1025, 100_003])
+@pytest.mark.parametrize("by", [1, 3, 64])
+@pytest.mark.parametrize(
+    "apply",
+    [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.truediv, operator.and_, operator.or_,
+     operator.xor, operator.lt, operator.le, operator.eq, operator.ne, divmod, min, max, pow],
+)  # fmt: skip
+def test_arithmetic_is_that_of_ints(value, by, apply):
+    size = _table().size(value, "size", 0, 0)
+    by = min(by, 4) if apply is pow else by
+    assert apply(size, by) == apply(value, by)
+    if value and apply is not pow:
+        assert apply(by, size) == apply(by, value)
+
+
+def test_a_size_is_an_int_to_whoever_asks_what_ints_are_asked():
+    size = _table().size(37, "size", 0, 0)
+    assert isinstance(size, int) and hash(size) == hash(37) and f"{size:>4}" == "  37" and str(size) == "37"
+    assert {37: "found"}[size] == "found" and list(range(size))[-1] == 36 and [0] * size == [0] * 37
+    assert type(plain(size)) is int and type(plain((size, [size]))[1][0]) is int
+
+
+def _power_of_two(n):
+    """As triton.next_power_of_2 has it."""
+    n -= 1
+    for shift in (1, 2, 4, 8, 16, 32):
+        n |= n >> shift
+    return n + 1
+
+
+@pytest.mark.parametrize("value", [1, 2, 3, 37, 1024, 1025])
+@pytest.mark.parametrize("compute", [_power_of_two, lambda n: 1 << (n - 1).bit_length()])
+def test_the_next_power_of_two_is_recognized(value, compute):
+    table = _table()
+    found = compute(table.size(value, "size", 0, 0))
+    assert found == compute(value)
+    assert list(table.terms)[found.term][0] == "next_power_of_2"
+
+
+def test_a_quotient_that_is_rounded_up_is_a_division():
+    table = _table()
+    found = math.ceil(table.size(1025, "size", 0, 0) / 64)
+    assert found == 17 and list(table.terms)[found.term][0] == "-"
+
+
+def test_comparisons_are_noted_with_what_came_of_them():
+    table = _table()
+    size = table.size(5, "size", 0, 0)
+    assert not size > 7 and size != 3 and bool(size)
+    assert [(c.relation, c.held) for c in table.conditions] == [("<", False), ("==", False), ("==", False)]
