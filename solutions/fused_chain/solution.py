@@ -32,8 +32,6 @@ def fused_chain_kernel(
     bias = tl.load(bias_ptr + n * bias_stride, mask=n < columns).to(tl.float32)
     residual = tl.load(residual_ptr + m * residual_stride_m + n * residual_stride_n, mask=mask).to(tl.float32)
     tl.store(out_ptr + m * out_stride_m + n, gelu(x + bias) + residual, mask=mask)
-
-
 # student:
 # @triton.jit
 # def fused_chain_kernel(x_ptr, bias_ptr, residual_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
