@@ -57,7 +57,8 @@ def calls(
     Args:
         dtypes: of the dtype variable, where there is one.
         sizes: for each size (and for "...") one size, a range as a tuple, or a list of sizes that are all run.
-        layouts: for all tensors, or for each by its name; layouts that the domain does not allow leave themselves out.
+        layouts: for all tensors, or for each by its name; layouts that the domain does not allow leave themselves out. One
+            variant of a layout is "expanded:0".
         values: kinds of values for all tensors, or by name; a name may be several with spaces between, whose kinds go
             together, as a list of tuples. Kinds with parameters in the domain stay as they are.
         others: values of scalars and choices, by name; optional scalars are left out where they are not named.
@@ -136,7 +137,10 @@ def _layouts(
     def chosen(name: str) -> tuple[str, ...]:
         wanted = said.get(name) if isinstance(said, Mapping) else said
         names = legal[name]
-        return tuple(one for one in names if wanted is None or one.partition(":")[0] in wanted) or names[:1]
+        if wanted is None:
+            return names
+        variants = [one for one in wanted if ":" in one and one.partition(":")[0] in names]
+        return (*(one for one in names if one in wanted or one.partition(":")[0] in wanted), *variants) or names[:1]
 
     return tuple((name, chosen(name)) for name in legal)
 

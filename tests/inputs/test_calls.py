@@ -136,3 +136,8 @@ def test_every_size_can_be_drawn_and_a_smaller_one_by_a_smaller_number() -> None
     sizes = Sizes(3, 40, classes(3, 40))
     assert {sizes[index] for index in range(len(sizes))} == set(range(3, 41))
     assert [sizes.index(size) for size in (3, 17, 40)] == [0, 14, 37]
+
+
+def test_one_variant_of_a_layout_may_be_asked_for(join: Entry) -> None:
+    layouts = dict(drawn(join, layouts=["contiguous", "expanded:0"], how=DERIVE).layouts)
+    assert layouts == {"x": ("contiguous", "expanded:0"), "index": ("contiguous",), "y": ("contiguous", "expanded:0")}
