@@ -187,8 +187,15 @@ def _beside(path: Path, changed: int, size: int) -> ModuleType:
 def _module(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look for their module there
-    spec.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # dataclasses look for their module there while it is executed
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
     return module
 
 

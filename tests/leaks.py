@@ -48,13 +48,20 @@ def _driver() -> object:
     return config["_active"] if config["_active"] is not config["_default"] else None
 
 
+ONCE = frozenset({
+    "recursion limit", "torch.manual_seed", "JITFunction.__slotnames__", "sys.modules['__triton_launcher']",
+    "torch.cuda._initialized", "torch.cuda.default_generators", "torch.cuda._cached_device_count",
+    "os.environ['TORCHINDUCTOR_CACHE_DIR']", "os.environ['TRITON_CACHE_DIR']", "os.environ['TRITON_PTXAS_PATH']",
+})  # fmt: skip
+"""What torch and Triton change for good when they first meet a card, or compile for it: no test can put it back."""
+
 STATE: dict[str, Callable[[], Any]] = {
     "working directory": os.getcwd,
     "signal handlers": lambda: [signal.getsignal(number) for number in SIGNALS],
     "timers": lambda: [signal.getitimer(timer)[0] > 0 for timer in TIMERS],
     "resource limits": lambda: [resource.getrlimit(limit) for limit in LIMITS],
     "sys.path": lambda: list(sys.path),
-    "sys.meta_path": lambda: list(sys.meta_path),
+    "sys.meta_path": lambda: [finder for finder in sys.meta_path if not type(finder).__module__.startswith("six")],
     "recursion limit": sys.getrecursionlimit,
     "sys.dont_write_bytecode": lambda: sys.dont_write_bytecode,
     "trace functions": lambda: (sys.gettrace(), sys.getprofile()),
@@ -105,7 +112,7 @@ class Process:
         ]
         if found or len(sys.modules) != len(self._modules):  # a module that was imported is watched from now on
             self._remember()
-        return found
+        return [name for name in found if not (torch.cuda.is_available() and name in ONCE)]
 
     def _remember(self) -> None:
         self._state = {name: read() for name, read in STATE.items()}
