@@ -48,6 +48,8 @@ def _driver() -> object:
     return config["_active"] if config["_active"] is not config["_default"] else None
 
 
+CARD = torch.cuda.is_available()
+
 ONCE = frozenset({
     "recursion limit", "torch.manual_seed", "JITFunction.__slotnames__", "sys.modules['__triton_launcher']",
     "torch.cuda._initialized", "torch.cuda.default_generators", "torch.cuda._cached_device_count",
@@ -68,7 +70,7 @@ STATE: dict[str, Callable[[], Any]] = {
     "exception hooks": lambda: (sys.excepthook, threading.excepthook),
     "garbage collector": gc.isenabled,
     "temporary folder": tempfile.gettempdir,
-    "Hypothesis's profile": lambda: (hypothesis.settings.get_current_profile_name(), hypothesis.settings.default),
+    "Hypothesis's profile": lambda: (hypothesis.settings.get_current_profile_name(), repr(hypothesis.settings.default)),
     "Hypothesis's constants": lambda: getattr(providers, "_get_local_constants", None),
     "torch's default dtype": torch.get_default_dtype,
     "torch's default device": torch.get_default_device,
@@ -112,7 +114,7 @@ class Process:
         ]
         if found or len(sys.modules) != len(self._modules):  # a module that was imported is watched from now on
             self._remember()
-        return [name for name in found if not (torch.cuda.is_available() and name in ONCE)]
+        return [name for name in found if not (CARD and name in ONCE)]
 
     def _remember(self) -> None:
         self._state = {name: read() for name, read in STATE.items()}
