@@ -48,6 +48,7 @@ class Result:
 
     @property
     def held(self) -> bool:
+        """Whether there is no problem."""
         return not self.problem
 
 

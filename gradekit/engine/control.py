@@ -91,9 +91,11 @@ class Survivors:
 
     @property
     def count(self) -> int:
+        """How many programs are still in the loop."""
         return self.frame.count if self.alive is None else self.alive.numel()
 
     def inner(self) -> Frame:
+        """The frame of one turn: of the programs that are still in the loop."""
         return self.frame.inner(self.alive)
 
     def leave(self, staying: bool | Tensor, carried: Values) -> bool:
@@ -112,6 +114,7 @@ class Survivors:
         return True
 
     def results(self, types: Sequence[Type]) -> tuple[Any, ...]:
+        """What the loop gives, with the programs in their order again."""
         return tuple(_stitched(self.pieces, self.frame.count, types))
 
 

@@ -18,12 +18,21 @@ class Observed(Protocol):
     """
 
     @property
-    def inputs(self) -> Sequence[Any]: ...
+    def inputs(self) -> Sequence[Any]:
+        """The arguments as the test passed them."""
+
     @property
-    def results(self) -> Sequence[Any]: ...
+    def results(self) -> Sequence[Any]:
+        """What the call returned, in order."""
+
     @property
-    def findings(self) -> Sequence[Finding]: ...
+    def findings(self) -> Sequence[Finding]:
+        """What was seen in memory."""
+
     @property
-    def counters(self) -> Counters: ...
+    def counters(self) -> Counters:
+        """Bytes moved and allocated, and launches."""
+
     @property
-    def program(self) -> Program | None: ...
+    def program(self) -> Program | None:
+        """The traced call, where there is one."""

@@ -20,6 +20,7 @@ class Owed:
 
     @property
     def condition(self) -> Truth:
+        """That the value lies between its bounds."""
         bounds = [at_most(term(self.low), self.value)] if self.low is not None else []
         bounds += [at_most(self.value, term(self.high))] if self.high is not None else []
         return both(*bounds)

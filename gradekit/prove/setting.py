@@ -44,6 +44,7 @@ class Shape:
 
     @property
     def is_contiguous(self) -> bool:
+        """Whether its strides are those of a row-major tensor of its sizes."""
         return self.strides == contiguous(self.sizes)
 
 

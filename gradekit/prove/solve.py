@@ -171,6 +171,7 @@ class Question:
 
     @property
     def is_linear(self) -> bool:
+        """Whether no two variables are multiplied, in the claim or in its facts."""
         return all(len(mono) < 2 for mono in _monomials([self.claim, *self.facts]))
 
     def named(self, values: Mapping[str, Any]) -> dict[str, int]:

@@ -71,6 +71,7 @@ class Term:
 
     @property
     def key(self) -> str:
+        """A text that equal terms have in common; a digest where it would be long."""
         if self._key is None:
             pieces = sorted("*".join((str(factor), *(a.key for a in mono))) for mono, factor in self.parts.items())
             text = "+".join(pieces) or "0"
@@ -95,6 +96,7 @@ class Term:
 
     @property
     def range(self) -> Range:
+        """The least and the greatest value that its variables' ranges allow."""
         if self._range is None:
             self._range = _range_of(self.parts)
         return self._range

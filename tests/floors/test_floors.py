@@ -103,6 +103,35 @@ def _arguments(function: Function) -> list[ast.arg]:
     return [a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg not in ("self", "cls")]
 
 
+LONG_FILES = {"gradekit.cli"}
+"""One function for each command, with its options."""
+
+MANY_PARAMETERS = {"gradekit.batch.class_commands.grade", "gradekit.tracer.kernels.run"}
+"""A command's options, and the parameters of the method of Triton's that it stands in for."""
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    long = {module for module, file in MODULES.items() if len(file.read_text(encoding="utf-8").splitlines()) > 400}
+    assert long == LONG_FILES
+
+
+def test_no_function_has_more_than_8_parameters() -> None:
+    many = {f"{module}.{f.name}" for module in MODULES for f in functions(module) if len(_arguments(f)) > 8}
+    assert many == MANY_PARAMETERS
+
+
+def test_every_public_function_has_a_docstring() -> None:
+    bare = [f"{module}.{f.name}" for module in MODULES for f in public(module) if not ast.get_docstring(f)]
+    assert not bare
+
+
+def public(module: str) -> Iterator[Function]:
+    """The functions of a module, and the methods of its public classes, whose names do not begin with an underscore."""
+    classes = [n for n in TREES[module].body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")]
+    nodes = [*TREES[module].body, *(node for each in classes for node in each.body)]
+    yield from (node for node in nodes if isinstance(node, Function) and not node.name.startswith("_"))
+
+
 def test_every_module_says_what_it_is() -> None:
     assert not [module for module in MODULES if not ast.get_docstring(TREES[module])]
 
