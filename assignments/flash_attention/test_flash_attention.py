@@ -153,12 +153,19 @@ def test_any_stride_and_offset(submission, call):
     assert_close(submission.attention(*call), expected(*call))
 
 
-@points(4)
-@given(
-    call=drawn(
-        dtypes=["float32", "bfloat16"], sizes={"H": [1, 2], "S": [1, 2, 33, 200], "D": [16, 128]}, kinds=["mixed"]
-    )
+# Scores of thousands that every right kernel computes exactly: else two that are close may change places.
+LARGE_SCORES = calls(
+    ATTENTION,
+    dtypes=["float32", "bfloat16"],
+    sizes={"B": [1, 2], "H": [1, 2], "S": [1, 2, 33, 200], "D": [16, 128]},
+    layouts=PLAIN,
+    values=alike("integers"),
+    others={"sm_scale": [32.0]},
 )
+
+
+@points(4)
+@given(call=LARGE_SCORES)
 def test_large_scores(submission, call):
     """Stays right where scores are far too large for exp"""
     assert_close(submission.attention(*call), expected(*call))

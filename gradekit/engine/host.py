@@ -38,6 +38,8 @@ def written(storage: Storage, view: View) -> Tensor | None:
     if storage.written_map(itemsize) is None:
         return None
     positions = _positions(view)
+    if not len(positions):
+        return torch.ones(view.shape, dtype=torch.bool)
     units = storage.units(positions, itemsize)
     assert storage.written is not None
     return storage.written[units].view(len(positions), -1).all(1).view(view.shape)

@@ -51,3 +51,10 @@ def test_an_allowed_operation_that_changes_an_input_or_reads_what_nobody_wrote_i
         (Cause.UNINITIALIZED_READ, 16, 3),
         (Cause.INPUT_MODIFIED, 16, 3),
     }
+
+
+def test_a_copy_of_no_elements_from_memory_that_nobody_wrote_is_right():
+    source, none = View(8, "float32", (0,), (1,)), View(9, "float32", (0,), (1,))
+    steps = (Allocate(8, 64), Allocate(9, 64), Copy(none, source))
+    result = run(Program((view(0, X),), {}, steps, (none,), "tensor", {}), [X])
+    assert result.results[0].shape == (0,) and not result.findings
