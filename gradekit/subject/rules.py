@@ -218,7 +218,7 @@ def _returns_what_kernels_computed(program: Program, entry: str) -> None:
     computed = provenance.computed_by_kernels(program)
     for result in program.results:
         if isinstance(result, View) and result.numel and result.storage not in computed:
-            message = f"{entry} returns a tensor that no kernel has stored to: its values come from torch alone."
+            message = f"{entry} returns a tensor that no kernel has stored to: torch copied or computed its values."
             raise Failure(Cause.NO_KERNEL, message)
 
 
