@@ -159,7 +159,7 @@ LARGE_SCORES = calls(
     dtypes=["float32", "bfloat16"],
     sizes={"B": [1, 2], "H": [1, 2], "S": [1, 2, 33, 200], "D": [16, 128]},
     layouts=PLAIN,
-    values=alike("integers"),
+    values={"q k v": [("integers", "integers", "normal")]},  # v has low bits, which a result must keep
     others={"sm_scale": [32.0]},
 )
 
