@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line
+from gradekit.batch.summary import shares_of
 from gradekit.report import charts, templates
 from gradekit.report.text import counted, one_line, points, shortened
 
@@ -35,11 +36,8 @@ def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, 
     failed = [
         (line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"
     ]
-    shares = [
-        line.points / (line.possible - line.pending) for line in lines if line.counts and line.possible > line.pending
-    ]
     return {
-        "title": f"{one_line(assignment)}: class", "tally": _tally(lines), "distribution": charts.histogram(shares),
+        "title": f"{one_line(assignment)}: class", "tally": _tally(lines), "distribution": charts.histogram(shares_of(lines)),
         "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
         "groups": list(_groups(lines)), "students": [_row(line) for line in lines],
     }  # fmt: skip

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gradekit.batch.gradebook import Line
+from gradekit.report.charts import BINS, binned
 from gradekit.report.text import counted, one_line, points, seconds, shortened
 
-BINS = 10
 SHOWN = 5
 CLOSE = 0.05
 
@@ -31,17 +31,17 @@ def _tally(lines: Sequence[Line]) -> list[str]:
     return [f"{counted(len(lines), 'student')}: {', '.join(parts)}" if lines else "no students"]
 
 
-def _shares(lines: Iterable[Line]) -> list[float]:
+def shares_of(lines: Iterable[Line]) -> list[float]:
     """What part of the points that were measured each line has; pending ones are left out of both."""
     measured = [(line.points, line.possible - line.pending) for line in lines if line.counts]
     return [points / possible for points, possible in measured if possible > 0]
 
 
 def _distribution(lines: Sequence[Line]) -> list[str]:
-    shares = _shares(lines)
+    shares = shares_of(lines)
     if not shares:
         return []
-    bins = Counter(min(int(share * BINS), BINS - 1) for share in shares)
+    bins = binned(shares)
     most = max(bins.values())
     rows = [_bar(number, bins[number], most) for number in reversed(range(BINS))]
     middle, mean = statistics.median(shares) * 100, statistics.mean(shares) * 100

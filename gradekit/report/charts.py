@@ -16,11 +16,16 @@ def histogram(shares: Sequence[float]) -> dict[str, Any] | None:
     """Bars for shares of 0 to 1, in ten bins; None where there are none."""
     if not shares:
         return None
-    bins = Counter(min(int(share * BINS), BINS - 1) for share in shares)
+    bins = binned(shares)
     most, step = max(bins.values()), WIDE / BINS
     bars = [_bar(number, bins[number], most, step) for number in range(BINS)]
     middle, mean = statistics.median(shares) * 100, statistics.mean(shares) * 100
     return {"bars": bars, "caption": f"Median {middle:.0f} %, mean {mean:.0f} % of the points that were measured."}
+
+
+def binned(shares: Sequence[float]) -> Counter[int]:
+    """How many of the shares, 0 to 1, lie in each of the BINS; 1 lies in the last."""
+    return Counter(min(int(share * BINS), BINS - 1) for share in shares)
 
 
 def _bar(number: int, count: int, most: int, step: float) -> dict[str, Any]:
