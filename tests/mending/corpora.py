@@ -1,0 +1,120 @@
+"""Beginner's mistakes with what a tutor would say of them, and how well a report says it.
+
+corpus/<id>.toml has them, for one assignment each:
+
+    base = "solutions/softmax/right_one_row.py"        the right submission that is edited, from the repository's root
+
+    [zeros_beyond_the_end]                             the mistake's name
+    title = "Masked elements are loaded as 0."         what the student did
+    words = ["other=|beyond|past the end", "-inf"]     what the report must say: every one, each with its alternatives
+    line = "x = tl.load("                              a piece of the line (or lines) that the report may point at
+    base = "..."                                       where it is another file than the others'
+    edit = '''
+    -    x = tl.load(x_ptr + cols, mask=mask, other=-float("inf"))
+    +    x = tl.load(x_ptr + cols, mask=mask, other=0.0)
+    '''
+
+gradekit.course.edits says how an edit is written. Where a line is missing from the submission, `line` is a list of pieces of
+lines that a tutor would point at instead. Every third mistake of a file is held out: rules are not to be made for it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gradekit.course.edits import edited
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(__file__).parent / "corpus"
+
+
+class Verdict(StrEnum):
+    """What a report says of a mistake: its cause, something else, or nothing but what was seen."""
+
+    NAMED = "named"
+    WRONG = "WRONG"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True)
+class BeginnersMistake:
+    """One mistake: the wrong submission's `text`, and what its report must say and point at."""
+
+    assignment: str
+    name: str
+    title: str
+    text: str
+    words: tuple[str, ...]
+    pieces: tuple[str, ...]
+    held_out: bool
+
+    @cached_property
+    def lines(self) -> frozenset[int]:
+        """The numbers of the lines that a report may point at."""
+        numbered = enumerate(self.text.splitlines(), 1)
+        return frozenset(number for number, line in numbered if any(piece in line for piece in self.pieces))
+
+    def is_named_by(self, check: Mapping[str, Any]) -> bool:
+        """Whether a check of a record says the cause, in its message or its hint."""
+        said = f"{check['message']} {check['hint']}"
+        return check["outcome"] == "failed" and all(re.search(word, said, re.IGNORECASE) for word in self.words)
+
+    def points_right(self, check: Mapping[str, Any]) -> bool:
+        """Whether a check of a record points at one of the lines."""
+        return bool(check["source"]) and check["source"]["line"] in self.lines
+
+
+@dataclass(frozen=True)
+class Tutored:
+    """What a report says of a mistake, and whether a check that names it (or, where none does, any) points at its line."""
+
+    mistake: BeginnersMistake
+    verdict: Verdict
+    line: bool
+
+    @staticmethod
+    def of(mistake: BeginnersMistake, record: Mapping[str, Any]) -> Tutored:
+        """What a record says of the mistake."""
+        checks = (
+            [*record["checks"], record | {"outcome": "failed", "details": {}}] if record["cause"] else record["checks"]
+        )
+        failed = [check for check in checks if check["outcome"] == "failed"]
+        naming = [check for check in failed if mistake.is_named_by(check)]
+        if naming:
+            return Tutored(mistake, Verdict.NAMED, any(map(mistake.points_right, naming)))
+        diagnosed = any("observed_cause" in check["details"] for check in failed)
+        verdict = Verdict.WRONG if diagnosed else Verdict.SILENT
+        return Tutored(mistake, verdict, any(map(mistake.points_right, failed)))
+
+
+def corpus(assignment: str) -> Iterator[BeginnersMistake]:
+    """The mistakes of an assignment, in the order of its file.
+
+    Raises:
+        EditError: an edit does not fit its base in exactly one way.
+        ValueError: no line of the mistaken submission has the piece that its line is to have.
+    """
+    data = tomllib.loads((FOLDER / f"{assignment}.toml").read_text(encoding="utf-8"))
+    usual = data.pop("base", "")
+    for number, (name, table) in enumerate(data.items(), 1):
+        base = table.get("base", usual)
+        text = edited((ROOT / base).read_text(encoding="utf-8"), table["edit"], base)
+        pieces = (table["line"],) if isinstance(table["line"], str) else tuple(table["line"])
+        found = BeginnersMistake(
+            assignment, name, table["title"], text, tuple(table["words"]), pieces, held_out=number % 3 == 0
+        )
+        if not found.lines:
+            raise ValueError(f"{assignment}: {name}: no line has {' or '.join(pieces)}")
+        yield found
+
+
+def assignments() -> list[str]:
+    """The assignments that have a corpus."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
