@@ -136,8 +136,19 @@ def test_long_caches(submission, call):
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
+# Scores of thousands that every right kernel computes exactly: else two that are close may change places.
+LARGE_SCORES = calls(
+    DECODE,
+    dtypes=["float32", "bfloat16"],
+    sizes={"B": [1, 3], "H": [1, 2], "G": 1, "S": [1, 2, 33, 100], "D": [16, 32, 64, 80]},
+    layouts=PLAIN,
+    values={"q k_cache v_cache": [("integers", "integers", "normal")], "lengths": [RAGGED]},
+    others={"sm_scale": [32.0]},
+)
+
+
 @points(4)
-@given(call=drawn(kinds("mixed"), {"S": [1, 2, 33, 100]}, dtypes=["float32", "bfloat16"]))
+@given(call=LARGE_SCORES)
 def test_large_scores(submission, call):
     """Stays right where scores are far too large for exp"""
     assert_close(submission.decode_attention(*call), expected(*call))
