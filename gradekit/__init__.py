@@ -17,7 +17,7 @@ _OFFERED = {
     "gradekit.request": ("GradingOptions", "GradingRequest"),
     "gradekit.judge.compare": ("assert_close",),
     "gradekit.judge.failure": ("Failure",),
-    "gradekit.judge.framework": ("assert_compiles", "assert_opcheck", "assert_operator"),
+    "gradekit.judge.framework_claims": ("assert_compiles", "assert_opcheck", "assert_operator"),
     "gradekit.judge.memory_checks": (
         "assert_allocates",
         "assert_bytes_moved",
@@ -40,7 +40,7 @@ _OFFERED = {
         "tensors",
         "vectors",
     ),
-    "gradekit.inputs.values": ("value_kind",),
+    "gradekit.inputs.value_kinds": ("value_kind",),
     "gradekit.subject.runs": ("Observation",),
     "gradekit.subject.timed_call": ("assert_peak_memory", "assert_speed", "at_least"),
     "gradekit.session": ("check",),

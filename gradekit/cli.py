@@ -298,7 +298,7 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
 
     Registers, spills, occupancy, tensor cores, and how wide each line loads and stores.
     """
-    from gradekit.inspector import submitted as inspector
+    from gradekit.inspector import inspected_submission as inspector
     from gradekit.inspector import targets
     from gradekit.sandbox import TraceError
     from gradekit.submission import NoSuchSubmission, SubmissionError
@@ -392,7 +392,7 @@ def _show_progress(row: dict[str, Any]) -> None:
 def _show_bench(record: dict[str, Any], picture: Path | None, json_file: Path | None) -> None:
     import json
 
-    from gradekit.report import bench as text
+    from gradekit.report import bench_table as text
     from gradekit.report import figure
 
     _write(json_file, lambda: json.dumps(record, indent=1) + "\n")

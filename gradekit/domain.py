@@ -70,7 +70,7 @@ class DomainError(Exception):
 
 
 @dataclass(frozen=True)
-class Size:
+class SizeDomain:
     """The size of a dimension: promised from `least` to `most`, and up to `drawn` in examples of a test that says nothing.
 
     With `dims`, it stands for that many dimensions (least, most), each with a size of its own in these ranges. A `derived`
@@ -100,7 +100,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarDomain:
     """A scalar argument of `type` int, float or bool; promised from `least` to `most`, drawn from `values`."""
 
     name: str
@@ -112,7 +112,7 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultDomain:
     """A tensor that the entry returns; its dtype is a variable or a name."""
 
     shape: tuple[str, ...]
@@ -139,16 +139,16 @@ class Relations:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryDomain:
     """An entry's domain. `arguments` are in the order of its signature; `results` are what it returns.
 
     `gradients` names the tensors in which it is differentiable.
     """
 
     name: str
-    arguments: tuple[Tensor | Scalar, ...]
-    results: tuple[Result, ...]
-    sizes: Mapping[str, Size]
+    arguments: tuple[Tensor | ScalarDomain, ...]
+    results: tuple[ResultDomain, ...]
+    sizes: Mapping[str, SizeDomain]
     dtypes: Mapping[str, tuple[str, ...]]
     limits: tuple[str, ...] = ()
     choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -161,11 +161,11 @@ class Entry:
         return tuple(argument for argument in self.arguments if isinstance(argument, Tensor))
 
     @property
-    def scalars(self) -> tuple[Scalar, ...]:
+    def scalars(self) -> tuple[ScalarDomain, ...]:
         """The scalars among the arguments, in order."""
-        return tuple(argument for argument in self.arguments if isinstance(argument, Scalar))
+        return tuple(argument for argument in self.arguments if isinstance(argument, ScalarDomain))
 
-    def argument(self, name: str) -> Tensor | Scalar:
+    def argument(self, name: str) -> Tensor | ScalarDomain:
         """The argument called `name`.
 
         Raises:
@@ -251,7 +251,7 @@ def names_in(expression: str) -> set[str]:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def load(path: Path) -> dict[str, Entry]:
+def load(path: Path) -> dict[str, EntryDomain]:
     """The entries of a domain.toml, by name.
 
     Raises:
@@ -269,18 +269,18 @@ def load(path: Path) -> dict[str, Entry]:
 _KEYS = ("arguments", "result", "limits", "relations", "gradients", "dtypes", "sizes", "choices", "tensors", "scalars")
 
 
-def _entry(name: str, table: Any, where: str) -> Entry:
+def _entry(name: str, table: Any, where: str) -> EntryDomain:
     _no_other_keys(table, _KEYS, where)
     tensors = {n: _made(Tensor, n, t, f"{where} tensors.{n}") for n, t in table.get("tensors", {}).items()}
-    scalars = {n: _made(Scalar, n, t, f"{where} scalars.{n}") for n, t in table.get("scalars", {}).items()}
+    scalars = {n: _made(ScalarDomain, n, t, f"{where} scalars.{n}") for n, t in table.get("scalars", {}).items()}
     results = table.get("result", [])
     relations = _frozen(table.get("relations", {}))
     _no_other_keys(relations, _fields(Relations), f"{where} relations")
-    entry = Entry(
+    entry = EntryDomain(
         name,
         _arguments(table.get("arguments", []), tensors | scalars, where),
-        tuple(_made(Result, None, r, f"{where} result") for r in (results if isinstance(results, list) else [results])),
-        {n: _made(Size, n, t, f"{where} sizes.{n}") for n, t in table.get("sizes", {}).items()},
+        tuple(_made(ResultDomain, None, r, f"{where} result") for r in (results if isinstance(results, list) else [results])),
+        {n: _made(SizeDomain, n, t, f"{where} sizes.{n}") for n, t in table.get("sizes", {}).items()},
         _frozen(table.get("dtypes", {})),
         _frozen(table.get("limits", [])),
         _frozen(table.get("choices", {})),
@@ -291,7 +291,7 @@ def _entry(name: str, table: Any, where: str) -> Entry:
     return entry
 
 
-def _arguments(names: Sequence[str], known: Mapping[str, Tensor | Scalar], where: str) -> tuple[Tensor | Scalar, ...]:
+def _arguments(names: Sequence[str], known: Mapping[str, Tensor | ScalarDomain], where: str) -> tuple[Tensor | ScalarDomain, ...]:
     if sorted(names) != sorted(known):
         raise DomainError(f"{where}: arguments are {names}, but described are {sorted(known)}")
     return tuple(known[name] for name in names)
@@ -324,7 +324,7 @@ def _no_other_keys(table: Any, known: Sequence[str], where: str) -> None:
             raise DomainError(f"{where} has {key!r}, which is no key" + (f" (did you mean {near[0]}?)" if near else ""))
 
 
-def _check(entry: Entry, where: str) -> None:
+def _check(entry: EntryDomain, where: str) -> None:
     """Everything that is named must be there, and ranges must not be empty."""
     for size in entry.sizes.values():
         if not 0 <= size.least <= size.most:
@@ -342,7 +342,7 @@ def _check(entry: Entry, where: str) -> None:
         raise DomainError(f"{where}: relations or gradients name {sorted(unknown)}, which are not there")
 
 
-def _check_names(expression: str, entry: Entry, where: str) -> None:
+def _check_names(expression: str, entry: EntryDomain, where: str) -> None:
     try:
         unknown = names_in(expression) - set(entry.sizes)
     except ValueError as error:

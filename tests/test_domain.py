@@ -23,7 +23,7 @@ scalars.factor = { type = "int", least = 1, most = 8, values = [1, "N + 1"] }
 """
 
 
-def read(folder: Path, text: str) -> dict[str, domain.Entry]:
+def read(folder: Path, text: str) -> dict[str, domain.EntryDomain]:
     (folder / "domain.toml").write_text(text)
     return domain.load(folder / "domain.toml")
 
@@ -31,9 +31,9 @@ def read(folder: Path, text: str) -> dict[str, domain.Entry]:
 def test_an_entry_has_what_is_declared_in_the_order_of_its_signature(tmp_path: Path) -> None:
     scale = read(tmp_path, SCALE)["scale"]
     assert [argument.name for argument in scale.arguments] == ["x", "factor"]
-    assert scale.sizes["N"] == domain.Size("N", least=0, most=30, drawn=9)
+    assert scale.sizes["N"] == domain.SizeDomain("N", least=0, most=30, drawn=9)
     assert scale.dtype_choices("T") == ("float32", "float16")
-    assert scale.results == (domain.Result(("M", "2 * N"), "T"),)
+    assert scale.results == (domain.ResultDomain(("M", "2 * N"), "T"),)
     assert scale.relations.independent
 
 

@@ -14,7 +14,7 @@ from gradekit.findings import Cause
 from gradekit.framework import Inspection, parse
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
-from gradekit.judge.framework import assert_compiles, assert_opcheck, assert_operator
+from gradekit.judge.framework_claims import assert_compiles, assert_opcheck, assert_operator
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 

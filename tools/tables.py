@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 from gradekit.causes import Cause
-from gradekit.domain import ANY_DIMENSIONS, Entry, Scalar, Size, Tensor, load
+from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ScalarDomain, SizeDomain, Tensor, load
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "report.md"
@@ -38,7 +38,7 @@ def schema(text: str) -> str:
 # --- handouts --------------------------------------------------------------------------------------------------------
 
 
-def handout(text: str, entry: Entry) -> str:
+def handout(text: str, entry: EntryDomain) -> str:
     """An assignment's handout with the domain of its entry between its marks."""
     rows = "".join(f"| `{argument.name}` | {_shape(argument)} | {_dtype(argument, entry)} |\n" for argument in entry.arguments)
     sizes = "; ".join(filter(None, map(_range, entry.sizes.values())))
@@ -48,17 +48,17 @@ def handout(text: str, entry: Entry) -> str:
     return re.sub(r"<!-- domain: begin -->.*<!-- domain: end -->", lambda match: new, text, flags=re.DOTALL)
 
 
-def _shape(argument: Tensor | Scalar) -> str:
-    if isinstance(argument, Scalar):
+def _shape(argument: Tensor | ScalarDomain) -> str:
+    if isinstance(argument, ScalarDomain):
         return "a number" if argument.type != "bool" else "True or False"
     return f"[{', '.join(part.replace('*', '·') for part in argument.shape)}]"
 
 
-def _dtype(argument: Tensor | Scalar, entry: Entry) -> str:
-    return argument.type if isinstance(argument, Scalar) else ", ".join(entry.dtype_choices(argument.dtype))
+def _dtype(argument: Tensor | ScalarDomain, entry: EntryDomain) -> str:
+    return argument.type if isinstance(argument, ScalarDomain) else ", ".join(entry.dtype_choices(argument.dtype))
 
 
-def _range(size: Size) -> str:
+def _range(size: SizeDomain) -> str:
     if size.name == ANY_DIMENSIONS:
         return f"`...`: {size.dims[0]} to {size.dims[1]} dimensions, each {size.least} or more"
     if size.only:

@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from gradekit.inputs.values import value_kind
+from gradekit.inputs.value_kinds import value_kind
 
 
 def lengths(count, most, seed):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from gradekit.inputs.values import value_kind
+from gradekit.inputs.value_kinds import value_kind
 
 JUNK = {torch.float16: 2.0**14}
 """The size of what lies in padding, 1e30 elsewhere: the area of such a box is far beyond the dtype's largest number."""

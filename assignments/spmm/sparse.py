@@ -11,7 +11,7 @@ import functools
 import torch
 
 from gradekit.inputs.spec import Input, row_major
-from gradekit.inputs.values import value_kind
+from gradekit.inputs.value_kinds import value_kind
 
 
 def even(rows, cols, generator):

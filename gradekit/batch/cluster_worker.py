@@ -24,7 +24,7 @@ RESTART_SECONDS = 2.0
 
 
 @dataclass
-class WorkerProcess:
+class ClusterWorkerProcess:
     """One worker process: its command, and what it sees beyond this process's environment."""
 
     name: str
@@ -57,10 +57,10 @@ class WorkerProcess:
                 self.process.wait()
 
 
-def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[WorkerProcess]:
+def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[ClusterWorkerProcess]:
     """The workers of this machine: `graders` at a time for correctness (0: none), and each of `cards` alone."""
     of_cards = [
-        WorkerProcess(
+        ClusterWorkerProcess(
             card, _command(address, 1, "card"), {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card}
         )
         for card in cards
@@ -68,7 +68,7 @@ def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[W
     if not graders:
         return of_cards
     return [
-        WorkerProcess("graders", _command(address, graders, "grader"), {CARD: "", "CUDA_VISIBLE_DEVICES": ""}),
+        ClusterWorkerProcess("graders", _command(address, graders, "grader"), {CARD: "", "CUDA_VISIBLE_DEVICES": ""}),
         *of_cards,
     ]
 
@@ -89,7 +89,7 @@ def _end_with_parent() -> None:
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def serve(found: Sequence[WorkerProcess]) -> None:
+def serve(found: Sequence[ClusterWorkerProcess]) -> None:
     """Keep all workers running until this process receives SIGTERM or SIGINT."""
     received: list[int] = []
 

@@ -49,7 +49,7 @@ def no_constants_of_modules() -> Iterator[None]:
         providers._get_local_constants = original
 
 
-class Replay(ExampleDatabase):
+class ReplayDatabase(ExampleDatabase):
     """A database that holds one example: the numbers that its strategies would have drawn, in order, once they are set."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Replay(ExampleDatabase):
 
 
 @contextlib.contextmanager
-def examples(test: Any, count: int | None, replay: Replay, *, at_least: int = 1) -> Iterator[None]:
+def examples(test: Any, count: int | None, replay: ReplayDatabase, *, at_least: int = 1) -> Iterator[None]:
     """While open, the `test` runs as many examples as it says itself after what is in `replay`, `count` at most and `at_least`
     so many; if it uses Hypothesis at all."""
     if not is_hypothesis_test(test):

@@ -27,7 +27,7 @@ class RegionError(ValueError):
 
 
 @dataclass(frozen=True)
-class Region:
+class SolutionRegion:
     """Lines `first` to `last` of the solution, marks included, counted from 0; `student` stands there instead."""
 
     first: int
@@ -35,7 +35,7 @@ class Region:
     student: tuple[str, ...]
 
 
-def regions(solution: str) -> list[Region]:
+def regions(solution: str) -> list[SolutionRegion]:
     """The marked regions of a solution's text, in order.
 
     Raises:
@@ -46,16 +46,16 @@ def regions(solution: str) -> list[Region]:
     return list(_paired(marks, lines))
 
 
-def _paired(marks: Sequence[tuple[int, str]], lines: Sequence[str]) -> Iterator[Region]:
+def _paired(marks: Sequence[tuple[int, str]], lines: Sequence[str]) -> Iterator[SolutionRegion]:
     rest = list(marks)
     while rest:
         kinds = [kind for _, kind in rest[:3]]
         if kinds[:2] == [SOLUTION, END]:
             first, last = rest.pop(0)[0], rest.pop(0)[0]
-            yield Region(first, last, ())
+            yield SolutionRegion(first, last, ())
         elif kinds == [SOLUTION, STUDENT, END]:
             first, middle, last = (rest.pop(0)[0] for _ in range(3))
-            yield Region(first, last, tuple(_student_lines(lines, first, middle, last)))
+            yield SolutionRegion(first, last, tuple(_student_lines(lines, first, middle, last)))
         else:
             raise RegionError(f"line {rest[0][0] + 1}: {kinds[0]!r} opens no region that `{END}` closes")
 

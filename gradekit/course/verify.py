@@ -38,7 +38,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Result:
+class ClaimResult:
     """What came of a claim: `problem` is empty where it holds, `note` where nothing was left open."""
 
     claim: Claim
@@ -117,7 +117,7 @@ def _trivial_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[C
         yield Claim(trivial, "earns nothing for correctness", worthless)
 
 
-def verified(claims: Iterable[Claim]) -> Iterator[Result]:
+def verified(claims: Iterable[Claim]) -> Iterator[ClaimResult]:
     """Each claim tried, as it comes; an exception is a claim that does not hold."""
     for claim in claims:
         began = time.monotonic()
@@ -125,7 +125,7 @@ def verified(claims: Iterable[Claim]) -> Iterator[Result]:
             problem = claim.check()
         except Exception as error:  # noqa: BLE001  # whatever it is, the claim has not been shown
             problem = f"{type(error).__name__}: {error}"
-        yield Result(claim, problem, time.monotonic() - began, claim.note())
+        yield ClaimResult(claim, problem, time.monotonic() - began, claim.note())
 
 
 # --- what a report shows: each answers with the problem, or "" --------------------------------------------------------
@@ -195,7 +195,7 @@ def _shown(check: Check) -> str:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def row(result: Result, width: int) -> str:
+def row(result: ClaimResult, width: int) -> str:
     """One line for a result, subjects in `width` columns, and below it what is wrong, where something is."""
     mark, claim = "ok  " if result.held else "FAIL", result.claim
     text = f"  {mark}  {seconds(result.seconds):>7}  {claim.subject:<{width}}  {claim.says}"
@@ -203,7 +203,7 @@ def row(result: Result, width: int) -> str:
     return text + "\n" + " " * 8 + below if below else text
 
 
-def summary(results: list[Result]) -> str:
+def summary(results: list[ClaimResult]) -> str:
     """One line for an assignment: how many claims hold, and how long it took to see."""
     held, took = sum(result.held for result in results), sum(result.seconds for result in results)
     return f"{held} of {len(results)} claims hold; {seconds(took)}"

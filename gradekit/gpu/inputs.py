@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import torch
 
-from gradekit.inputs import values
+from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
 
 CardInput = Input
@@ -54,7 +54,7 @@ def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
     made = _values(spec.profile, dtype)(own, generator).to(dtype)
     if spec.is_contiguous and spec.offset == 0 and own == spec.shape:
         return made.as_strided(spec.shape, spec.stride)
-    storage = torch.full((spec.storage_size,), values.poison(dtype), dtype=dtype, device=device)
+    storage = torch.full((spec.storage_size,), value_kinds.poison(dtype), dtype=dtype, device=device)
     storage.as_strided(own, spec.stride, spec.offset).copy_(made)
     return storage.as_strided(spec.shape, spec.stride, spec.offset)
 
@@ -110,4 +110,4 @@ PROFILES: dict[str, Make] = {
     "positive": _positive,
     "mixed": _mixed,
 }
-"""Kinds of values that are made on the card, by the names that they have in `inputs.values`; others are made on the CPU."""
+"""Kinds of values that are made on the card, by the names that they have in `inputs.value_kinds`; others are made on the CPU."""

@@ -23,7 +23,7 @@ TUNING = 4.0
 """Milliseconds of the turn that each configuration gets."""
 
 
-class Clock(Protocol):
+class AnyClock(Protocol):
     """timing.Clock, or that of the CPU emulation."""
 
     how: str
@@ -36,7 +36,7 @@ class Clock(Protocol):
         """Gives memory back."""
 
 
-StartClock = Callable[[Sequence[Call], Callable[[], None]], Clock]
+StartClock = Callable[[Sequence[Call], Callable[[], None]], AnyClock]
 """Starts a clock of these calls; the second argument makes memory fresh before each round of them."""
 
 
@@ -51,9 +51,9 @@ class Preparation:
     chosen: list[int] = field(default_factory=list)
     tuned: dict[str, float] = field(default_factory=dict)
     bounds: list[BoundProgram] = field(default_factory=list)
-    clock: Clock | None = None
+    clock: AnyClock | None = None
 
-    def make_ready(self, watch: Watch) -> Clock:
+    def make_ready(self, watch: Watch) -> AnyClock:
         """Compiles, runs everything once with each action awaited, picks the fastest options and starts the clock;
         `watch` is told what is done at each moment.
 
@@ -128,7 +128,7 @@ class Preparation:
         finally:
             self.close()
 
-    def _start(self, chosen: Sequence[int], watch: Watch) -> Clock:
+    def _start(self, chosen: Sequence[int], watch: Watch) -> AnyClock:
         self.bounds = [self.replay.bind(tensors, chosen) for tensors in self.sets]
         self.replay.awaited(self.bounds[0], watch)
         watch("time", "", None)

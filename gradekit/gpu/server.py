@@ -38,7 +38,7 @@ from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.preparation import Preparation, StartClock
 from gradekit.gpu.replay import Machine, Replay, touched_bytes
-from gradekit.inputs import values
+from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
 from gradekit.program import Program, View, decode
 
@@ -166,7 +166,7 @@ class Server:
     def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         program = decode(request["program"])
         replay = Replay(program, self._where.machine, request["allow"])
-        values.add_from(request["kinds"])
+        value_kinds.add_from(request["kinds"])
         sets = self._sets(program, arguments_from(request["arguments"]))
         preparation = Preparation(replay, sets, self._where.start_clock)
         clock = preparation.make_ready(self._watch)
@@ -222,7 +222,7 @@ def arguments_to(arguments: Sequence[Any]) -> list[Any]:
 
 def kinds_of(arguments: Sequence[Any]) -> list[str]:
     """The texts of the modules without which these arguments could not be made in another process."""
-    return values.sources(a.profile for a in arguments if isinstance(a, Input))
+    return value_kinds.sources(a.profile for a in arguments if isinstance(a, Input))
 
 
 def arguments_from(data: Sequence[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gradekit import domain
-from gradekit.domain import ANY_DIMENSIONS, Entry
+from gradekit.domain import ANY_DIMENSIONS, EntryDomain
 from gradekit.inputs.classes import SizeClass, classes, listed
 from gradekit.inputs.draws import UPSTREAM, Call, Draws
 from gradekit.inputs.layouts import LAYOUTS
@@ -30,7 +30,7 @@ Sizes = int | tuple[int, int] | Sequence[int]
 """One size, an inclusive range, or a list of sizes that are all run."""
 
 
-def domain_of(file: str | Path) -> dict[str, Entry]:
+def domain_of(file: str | Path) -> dict[str, EntryDomain]:
     """The domain of the assignment whose test `file` lies beside it: `domain_of(__file__)["softmax"]`.
 
     Raises:
@@ -40,7 +40,7 @@ def domain_of(file: str | Path) -> dict[str, Entry]:
 
 
 def calls(
-    entry: Entry,
+    entry: EntryDomain,
     *,
     dtypes: Sequence[str] | None = None,
     sizes: Mapping[str, Sizes] | None = None,
@@ -108,7 +108,7 @@ def _drawn(draw: st.DrawFn, draws: Draws) -> Call:
 # --- what is drawn from ----------------------------------------------------------------------------------------------
 
 
-def _ranks(entry: Entry, ranks: Sequence[int] | None) -> tuple[int, ...]:
+def _ranks(entry: EntryDomain, ranks: Sequence[int] | None) -> tuple[int, ...]:
     unnamed = entry.sizes.get(ANY_DIMENSIONS)
     if unnamed is None:
         return ()
@@ -116,7 +116,7 @@ def _ranks(entry: Entry, ranks: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(ranks if ranks is not None else range(low, high + 1))
 
 
-def _classes(size: domain.Size, said: Sizes | None) -> tuple[SizeClass, ...]:
+def _classes(size: domain.SizeDomain, said: Sizes | None) -> tuple[SizeClass, ...]:
     if said is None and size.only:
         return listed(size.only)
     if said is None:
@@ -128,7 +128,7 @@ def _classes(size: domain.Size, said: Sizes | None) -> tuple[SizeClass, ...]:
 
 
 def _layouts(
-    entry: Entry, said: Sequence[str] | Mapping[str, Sequence[str]] | None, upstream: Sequence[str] | None
+    entry: EntryDomain, said: Sequence[str] | Mapping[str, Sequence[str]] | None, upstream: Sequence[str] | None
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     legal = {tensor.name: tensor.layouts or LAYOUTS for tensor in entry.tensors}
     legal |= {UPSTREAM: LAYOUTS} if upstream is not None else {}
@@ -146,7 +146,7 @@ def _layouts(
 
 
 def _values(
-    entry: Entry, said: Sequence[str] | Mapping[str, Sequence[Any]] | None, upstream: Sequence[str] | None
+    entry: EntryDomain, said: Sequence[str] | Mapping[str, Sequence[Any]] | None, upstream: Sequence[str] | None
 ) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     legal: dict[str, tuple[Any, ...]] = {tensor.name: tensor.values for tensor in entry.tensors}
     legal |= {UPSTREAM: tuple(upstream)} if upstream is not None else {}
@@ -163,12 +163,12 @@ def _values(
     return tuple(found.items())
 
 
-def _scalars(entry: Entry, others: dict[str, Sequence[Any]]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _scalars(entry: EntryDomain, others: dict[str, Sequence[Any]]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     wanted = [scalar for scalar in entry.scalars if not scalar.optional or scalar.name in others]
     return tuple((scalar.name, tuple(others.pop(scalar.name, scalar.values))) for scalar in wanted)
 
 
-def _known(entry: Entry, names: Any, known: Mapping[str, Any]) -> None:
+def _known(entry: EntryDomain, names: Any, known: Mapping[str, Any]) -> None:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(f"{entry.name} has no tensor {', '.join(unknown)}; it has {', '.join(known)}")

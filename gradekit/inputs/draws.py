@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gradekit.domain import ANY_DIMENSIONS, Entry, Result, Tensor, evaluate
+from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor, evaluate
 from gradekit.inputs import covering, layouts
 from gradekit.inputs.classes import SizeClass, Sizes
 from gradekit.inputs.spec import Input
@@ -41,7 +41,7 @@ class Draws:
     computes derived sizes from all that is known; `upstream` says whether the gradient of the result is the last argument.
     """
 
-    entry: Entry = field(compare=False)
+    entry: EntryDomain = field(compare=False)
     domain: str
     dtypes: tuple[tuple[str, tuple[str, ...]], ...]
     ranks: tuple[int, ...]
@@ -151,7 +151,7 @@ class Draws:
         unnamed = dict(self.sizes).get(ANY_DIMENSIONS)
         smallest |= {one: unnamed[0].members[0] for one in _unnamed(rank)} if unnamed else {}
         known = {**{name: 1 for name in self.derive}, **smallest, **names}
-        every: list[Tensor | Result] = [*self.tensors, *self.entry.results]
+        every: list[Tensor | ResultDomain] = [*self.tensors, *self.entry.results]
         return max(int(math.prod(shape_of(tensor, known, rank))) for tensor in every)
 
     def _room(self, name: str, options: Sequence[SizeClass], names: Mapping[str, int], rank: int) -> Sequence[int]:
@@ -241,12 +241,12 @@ class _Planned:
 # --- shapes ----------------------------------------------------------------------------------------------------------
 
 
-def shape_parts(tensor: Tensor | Result, rank: int) -> list[str]:
+def shape_parts(tensor: Tensor | ResultDomain, rank: int) -> list[str]:
     """The shape's expressions, with a name for each of `rank` dimensions that have none."""
     return [one for part in tensor.shape for one in (_unnamed(rank) if part == ANY_DIMENSIONS else [part])]
 
 
-def shape_of(tensor: Tensor | Result, names: Mapping[str, Any], rank: int) -> tuple[int, ...]:
+def shape_of(tensor: Tensor | ResultDomain, names: Mapping[str, Any], rank: int) -> tuple[int, ...]:
     """The shape of a tensor for these sizes."""
     return tuple(names[part] if part in names else evaluate(part, names) for part in shape_parts(tensor, rank))
 

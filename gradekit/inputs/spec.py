@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from gradekit.inputs import values
+from gradekit.inputs import value_kinds
 from gradekit.inputs.layouts import row_major
 from gradekit.program import ITEMSIZE, View
 from gradekit.reuse import SharedCache, shared
@@ -54,7 +54,7 @@ def _salted(seed: int, salt: int) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Input:
-    """A tensor to be: `stride` and `offset` count elements, `profile` names its kind of values (see `values`).
+    """A tensor to be: `stride` and `offset` count elements, `profile` names its kind of values (see `value_kinds`).
 
     `name` is the parameter that the tensor is passed as; it is for messages and no part of what the tensor is.
 
@@ -72,8 +72,8 @@ class Input:
 
     def __post_init__(self) -> None:
         _known("dtype", self.dtype, ITEMSIZE)
-        if not values.is_known(self.profile):
-            _known("profile", self.profile, values.known())
+        if not value_kinds.is_known(self.profile):
+            _known("profile", self.profile, value_kinds.known())
         if len(self.shape) != len(self.stride):
             raise ValueError(f"shape {self.shape} and strides {self.stride} differ in length")
         if min((*self.shape, *self.stride, self.offset)) < 0:
@@ -122,7 +122,7 @@ class Input:
     def simplicity(self) -> tuple[int, ...]:
         """A measure by which examples can be sorted, the one that is easiest to read first: whether there are strides,
         elements, dimensions, offset, dtype, values and seed. What fails without strides has nothing to do with them."""
-        kinds = values.known()
+        kinds = value_kinds.known()
         profile = kinds.index(self.profile) if self.profile in kinds else len(kinds)
         strided = int(not self.is_contiguous)
         return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
@@ -202,10 +202,10 @@ def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
 def _tensor(spec: Input) -> torch.Tensor:
     dtype = getattr(torch, spec.dtype)
     storage = torch.full(
-        (spec.storage_size,), values.poison(dtype), dtype=torch.float64 if dtype.is_floating_point else None
+        (spec.storage_size,), value_kinds.poison(dtype), dtype=torch.float64 if dtype.is_floating_point else None
     )
     storage = storage.to(dtype)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
     generator = torch.Generator().manual_seed(spec.seed)
-    storage.as_strided(own, spec.stride, spec.offset).copy_(values.make(spec.profile, own, dtype, generator).to(dtype))
+    storage.as_strided(own, spec.stride, spec.offset).copy_(value_kinds.make(spec.profile, own, dtype, generator).to(dtype))
     return storage.as_strided(spec.shape, spec.stride, spec.offset)

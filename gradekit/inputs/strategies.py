@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from gradekit.inputs import layouts
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.inputs.values import COMMON
+from gradekit.inputs.value_kinds import COMMON
 
 Extent = int | tuple[int, int]
 """A size, or the inclusive range from which one is drawn."""

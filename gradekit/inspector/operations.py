@@ -109,14 +109,14 @@ def accesses(module: Module, path: str) -> list[MemoryAccess]:
 
 
 def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
-    origins = Origins(function)
+    origins = ValueOrigins(function)
     feeding = origins.feeding_dots()
     for op, loops in walk(function.body):
         if op.name in _LOADS:
             yield _access(op, path, loops, origins, bool(feeding & set(op.results)))
 
 
-def _access(op: Op, path: str, loops: int, origins: Origins, feeds_dot: bool) -> MemoryAccess:
+def _access(op: Op, path: str, loops: int, origins: ValueOrigins, feeds_dot: bool) -> MemoryAccess:
     by_descriptor = op.name.startswith("tt.descriptor")
     kind = _LOADS[op.name]
     value = op.result_types[0] if kind == "load" else op.operand_types[1]
@@ -137,7 +137,7 @@ def has_float64(kind: Type) -> bool:
     return kind.element == "f64" or (kind.pointee is not None and has_float64(kind.pointee))
 
 
-class Origins:
+class ValueOrigins:
     """Where the values of a function come from: a walk backwards through operations, loops and branches.
 
     What is loaded from memory has no origin here: no argument says anything about it.

@@ -13,7 +13,7 @@ trivial.py          trivial results that must fail
 from gradekit.judge.compare import assert_close
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
-from gradekit.judge.evidence import Diagnosis, Example
+from gradekit.judge.evidence import Diagnosis, EarlierRun
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import (
     assert_allocates,
@@ -32,7 +32,7 @@ __all__ = [
     "Comparison",
     "Counters",
     "Diagnosis",
-    "Example",
+    "EarlierRun",
     "Failure",
     "Observed",
     "Reference",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gradekit.findings import Cause
-from gradekit.judge.evidence import Diagnosis, Evidence, Example, errors_are_small, is_power_of_two
+from gradekit.judge.evidence import Diagnosis, EarlierRun, Evidence, errors_are_small, is_power_of_two
 
 ENOUGH = 3
 """So many different examples on each side make a pattern."""
@@ -13,7 +13,7 @@ ENOUGH = 3
 _HALF = ("float16", "bfloat16")
 
 
-def separates(evidence: Evidence, property_: Callable[[Example], bool], enough: int = ENOUGH) -> bool:
+def separates(evidence: Evidence, property_: Callable[[EarlierRun], bool], enough: int = ENOUGH) -> bool:
     """Whether every failed example has the property and no passed one, with `enough` different ones on each side."""
     failed, passed = _distinct(evidence.failed), _distinct(evidence.passed)
     if min(len(failed), len(passed)) < enough:
@@ -21,13 +21,13 @@ def separates(evidence: Evidence, property_: Callable[[Example], bool], enough: 
     return all(map(property_, failed)) and not any(map(property_, passed))
 
 
-def _distinct(examples: Iterable[Example]) -> list[Example]:
+def _distinct(examples: Iterable[EarlierRun]) -> list[EarlierRun]:
     return list({e.inputs: e for e in examples if e.specs}.values())
 
 
 def ignores_strides(evidence: Evidence) -> Diagnosis | None:
     """Wrong whenever one of the inputs, always the same, is strided (or has gaps in its rows), right whenever not."""
-    here = Example(evidence.inputs, False)
+    here = EarlierRun(evidence.inputs, False)
     for position, spec in enumerate(evidence.specs):
         for strided, what in (
             (_is_strided, "is contiguous"),
@@ -54,16 +54,16 @@ def strides_separate(evidence: Evidence) -> bool:
     return len(plain) >= 2 and all(map(_any_strided, _distinct(evidence.failed)))
 
 
-def _any_strided(example: Example) -> bool:
+def _any_strided(example: EarlierRun) -> bool:
     return not all(s.is_contiguous for s in example.specs)
 
 
-def _is_strided(position: int) -> Callable[[Example], bool]:
+def _is_strided(position: int) -> Callable[[EarlierRun], bool]:
     return lambda example: position < len(example.specs) and not example.specs[position].is_contiguous
 
 
-def _has_gaps(position: int) -> Callable[[Example], bool]:
-    def gaps(example: Example) -> bool:
+def _has_gaps(position: int) -> Callable[[EarlierRun], bool]:
+    def gaps(example: EarlierRun) -> bool:
         spec = example.specs[position] if position < len(example.specs) else None
         return spec is not None and bool(spec.shape) and spec.shape[-1] > 1 and spec.stride[-1] != 1
 
@@ -85,12 +85,12 @@ def right_for_powers_of_two(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-def _columns(example: Example | Evidence) -> int:
+def _columns(example: EarlierRun | Evidence) -> int:
     shape = example.specs[0].shape
     return shape[-1] if shape else 1
 
 
-def _has_partial_block(example: Example) -> bool:
+def _has_partial_block(example: EarlierRun) -> bool:
     return not is_power_of_two(_columns(example))
 
 
@@ -113,7 +113,7 @@ def rounds_on_the_way(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-def _length(example: Example) -> int:
+def _length(example: EarlierRun) -> int:
     """The largest dimension of the first input: no sum over it is longer."""
     return max((1, *example.specs[0].shape))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradekit.causes import SAYS_ALL
 from gradekit.judge import by_finding, by_history, by_value
-from gradekit.judge.evidence import Diagnosis, Evidence, Example
+from gradekit.judge.evidence import Diagnosis, EarlierRun, Evidence
 from gradekit.judge.failure import Failure
 
 RULES = (
@@ -40,7 +40,7 @@ RULES = (
 
 
 def diagnose(
-    failure: Failure, observation: Any = None, inputs: Sequence[Any] = (), history: Iterable[Example] = ()
+    failure: Failure, observation: Any = None, inputs: Sequence[Any] = (), history: Iterable[EarlierRun] = ()
 ) -> Diagnosis | None:
     """Why the submission fails, or None.
 

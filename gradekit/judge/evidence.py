@@ -26,7 +26,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class Example:
+class EarlierRun:
     """An earlier run of the same check: the arguments in their order, and whether it passed."""
 
     inputs: tuple[Any, ...]
@@ -48,7 +48,7 @@ class Evidence:
     findings: tuple[Finding, ...] = ()
     program: Program | None = None
     results: tuple[Any, ...] = ()
-    history: Iterable[Example] = ()
+    history: Iterable[EarlierRun] = ()
 
     @property
     def comparison(self) -> Comparison | None:
@@ -61,14 +61,14 @@ class Evidence:
         return tuple(i for i in self.inputs if isinstance(i, Input))
 
     @cached_property
-    def passed(self) -> list[Example]:
+    def passed(self) -> list[EarlierRun]:
         """The examples that passed."""
         return [e for e in self.history if e.passed]
 
     @cached_property
-    def failed(self) -> list[Example]:
+    def failed(self) -> list[EarlierRun]:
         """The failed examples, this one among them."""
-        return [e for e in self.history if not e.passed and e.inputs != self.inputs] + [Example(self.inputs, False)]
+        return [e for e in self.history if not e.passed and e.inputs != self.inputs] + [EarlierRun(self.inputs, False)]
 
     def find(self, *causes: Cause) -> Finding | None:
         """The first finding with one of these causes."""

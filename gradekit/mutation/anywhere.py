@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 from gradekit.mutation.operators import operator
-from gradekit.mutation.source import Edit, Source, called, shown
+from gradekit.mutation.source import Edit, ParsedSource, called, shown
 
 _COMPARISONS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
@@ -16,7 +16,7 @@ _COMPARISONS = {
 
 
 @operator("comparison", "a size, an index or a value for which the two sides are equal")
-def comparison(source: Source) -> Iterator[Edit]:
+def comparison(source: ParsedSource) -> Iterator[Edit]:
     """`<=` for `<` and so on: what differs is the boundary alone."""
     for node in source.everywhere():
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
@@ -24,7 +24,7 @@ def comparison(source: Source) -> Iterator[Edit]:
 
 
 @operator("branch fixed", "a call for which this condition holds, and one for which it does not")
-def branch_fixed(source: Source) -> Iterator[Edit]:
+def branch_fixed(source: ParsedSource) -> Iterator[Edit]:
     """A condition that always holds, and one that never does."""
     for node in source.everywhere():
         if isinstance(node, (ast.If, ast.IfExp)):
@@ -33,7 +33,7 @@ def branch_fixed(source: Source) -> Iterator[Edit]:
 
 
 @operator("rounded down", "a size that is no multiple of the tile's")
-def rounded_down(source: Source) -> Iterator[Edit]:
+def rounded_down(source: ParsedSource) -> Iterator[Edit]:
     """`a // b` for `cdiv(a, b)`."""
     for node in source.everywhere():
         if isinstance(node, ast.Call) and called(node) in ("tl.cdiv", "triton.cdiv") and len(node.args) == 2:
@@ -42,7 +42,7 @@ def rounded_down(source: Source) -> Iterator[Edit]:
 
 
 @operator("minimum changed", "a size on either side of this limit")
-def minimum_changed(source: Source) -> Iterator[Edit]:
+def minimum_changed(source: ParsedSource) -> Iterator[Edit]:
     """`max` for `min`, and the other way round."""
     for node in source.everywhere():
         if isinstance(node, ast.Call) and called(node) in ("min", "max"):
@@ -53,7 +53,7 @@ _ORDERED = ("max", "min", "tl.maximum", "tl.minimum")  # of these, the order of 
 
 
 @operator("arguments exchanged", "two arguments of different values")
-def arguments_exchanged(source: Source) -> Iterator[Edit]:
+def arguments_exchanged(source: ParsedSource) -> Iterator[Edit]:
     """Two neighbours in a call, a launch among them, each in the other's place."""
     for node in source.everywhere():
         if isinstance(node, ast.Call) and called(node) not in _ORDERED:
@@ -65,7 +65,7 @@ def arguments_exchanged(source: Source) -> Iterator[Edit]:
 
 
 @operator("statement dropped", "a call whose result depends on this statement")
-def statement_dropped(source: Source) -> Iterator[Edit]:
+def statement_dropped(source: ParsedSource) -> Iterator[Edit]:
     """A store, a launch, an update that is gone; and what is assigned to a name that has a value before."""
     for function in (*source.kernels, *source.host):
         known = {argument.arg for argument in function.args.args}

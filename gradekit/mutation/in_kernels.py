@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mutation.operators import operator
-from gradekit.mutation.source import Edit, Source, called, dotted
+from gradekit.mutation.source import Edit, ParsedSource, called, dotted
 
 _ACCESSES = ("tl.load", "tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 
 
 @operator("mask dropped", "a size that leaves a tile partly outside of its tensor")
-def mask_dropped(source: Source) -> Iterator[Edit]:
+def mask_dropped(source: ParsedSource) -> Iterator[Edit]:
     """Loads and stores without their mask."""
     for node in source.in_kernels():
         if isinstance(node, ast.Call) and called(node) in _ACCESSES and _has(node, "mask"):
@@ -22,7 +22,7 @@ def mask_dropped(source: Source) -> Iterator[Edit]:
 
 
 @operator("half a mask", "a tile that is partly outside in the dimension that is no longer masked, and in no other")
-def half_a_mask(source: Source) -> Iterator[Edit]:
+def half_a_mask(source: ParsedSource) -> Iterator[Edit]:
     """One side of `a & b`, then the other."""
     for node in source.in_kernels():
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
@@ -33,7 +33,7 @@ def half_a_mask(source: Source) -> Iterator[Edit]:
 @operator(
     "other changed", "a partial tile whose missing elements reach the result, among values beside which they count"
 )
-def other_changed(source: Source) -> Iterator[Edit]:
+def other_changed(source: ParsedSource) -> Iterator[Edit]:
     """Another value for masked lanes, and none."""
     for node in source.in_kernels():
         if not isinstance(node, ast.Call):
@@ -48,7 +48,7 @@ def other_changed(source: Source) -> Iterator[Edit]:
 
 
 @operator("offset moved", "an element at the first or the last place of a tile")
-def offset_moved(source: Source) -> Iterator[Edit]:
+def offset_moved(source: ParsedSource) -> Iterator[Edit]:
     """A tile that begins one element later; a whole number in a sum that is one larger."""
     for node in source.in_kernels():
         if called(node) == "tl.arange":
@@ -58,7 +58,7 @@ def offset_moved(source: Source) -> Iterator[Edit]:
 
 
 @operator("program id", "more than one program along this axis")
-def program_id(source: Source) -> Iterator[Edit]:
+def program_id(source: ParsedSource) -> Iterator[Edit]:
     """The id of another axis, the first program's, or a grid of one program."""
     for node in source.in_kernels():
         if called(node) == "tl.program_id" and isinstance(node, ast.Call) and node.args:
@@ -70,7 +70,7 @@ def program_id(source: Source) -> Iterator[Edit]:
 
 
 @operator("factor dropped", "a tensor whose strides, or sizes, make this factor another number than 1")
-def factor_dropped(source: Source) -> Iterator[Edit]:
+def factor_dropped(source: ParsedSource) -> Iterator[Edit]:
     """`a` for `a * b`, then `b`: strides, block sizes and factors of the arithmetic."""
     for node in source.in_kernels():
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -79,7 +79,7 @@ def factor_dropped(source: Source) -> Iterator[Edit]:
 
 
 @operator("argument swapped", "two arguments of different values: strides, sizes or tensors that are not alike")
-def argument_swapped(source: Source) -> Iterator[Edit]:
+def argument_swapped(source: ParsedSource) -> Iterator[Edit]:
     """Another argument of the kernel where one is read: the next one of its kind, a pointer, a stride or a size."""
     for kernel in source.kernels:
         names = [argument.arg for argument in kernel.args.args if argument.annotation is None]
@@ -96,7 +96,7 @@ def _kind(name: str) -> str:
 
 
 @operator("index swapped", "a tile with different rows and columns")
-def index_swapped(source: Source) -> Iterator[Edit]:
+def index_swapped(source: ParsedSource) -> Iterator[Edit]:
     """Another index where one is read: the next one that has a value there."""
     for kernel in source.kernels:
         places = _indices(kernel)
@@ -128,7 +128,7 @@ _OF_INDICES = {"arange", "program_id", "num_programs", "cdiv", "to"}
     "cast dropped",
     "values that the narrower dtype cannot hold: offsets beyond 2**31, or sums that a narrow float rounds",
 )
-def cast_dropped(source: Source) -> Iterator[Edit]:
+def cast_dropped(source: ParsedSource) -> Iterator[Edit]:
     """`x` for `x.to(dtype)`."""
     for node in source.in_kernels():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
@@ -141,7 +141,7 @@ _NARROWER = {"tl.float32": "tl.float16", "tl.int64": "tl.int32", "torch.float32"
 @operator(
     "dtype narrowed", "values that the narrower dtype cannot hold, or sums of enough terms for its rounding to show"
 )
-def dtype_narrowed(source: Source) -> Iterator[Edit]:
+def dtype_narrowed(source: ParsedSource) -> Iterator[Edit]:
     """Half the bits for a cast, an accumulator or a buffer."""
     for node in source.everywhere():
         if isinstance(node, ast.Attribute) and dotted(node) in _NARROWER:
@@ -155,7 +155,7 @@ _OTHER_FUNCTION = {
 
 
 @operator("other function", "values of which the two functions say something else: several, distinct, of both signs")
-def other_function(source: Source) -> Iterator[Edit]:
+def other_function(source: ParsedSource) -> Iterator[Edit]:
     """A maximum for a sum, a minimum for a maximum, another base."""
     for node in source.in_kernels():
         if isinstance(node, ast.Call) and called(node) in _OTHER_FUNCTION:
@@ -163,7 +163,7 @@ def other_function(source: Source) -> Iterator[Edit]:
 
 
 @operator("axis changed", "a tile with different rows and columns")
-def axis_changed(source: Source) -> Iterator[Edit]:
+def axis_changed(source: ParsedSource) -> Iterator[Edit]:
     """A reduction along the other axis."""
     for node in source.in_kernels():
         if isinstance(node, ast.Call):
@@ -178,7 +178,7 @@ _OPERATIONS = {
 
 
 @operator("operation changed", "a second operand that is not 0, or not 1 where it divides")
-def operation_changed(source: Source) -> Iterator[Edit]:
+def operation_changed(source: ParsedSource) -> Iterator[Edit]:
     """`-` for `+`, `+` for `-`, `*` for `/`, `%` for `//`, `//` for `%`; a minus sign that is gone."""
     for node in source.in_kernels():
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
@@ -188,7 +188,7 @@ def operation_changed(source: Source) -> Iterator[Edit]:
 
 
 @operator("sum overwritten", "a loop that runs at least twice and adds something each time")
-def sum_overwritten(source: Source) -> Iterator[Edit]:
+def sum_overwritten(source: ParsedSource) -> Iterator[Edit]:
     """`x = y` for `x += y`."""
     for node in source.in_kernels():
         if isinstance(node, ast.AugAssign):
@@ -197,7 +197,7 @@ def sum_overwritten(source: Source) -> Iterator[Edit]:
 
 
 @operator("loop runs once", "a size for which the loop runs at least twice")
-def loop_runs_once(source: Source) -> Iterator[Edit]:
+def loop_runs_once(source: ParsedSource) -> Iterator[Edit]:
     """A loop that ends after its first round."""
     for node in source.in_kernels():
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(node.iter).endswith("range"):
@@ -210,7 +210,7 @@ def loop_runs_once(source: Source) -> Iterator[Edit]:
 
 
 @operator("one side of where", "elements of which the condition holds, and others of which it does not")
-def one_side_of_where(source: Source) -> Iterator[Edit]:
+def one_side_of_where(source: ParsedSource) -> Iterator[Edit]:
     """`a`, then `b`, for `tl.where(c, a, b)`."""
     for node in source.in_kernels():
         if isinstance(node, ast.Call) and called(node) == "tl.where" and len(node.args) == 3:
@@ -219,7 +219,7 @@ def one_side_of_where(source: Source) -> Iterator[Edit]:
 
 
 @operator("constant changed", "values for which a hundredth more of this constant counts")
-def constant_changed(source: Source) -> Iterator[Edit]:
+def constant_changed(source: ParsedSource) -> Iterator[Edit]:
     """A number that is a hundredth larger."""
     for node in source.in_kernels():
         if isinstance(node, ast.Constant) and type(node.value) is float and node.value != 0:

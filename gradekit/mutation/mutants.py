@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from gradekit.mutation import anywhere, in_kernels, on_host  # noqa: F401  (they enter their operators into the table)
 from gradekit.mutation.operators import OPERATORS, Operator
-from gradekit.mutation.source import Source
+from gradekit.mutation.source import ParsedSource
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ def mutants(text: str) -> list[Mutant]:
         SyntaxError: the text is not Python.
     """
     found: dict[str, Mutant] = {}
-    for mutant in _made(Source(text)):
+    for mutant in _made(ParsedSource(text)):
         if mutant.text != text and mutant.text not in found and _is_python(mutant.text):
             found[mutant.text] = mutant
     return list(found.values())
 
 
-def _made(source: Source) -> Iterator[Mutant]:
+def _made(source: ParsedSource) -> Iterator[Mutant]:
     for operator in OPERATORS.values():
         for edit in operator.find(source):
             yield Mutant(operator, source.line(edit.start), edit.says, source.after(edit))

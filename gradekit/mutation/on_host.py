@@ -6,19 +6,19 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mutation.operators import operator
-from gradekit.mutation.source import Edit, Source, called
+from gradekit.mutation.source import Edit, ParsedSource, called
 
 CAP = 64
 
 
 @operator("grid capped", f"a size that takes more than {CAP} programs along this axis of the grid")
-def grid_capped(source: Source) -> Iterator[Edit]:
+def grid_capped(source: ParsedSource) -> Iterator[Edit]:
     """At most 64 programs along an axis."""
     for size in _grid_sizes(source):
         yield source.replaced(size, f"min({source.of(size)}, {CAP})")
 
 
-def _grid_sizes(source: Source) -> Iterator[ast.expr]:
+def _grid_sizes(source: ParsedSource) -> Iterator[ast.expr]:
     """The sizes of grids: what stands in the tuple of a launch, and in any other tuple whose sizes come from a cdiv."""
     nodes = list(source.on_host())
     grids = {
@@ -39,7 +39,7 @@ def _target(node: ast.Assign) -> str:
 
 
 @operator("dimension swapped", "a tensor whose two dimensions differ in this size or stride")
-def dimension_swapped(source: Source) -> Iterator[Edit]:
+def dimension_swapped(source: ParsedSource) -> Iterator[Edit]:
     """The stride or the size of the next dimension; shapes and strides in reverse."""
     for node in source.on_host():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "stride":
@@ -53,7 +53,7 @@ def dimension_swapped(source: Source) -> Iterator[Edit]:
             yield source.replaced(node.value, f"{source.of(node.value)}[::-1]")
 
 
-def _next(source: Source, index: ast.expr) -> Iterator[Edit]:
+def _next(source: ParsedSource, index: ast.expr) -> Iterator[Edit]:
     text = source.of(index)
     if text.lstrip("-").isdigit():
         yield source.replaced(index, str(int(text) - 1 if int(text) > 0 else int(text) + 1 if text != "-1" else -2))
@@ -67,7 +67,7 @@ _ALLOCATIONS = ("torch.empty", "torch.zeros", "torch.empty_like", "torch.zeros_l
 
 
 @operator("buffer kept", "two calls of the same shape whose results are both looked at, or a call after another")
-def buffer_kept(source: Source) -> Iterator[Edit]:
+def buffer_kept(source: ParsedSource) -> Iterator[Edit]:
     """A buffer that is allocated once for each shape and dtype, and handed out again."""
     for node in source.on_host():
         if isinstance(node, ast.Call) and called(node) in _ALLOCATIONS:
@@ -79,7 +79,7 @@ def buffer_kept(source: Source) -> Iterator[Edit]:
 
 
 @operator("not zeroed", "a sum that begins with what the memory holds, which is not 0")
-def not_zeroed(source: Source) -> Iterator[Edit]:
+def not_zeroed(source: ParsedSource) -> Iterator[Edit]:
     """`torch.empty` for `torch.zeros`."""
     for node in source.on_host():
         if isinstance(node, ast.Call) and called(node) in ("torch.zeros", "torch.zeros_like"):
@@ -87,7 +87,7 @@ def not_zeroed(source: Source) -> Iterator[Edit]:
 
 
 @operator("copy dropped", "an input that is not contiguous")
-def copy_dropped(source: Source) -> Iterator[Edit]:
+def copy_dropped(source: ParsedSource) -> Iterator[Edit]:
     """`x` for `x.contiguous()`."""
     for node in source.on_host():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "contiguous":
@@ -95,7 +95,7 @@ def copy_dropped(source: Source) -> Iterator[Edit]:
 
 
 @operator("torch computes", "any call: torch must not compute on the host")
-def torch_computes(source: Source) -> Iterator[Edit]:
+def torch_computes(source: ParsedSource) -> Iterator[Edit]:
     """A result that torch goes over once more after the kernel."""
     for function in source.host:
         buffers = {

@@ -1,6 +1,6 @@
 """The table of mutation operators: each finds the places where one kind of small mistake can be made in a source.
 
-An operator is a function from a Source to Edits, entered with `@operator(name, needs)`. `needs` says what an input must
+An operator is a function from a ParsedSource to Edits, entered with `@operator(name, needs)`. `needs` says what an input must
 have for the mistake to show: it is what an author reads below a mutant that survived.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gradekit.mutation.source import Edit, Source
+from gradekit.mutation.source import Edit, ParsedSource
 
-Find = Callable[[Source], Iterator[Edit]]
+Find = Callable[[ParsedSource], Iterator[Edit]]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Edit:
     says: str
 
 
-class Source:
+class ParsedSource:
     """A submission's text, parsed once.
 
     Raises:

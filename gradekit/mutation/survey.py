@@ -16,8 +16,8 @@ from pathlib import Path
 from gradekit.assignment import Assignment
 from gradekit.course.edits import edit_between
 from gradekit.mutation.judged import FILE, Judged, judged
+from gradekit.mutation.mutant_grading import Trial, Trials
 from gradekit.mutation.mutants import Mutant, mutants, spread
-from gradekit.mutation.trials import Trial, Trials
 from gradekit.report.text import seconds
 
 
@@ -25,7 +25,7 @@ class SurveyError(Exception):
     """There is nothing to mutate: no solution in Python, or one that does not earn every point; one sentence."""
 
 
-class Outcome(StrEnum):
+class MutantOutcome(StrEnum):
     """What came of a mutant."""
 
     CAUGHT = "caught"
@@ -36,12 +36,12 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Result:
+class MutantResult:
     """What came of one mutant. `by` are the checks that failed, `is_public` says that one of them is a public test's;
     `note` is the reason that a person gave, or the grader's fault."""
 
     mutant: Mutant
-    outcome: Outcome
+    outcome: MutantOutcome
     seconds: float
     by: tuple[str, ...] = ()
     is_public: bool = False
@@ -49,7 +49,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Score:
+class MutationScore:
     """How many mutants there are, and of those that count (all but the same, the judged and the faults) how many were
     caught: by `all_tests`, and by the `public_tests` alone."""
 
@@ -94,7 +94,7 @@ class Survey:
         """Entries of equivalent.toml with an edit that makes no mutant."""
         self._public = _tests(assignment.tests)
 
-    def results(self, trials: Trials) -> Iterator[Result]:
+    def results(self, trials: Trials) -> Iterator[MutantResult]:
         """What comes of each mutant, as it comes; those that were judged equivalent are not graded.
 
         Raises:
@@ -106,22 +106,22 @@ class Survey:
         undecided = []
         for mutant in self.mutants:
             if one := self.judged.get(mutant.text):
-                yield Result(mutant, Outcome.JUDGED, 0.0, note=f"{one.name}: {one.why}")
+                yield MutantResult(mutant, MutantOutcome.JUDGED, 0.0, note=f"{one.name}: {one.why}")
             else:
                 undecided.append(mutant)
         for mutant, trial in zip(undecided, trials.of(mutant.text for mutant in undecided), strict=True):
             yield self._result(mutant, trial, own)
 
-    def _result(self, mutant: Mutant, trial: Trial, own: Trial) -> Result:
+    def _result(self, mutant: Mutant, trial: Trial, own: Trial) -> MutantResult:
         if trial.fault:
-            return Result(mutant, Outcome.FAULT, trial.seconds, note=trial.fault)
+            return MutantResult(mutant, MutantOutcome.FAULT, trial.seconds, note=trial.fault)
         if trial.failed:
             is_public = bool(self._public & set(trial.failed)) or trial.failed == ("rejected",)
-            return Result(mutant, Outcome.CAUGHT, trial.seconds, trial.failed, is_public)
-        outcome = Outcome.SAME if trial.computes_as(own) else Outcome.SURVIVED
-        return Result(mutant, outcome, trial.seconds)
+            return MutantResult(mutant, MutantOutcome.CAUGHT, trial.seconds, trial.failed, is_public)
+        outcome = MutantOutcome.SAME if trial.computes_as(own) else MutantOutcome.SURVIVED
+        return MutantResult(mutant, outcome, trial.seconds)
 
-    def survivor(self, result: Result) -> str:
+    def survivor(self, result: MutantResult) -> str:
         """A survivor as a person has to see it: the edit, in the form of equivalent.toml, and what would show it."""
         edit = edit_between(self.text, result.mutant.text)
         needs = f"to catch it, draw {result.mutant.operator.needs}; or judge it equivalent in {FILE}"
@@ -136,17 +136,17 @@ def _tests(file: Path) -> set[str]:
     return {function.name for function in functions if function.name.startswith("test_")}
 
 
-def score(results: list[Result]) -> Score:
+def score(results: list[MutantResult]) -> MutationScore:
     """The score of these results."""
-    of = {outcome: [result for result in results if result.outcome is outcome] for outcome in Outcome}
-    caught = of[Outcome.CAUGHT]
-    counted = len(caught) + len(of[Outcome.SURVIVED])
+    of = {outcome: [result for result in results if result.outcome is outcome] for outcome in MutantOutcome}
+    caught = of[MutantOutcome.CAUGHT]
+    counted = len(caught) + len(of[MutantOutcome.SURVIVED])
     public = sum(result.is_public for result in caught)
-    left = (len(of[outcome]) for outcome in (Outcome.SAME, Outcome.JUDGED, Outcome.FAULT))
-    return Score(len(results), counted, len(caught), public, *left)
+    left = (len(of[outcome]) for outcome in (MutantOutcome.SAME, MutantOutcome.JUDGED, MutantOutcome.FAULT))
+    return MutationScore(len(results), counted, len(caught), public, *left)
 
 
-def row(result: Result) -> str:
+def row(result: MutantResult) -> str:
     """One line for a result."""
     by = "by " + ", ".join(result.by[:3]) + (" ..." if len(result.by) > 3 else "") if result.by else result.note
     return f"  {result.outcome:<8}  {seconds(result.seconds):>7}  {result.mutant}" + (f"\n        {by}" if by else "")
@@ -173,9 +173,9 @@ def shown(
     for result in survey.results(trials):
         results.append(result)
         say(row(result))
-        if result.outcome is Outcome.SURVIVED:
+        if result.outcome is MutantOutcome.SURVIVED:
             say(survey.survivor(result))
     for name in survey.stale:
         say(f"  stale     {FILE}: an edit of [{name}] makes no mutant")
     say(f"  {score(results)}\n")
-    return int(bool(survey.stale) or any(result.outcome in (Outcome.SURVIVED, Outcome.FAULT) for result in results))
+    return int(bool(survey.stale) or any(result.outcome in (MutantOutcome.SURVIVED, MutantOutcome.FAULT) for result in results))

@@ -21,7 +21,7 @@ from gradekit.plugin.run_state import GradingRun, Rejection
 from gradekit.versions import environment
 
 if TYPE_CHECKING:
-    from gradekit.judge.evidence import Diagnosis, Example
+    from gradekit.judge.evidence import Diagnosis, EarlierRun
     from gradekit.subject.subject import Call
 
 
@@ -30,10 +30,10 @@ class History:
     too: they are tried then, by `around`."""
 
     def __init__(self) -> None:
-        self.ran: list[Example] = []
+        self.ran: list[EarlierRun] = []
         self.around: Callable[[], object] | None = None
 
-    def __iter__(self) -> Iterator[Example]:
+    def __iter__(self) -> Iterator[EarlierRun]:
         around, self.around = self.around, None
         if around is not None:
             around()
@@ -250,10 +250,10 @@ def _counterexample(
 
 def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:
     """The command that shows the same failure again; it names the inputs where the seed that drew them is secret."""
-    from gradekit.inputs import arguments
+    from gradekit.inputs import example_text
 
     words = ["gradekit", "check", str(run.request.path), "-a", run.request.assignment.id, "-k", item.name]
-    inputs = run.request.options.inputs or (arguments.dumps(evidence.drawn) if evidence.is_secret else None)
+    inputs = run.request.options.inputs or (example_text.dumps(evidence.drawn) if evidence.is_secret else None)
     words += ["--inputs", inputs] if inputs else ["--seed", str(run.request.seed)]
     words += ["--quick"] if run.profile.name == "quick" else []
     words += ["--device", run.request.options.device] if run.request.options.device != "auto" else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradekit.compat.hypothesis import Replay
+from gradekit.compat.hypothesis import ReplayDatabase
 from gradekit.compat.hypothesis import examples as hypothesis_examples
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Cause
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EVIDENCE = pytest.StashKey[CheckEvidence]()
 _EXAMPLES = pytest.StashKey[Examples]()
 _DESIGN = pytest.StashKey[Design | None]()
-_REPLAY = pytest.StashKey[Replay]()
+_REPLAY = pytest.StashKey[ReplayDatabase]()
 
 
 @contextlib.contextmanager
@@ -45,7 +45,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
         factory = _examples(item, run, run.subject, evidence)
         test = getattr(item, "obj", None)
         design = item.stash[_DESIGN] = design_of(test, run.profile, run.request.seed)
-        replay = item.stash[_REPLAY] = Replay()
+        replay = item.stash[_REPLAY] = ReplayDatabase()
         drawn = None if design is None else run.profile.drawn
         with (
             hypothesis_examples(test, drawn, replay, at_least=run.profile.at_least),
@@ -168,7 +168,7 @@ def _ran_given(item: pytest.Function, text: str, examples: Examples) -> bool:
     Raises:
         what the example raises.
     """
-    from gradekit.inputs.arguments import loads
+    from gradekit.inputs.example_text import loads
 
     examples.run_all([loads(text)], arguments(item))
     if examples.first_problem is not None:
@@ -202,13 +202,13 @@ def _examples(
 ) -> Callable[[Callable[..., Any]], Examples]:
     """What makes the Examples of a test that uses Hypothesis; they write their history into `evidence`."""
     from gradekit.engine.executor import Unsupported
-    from gradekit.judge.evidence import Example as Past
+    from gradekit.judge.evidence import EarlierRun
     from gradekit.judge.failure import NeedsPerson
     from gradekit.subject.device import NeedsCard
 
     def ended(passed: bool) -> None:
         if subject.calls:
-            evidence.history.ran.append(Past(subject.calls[-1].args, passed))
+            evidence.history.ran.append(EarlierRun(subject.calls[-1].args, passed))
 
     def examples(test: Callable[..., Any]) -> Examples:
         return Examples(

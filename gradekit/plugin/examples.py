@@ -55,7 +55,7 @@ class Example:
                 overrun(value)
 
 
-class Draws:
+class RecordingData:
     """Stands in for Hypothesis's `data` in a test, and shows each value to `shown` before the test gets it."""
 
     def __init__(self, draw: Callable[..., Any], shown: Callable[[Any], None]) -> None:
@@ -186,7 +186,7 @@ class Examples:
         """Run `example` once more, outside of Hypothesis; what it raises."""
         values = iter(example.drawn)
         arguments = {
-            name: Draws(lambda strategy, label: next(values), lambda value: None) if isinstance(a, DataObject) else a
+            name: RecordingData(lambda strategy, label: next(values), lambda value: None) if isinstance(a, DataObject) else a
             for name, a in example.arguments.items()
         }
         self.begin()
@@ -223,7 +223,7 @@ class Examples:
             if self._skips(example):
                 raise _Skip
 
-        return {n: Draws(a.draw, shown) if isinstance(a, DataObject) else a for n, a in example.arguments.items()}
+        return {n: RecordingData(a.draw, shown) if isinstance(a, DataObject) else a for n, a in example.arguments.items()}
 
     def _remember(self, example: Example, error: BaseException) -> None:
         traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors

@@ -30,7 +30,7 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
         return {}
     from gradekit import domain
     from gradekit.prove.prover import CHECK
-    from gradekit.subject.proofs import proved
+    from gradekit.subject.entry_proofs import proved
 
     found, failures = {}, []
     for name, entry in domain.load(file).items():

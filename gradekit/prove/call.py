@@ -9,24 +9,24 @@ from gradekit.engine import Type, option_count
 from gradekit.engine.kernel_facts import parsed
 from gradekit.program import ITEMSIZE, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps
 from gradekit.prove import question as q
-from gradekit.prove.access import Access, in_order
-from gradekit.prove.claims import PROGRAM, Launched
+from gradekit.prove.assumptions import contents
+from gradekit.prove.claims import PROGRAM, LaunchClaims
 from gradekit.prove.coverage import Coverage
-from gradekit.prove.host import Host, Region, Started
 from gradekit.prove.kernel import TooLong, accesses
 from gradekit.prove.memory_rules import itemsize
-from gradekit.prove.promises import contents
-from gradekit.prove.question import Verdict
+from gradekit.prove.question import ProofVerdict
 from gradekit.prove.solve import Solver
+from gradekit.prove.symbolic_access import SymbolicAccess, in_order
+from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
+from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value
 from gradekit.prove.terms import ZERO, Term, Truth, less
-from gradekit.prove.values import OTHER, Pointer, Tile, Value
 
 
-def decide(host: Host, solver: Solver, names: Mapping[int, str], entry: domain.Entry | None = None) -> list[Verdict]:
+def decide(host: SymbolicHost, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain | None = None) -> list[ProofVerdict]:
     """A verdict for each claim about the call; `names` are what the student calls each storage. `entry` says what is known
     of the contents of tensors."""
     launches = [launched(host, started, number, solver, names, entry) for number, started in enumerate(host.launches)]
-    found: list[Verdict] = []
+    found: list[ProofVerdict] = []
     for one in launches:
         found += [one.grid(), *one.bounds()]
     for option in range(option_count(host.program)):
@@ -38,13 +38,13 @@ def decide(host: Host, solver: Solver, names: Mapping[int, str], entry: domain.E
 
 
 def launched(
-    host: Host, started: Started, number: int, solver: Solver, names: Mapping[int, str], entry: domain.Entry | None
-) -> Launched:
+    host: SymbolicHost, started: Started, number: int, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain | None
+) -> LaunchClaims:
     """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one."""
     module = parsed(host.program.kernels[started.step.kernel].unaligned)
     hypotheses = [host.path, *(less(p, g) for p, g in zip(PROGRAM, started.grid, strict=True))]
     try:
-        found: Sequence[Access] = accesses(
+        found: Sequence[SymbolicAccess] = accesses(
             module,
             host.program.path,
             arguments(host, started, module.entry.argument_types),
@@ -53,44 +53,44 @@ def launched(
             solver,
         ).found
     except TooLong as error:
-        found = [Access("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
-    made = Launched(host, started, number, found, solver, dict(names))
+        found = [SymbolicAccess("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
+    made = LaunchClaims(host, started, number, found, solver, dict(names))
     if entry is not None:
         made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(found))
     return made
 
 
-def _reads(host: Host, started: Started) -> dict[str, str]:
+def _reads(host: SymbolicHost, started: Started) -> dict[str, str]:
     """The names of inputs, by those with which terms read from a launch's arguments."""
     inputs = {view.storage: shape.name for view, shape in zip(host.program.inputs, host.setting.tensors, strict=True)}
     args = enumerate(started.step.args)
     return {f"argument {n}": inputs[arg.storage] for n, arg in args if isinstance(arg, View) and arg.storage in inputs}
 
 
-def _formulas(found: Sequence[Access]) -> Iterator[Term | Truth]:
+def _formulas(found: Sequence[SymbolicAccess]) -> Iterator[Term | Truth]:
     for access in found:
         yield from (access.offset, access.mask, access.path)
         yield from (part for owed in in_order(access.owed | access.owed_always) for part in (owed.value, owed.path))
 
 
-def arguments(host: Host, started: Started, types: Sequence[Type]) -> list[Value]:
+def arguments(host: SymbolicHost, started: Started, types: Sequence[Type]) -> list[Value]:
     """The values of a kernel's arguments: pointers by their position, integers as the host computed them."""
     found: list[Value] = []
     for position, (step, origin) in enumerate(zip(started.step.args, started.args, strict=True)):
         if isinstance(step, Descriptor):
             found += _descriptor(host, position, step, types[len(found) :])
         elif isinstance(step, View):
-            found.append(Pointer(position, ZERO, itemsize(types[len(found)].pointee)))
+            found.append(SymbolicPointer(position, ZERO, itemsize(types[len(found)].pointee)))
         else:
             found.append(origin if isinstance(step, Scalar) and origin is not None else OTHER)
     return found if len(found) == len(types) else [OTHER] * len(types)
 
 
-def _descriptor(host: Host, position: int, argument: Descriptor, types: Sequence[Type]) -> list[Value]:
+def _descriptor(host: SymbolicHost, position: int, argument: Descriptor, types: Sequence[Type]) -> list[Value]:
     """The values that stand for a descriptor; its shape and strides are among them in some releases of Triton."""
     rank = len(argument.block)
     geometry = host.geometry(argument.view)
-    base = Pointer(position, ZERO, ITEMSIZE[argument.view.dtype])
+    base = SymbolicPointer(position, ZERO, ITEMSIZE[argument.view.dtype])
     tile: Value = OTHER
     if geometry is not None:
         tile = Tile(base, *geometry, (ZERO,) * rank, argument.block)
@@ -98,34 +98,34 @@ def _descriptor(host: Host, position: int, argument: Descriptor, types: Sequence
     return [tile] if alone else [tile, *(geometry[0] + geometry[1] if geometry else [OTHER] * (2 * rank))]
 
 
-def _covered(host: Host, launches: Sequence[Launched], solver: Solver, names: Mapping[int, str]) -> Iterator[Verdict]:
+def _covered(host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver, names: Mapping[int, str]) -> Iterator[ProofVerdict]:
     """A verdict for each result, and for each buffer that a kernel reads."""
     for storage in dict.fromkeys([*_results(host), *_read(launches)]):
         region = host.regions.get(storage)
         subject = f"every element of {names.get(storage, 'a buffer')}"
         if region is None:
-            yield Verdict(q.COVERED, subject, q.OPEN, why="nothing is known of its size")
+            yield ProofVerdict(q.COVERED, subject, q.OPEN, why="nothing is known of its size")
         elif not region.is_input and not _filled(host, storage):
             yield _coverage(host, region, launches, solver, subject)
 
 
-def _coverage(host: Host, region: Region, launches: Sequence[Launched], solver: Solver, subject: str) -> Verdict:
+def _coverage(host: SymbolicHost, region: StorageRegion, launches: Sequence[LaunchClaims], solver: Solver, subject: str) -> ProofVerdict:
     answer = Coverage(region, launches, host.path, solver).decide()
     stores = [(one, a) for one in launches for a in one.accesses if a.kind == "store" and (t := one.touch(a)) and
               t.region.storage == region.storage]  # fmt: skip
     line = stores[0][1].line if stores else None
     kernel = stores[0][0].verdict(q.COVERED, stores[0][1], answer.verdict).kernel if stores else ""
     why = "" if answer.verdict != q.OPEN else "nobody can be named who writes an element"
-    return Verdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values)
+    return ProofVerdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values)
 
 
-def _results(host: Host) -> Iterator[int]:
+def _results(host: SymbolicHost) -> Iterator[int]:
     for result in host.program.results:
         if isinstance(result, View):
             yield result.storage
 
 
-def _read(launches: Sequence[Launched]) -> Iterator[int]:
+def _read(launches: Sequence[LaunchClaims]) -> Iterator[int]:
     for one in launches:
         for access in one.accesses:
             touch = one.touch(access) if access.kind == "load" else None
@@ -133,7 +133,7 @@ def _read(launches: Sequence[Launched]) -> Iterator[int]:
                 yield touch.region.storage
 
 
-def _filled(host: Host, storage: int) -> bool:
+def _filled(host: SymbolicHost, storage: int) -> bool:
     """Whether the host writes all of a storage."""
     writes = [step for step in host.program.steps if isinstance(step, (Fill, Copy, Literal))]
     return any(w.target.storage == storage and host.is_whole(w.target) for w in writes)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradekit.prove import question as q
-from gradekit.prove.access import Access, Owed, in_order
 from gradekit.prove.coordinates import coordinates
-from gradekit.prove.host import Host, Region, Started
 from gradekit.prove.parts import Substitution, atoms
-from gradekit.prove.question import Verdict
+from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
 from gradekit.prove.simpler import Simpler
 from gradekit.prove.solve import Answer, Solver
+from gradekit.prove.symbolic_access import Owed, SymbolicAccess, in_order
+from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
+from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import FALSE, Atom, Term, Truth, at_most, both, equal, less, of_atom, term, var
-from gradekit.prove.values import lanes
 from gradekit.prove.witness import NoWitness, witness
 
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
@@ -27,8 +27,8 @@ PROGRAM = tuple(var(f"program {axis}", 0, most - 1) for axis, most in zip("xyz",
 class Touch:
     """An access of a launch together with what it touches: `place` is where in `region`, in elements."""
 
-    access: Access
-    region: Region
+    access: SymbolicAccess
+    region: StorageRegion
     place: Term
 
     @property
@@ -37,10 +37,10 @@ class Touch:
         return coordinates(self.place, self.region.strides)
 
 
-class Launched:
+class LaunchClaims:
     """One launch, its accesses, and the questions about it; `name` tells what the student calls a storage."""
 
-    def __init__(self, host: Host, started: Started, number: int, accesses: Sequence[Access], solver: Solver,
+    def __init__(self, host: SymbolicHost, started: Started, number: int, accesses: Sequence[SymbolicAccess], solver: Solver,
                  names: dict[int, str]) -> None:  # fmt: skip
         self.host, self.started, self.number, self.solver, self.names = host, started, number, solver, names
         self.accesses = accesses
@@ -50,7 +50,7 @@ class Launched:
 
     # --- bounds ----------------------------------------------------------------------------------------------------------
 
-    def bounds(self) -> Iterator[Verdict]:
+    def bounds(self) -> Iterator[ProofVerdict]:
         """A verdict for each access."""
         for access in self.accesses:
             touch = self.touch(access)
@@ -70,7 +70,7 @@ class Launched:
             else:
                 yield self._from(q.BOUNDS, access, answer)
 
-    def touch(self, access: Access) -> Touch | None:
+    def touch(self, access: SymbolicAccess) -> Touch | None:
         """What an access touches; None where nothing is known of it."""
         if access.base is None or access.base >= len(self.started.step.args):
             return None
@@ -91,7 +91,7 @@ class Launched:
                 return Answer("proved")
         return self.solver.ask(hypotheses, inside(touch.place, touch.region.count))
 
-    def _unpaid(self, access: Access, touch: Touch) -> tuple[Owed, Answer] | None:
+    def _unpaid(self, access: SymbolicAccess, touch: Touch) -> tuple[Owed, Answer] | None:
         """Something that the access owes and that does not hold, or is not known to; None where all is well."""
         top = [Owed(touch.place, 0, touch.region.count.range[1], both(), None)]
         for always, owed in ((True, access.owed_always), (False, access.owed)):
@@ -105,32 +105,32 @@ class Launched:
                 paid.append(one)
         return None
 
-    def _pay(self, one: Owed, access: Access, always: bool) -> Answer:
+    def _pay(self, one: Owed, access: SymbolicAccess, always: bool) -> Answer:
         hypotheses = [*self.hypotheses, one.path]
         if self.solver.follows(hypotheses, one.condition):
             return Answer("proved")
         return self.solver.ask(hypotheses if always else [*hypotheses, access.active], one.condition)
 
-    def _wraps(self, access: Access, owed: Owed, answer: Answer) -> Verdict:
+    def _wraps(self, access: SymbolicAccess, owed: Owed, answer: Answer) -> ProofVerdict:
         access = replace(access, line=owed.line or access.line)
         kind = q.WRAP if owed.high is not None else q.BOUNDS
         return self._from(kind, access, answer)
 
-    def _from(self, kind: str, access: Access, answer: Answer) -> Verdict:
+    def _from(self, kind: str, access: SymbolicAccess, answer: Answer) -> ProofVerdict:
         if answer.verdict == q.REFUTED:
             return self.verdict(kind, access, q.REFUTED, values=answer)
         return self.verdict(kind, access, q.OPEN, "the solver does not decide it within its limit")
 
     # --- programs among each other -----------------------------------------------------------------------------------------
 
-    def one_writer(self) -> Iterator[Verdict]:
+    def one_writer(self) -> Iterator[ProofVerdict]:
         """A verdict for each pair of stores that may meet, told by the first."""
         stores = [a for a in self.accesses if a.kind == "store" and self.touch(a) is not None]
         for position, first in enumerate(stores):
             verdicts = [self._apart(first, second, first is second) for second in stores[position:]]
             yield self._worst(q.ONE_WRITER, first, [v for v in verdicts if v is not None])
 
-    def no_race(self) -> Iterator[Verdict]:
+    def no_race(self) -> Iterator[ProofVerdict]:
         """A verdict for each load from memory that other programs write."""
         touched = [(a, t) for a in self.accesses if (t := self.touch(a)) is not None]
         for load, at in touched:
@@ -139,14 +139,14 @@ class Launched:
                 verdicts = [self._apart(load, store, False) for store in stores]
                 yield self._worst(q.NO_RACE, load, [v for v in verdicts if v is not None])
 
-    def _worst(self, kind: str, access: Access, answers: list[Answer]) -> Verdict:
+    def _worst(self, kind: str, access: SymbolicAccess, answers: list[Answer]) -> ProofVerdict:
         for verdict in (q.REFUTED, q.OPEN):
             found = next((answer for answer in answers if answer.verdict == verdict), None)
             if found is not None:
                 return self._from(kind, access, found)
         return self.verdict(kind, access, q.PROVED)
 
-    def _apart(self, first: Access, second: Access, same: bool) -> Answer | None:
+    def _apart(self, first: SymbolicAccess, second: SymbolicAccess, same: bool) -> Answer | None:
         """Whether no two programs (and no two lanes of one, for a store and itself) touch one element."""
         a, b = self.touch(first), self.touch(second)
         if a is None or b is None or a.region.storage != b.region.storage:
@@ -191,10 +191,10 @@ class Launched:
         told = (c for c in counters if not str(c.args[0]).startswith("turn "))
         return all(self._is(simple.term(put.term(found[c.key])), c, access) for c in told)
 
-    def _is(self, found: Term, counter: Atom, access: Access) -> bool:
+    def _is(self, found: Term, counter: Atom, access: SymbolicAccess) -> bool:
         return self.solver.follows(self.where(access), equal(found, of_atom(counter)))
 
-    def where(self, access: Access) -> list[Truth]:
+    def where(self, access: SymbolicAccess) -> list[Truth]:
         """What holds where the access is made."""
         return [*self.hypotheses, access.active, *self.lemmas.get(access.order, ())]
 
@@ -202,7 +202,7 @@ class Launched:
         """Whether the coordinates of its place are inside of the shape, and tell elements apart."""
         return touch.access.order in self.by_coordinates and touch.region.strides == contiguous(touch.region.sizes)
 
-    def _lanes_apart(self, access: Access, copy: Substitution, other: Sequence[Term]) -> Iterator[Truth]:
+    def _lanes_apart(self, access: SymbolicAccess, copy: Substitution, other: Sequence[Term]) -> Iterator[Truth]:
         """One program, one turn, two lanes."""
         turns = zip(access.turns, map(copy.term, access.turns), strict=True)
         together = [equal(x, y) for x, y in (*zip(PROGRAM, other, strict=True), *turns)]
@@ -219,13 +219,13 @@ class Launched:
 
     # --- grid --------------------------------------------------------------------------------------------------------------
 
-    def grid(self) -> Verdict:
+    def grid(self) -> ProofVerdict:
         """Whether the grid is one that CUDA launches."""
         limits = [at_most(g, term(most)) for g, most in zip(self.started.grid, LARGEST_GRID, strict=True)]
         answer = self.solver.ask([self.host.path], both(*limits))
         line = self.started.step.source.line if self.started.step.source else None
         verdict = q.REFUTED if answer.verdict == q.REFUTED else answer.verdict
-        return Verdict(q.GRID, "the grid", verdict, line, self._kernel, self.number, values=answer.values)
+        return ProofVerdict(q.GRID, "the grid", verdict, line, self._kernel, self.number, values=answer.values)
 
     # --- telling -----------------------------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class Launched:
     def _kernel(self) -> str:
         return self.host.program.kernels[self.started.step.kernel].name
 
-    def verdict(self, kind: str, access: Access, verdict: str, why: str = "", values: Answer | None = None) -> Verdict:
+    def verdict(self, kind: str, access: SymbolicAccess, verdict: str, why: str = "", values: Answer | None = None) -> ProofVerdict:
         """A verdict about an access."""
         touch = self.touch(access)
         what = self.names.get(touch.region.storage, "a buffer") if touch else "memory"
@@ -241,7 +241,7 @@ class Launched:
         found = values.values if values else {}
         program = tuple(found.get(next(iter(p.parts))[0].key, 0) for p in PROGRAM) if values else ()
         exact = all(a.op not in ("read", "free") for a in atoms(access.offset, access.mask, access.path).values())
-        return Verdict(
+        return ProofVerdict(
             kind,
             f"{word} {what}",
             verdict,
@@ -265,7 +265,7 @@ def _covers(known: Owed, one: Owed) -> bool:
     return known.high <= one.high and gap is not None and gap >= 0 and known.path.op == "true"
 
 
-def _copied(access: Access) -> Substitution:
+def _copied(access: SymbolicAccess) -> Substitution:
     """Puts another program, other turns and lanes in place of those of the launch: all that is not a size."""
     return Substitution(_other)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradekit.prove.claims import PROGRAM, Launched, Touch
-from gradekit.prove.host import Region
+from gradekit.prove.claims import PROGRAM, LaunchClaims, Touch
 from gradekit.prove.parts import Substitution
 from gradekit.prove.simpler import Simpler
 from gradekit.prove.solve import Answer, Solver
+from gradekit.prove.symbolic_host import StorageRegion
+from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, term, var
-from gradekit.prove.values import lanes
 from gradekit.prove.witness import NoWitness, witness
 
 
 class Coverage:
     """Of one `region`, by the stores of `launches`; `elements` are the coordinates of the one that is asked about."""
 
-    def __init__(self, region: Region, launches: Sequence[Launched], path: Truth, solver: Solver) -> None:
+    def __init__(self, region: StorageRegion, launches: Sequence[LaunchClaims], path: Truth, solver: Solver) -> None:
         self.region, self.launches, self.path, self.solver = region, launches, path, solver
         self.elements = [var(f"element {axis}", 0) for axis in range(len(region.sizes))]
         self.flat = var("element", 0)
@@ -42,7 +42,7 @@ class Coverage:
         goal = negated(both(*map(negated, found)))
         return self.solver.ask([self.path, *bounds], goal)
 
-    def _written(self, launched: Launched, touch: Touch, flat: bool) -> Truth | None:
+    def _written(self, launched: LaunchClaims, touch: Touch, flat: bool) -> Truth | None:
         """That a store writes the element: the condition under which the program and lanes that were guessed do."""
         access = touch.access
         counters = [next(iter(t.parts))[0] for t in (*PROGRAM, *access.turns, *_lanes(access.shape))]
@@ -59,7 +59,7 @@ class Coverage:
             return None
         return self._holds(launched, touch, equations, counters, found, flat)
 
-    def _holds(self, launched: Launched, touch: Touch, equations: Sequence[tuple[Term, Term]], counters: Sequence[Atom],
+    def _holds(self, launched: LaunchClaims, touch: Touch, equations: Sequence[tuple[Term, Term]], counters: Sequence[Atom],
                found: dict[str, Term], flat: bool) -> Truth:  # fmt: skip
         ranges = [_in_range(found[counter.key], counter) for counter in counters]
         limits = [
@@ -88,7 +88,7 @@ def _lanes(shape: Sequence[int]) -> list[Term]:
     return [lane for lane in lanes(shape) if lane.parts]
 
 
-def _stores(launched: Launched, region: Region) -> Iterator[Touch]:
+def _stores(launched: LaunchClaims, region: StorageRegion) -> Iterator[Touch]:
     for access in launched.accesses:
         touch = launched.touch(access) if access.kind == "store" else None
         if touch is not None and touch.region.storage == region.storage:

@@ -14,13 +14,13 @@ from typing import Any
 from gradekit.engine import Block as OpBlock
 from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.prove import memory_rules, tiles  # noqa: F401  (rules enter themselves)
-from gradekit.prove.access import Access, Accesses, Owed
+from gradekit.prove.integer_rules import RULES, known_operands
 from gradekit.prove.loops import CONTROL
-from gradekit.prove.rules import RULES, known_operands
 from gradekit.prove.slicing import needed
 from gradekit.prove.solve import Solver
+from gradekit.prove.symbolic_access import Accesses, Owed, SymbolicAccess
+from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value, lanes
 from gradekit.prove.terms import FALSE, TRUE, Atom, Term, Truth, both, free, negated, of_atom, term
-from gradekit.prove.values import OTHER, Pointer, Value, lanes
 
 MOST_STEPS = 20_000
 """Operations that one walk may come by: branches and loops inside of each other multiply."""
@@ -190,7 +190,7 @@ class Walk:
         yield
         self.silent = outer
 
-    def touch(self, access: Access) -> None:
+    def touch(self, access: SymbolicAccess) -> None:
         """An access was found. One that is never made is one only if nothing is owed for that."""
         if not self.silent and (access.active.op != "false" or access.owed_always):
             self.accesses.found.append(access)
@@ -231,6 +231,6 @@ def accesses(
     return Walk(module, file, arguments, grid, hypotheses, solver, constant).accesses
 
 
-def pointers(values: Sequence[Value]) -> list[Pointer]:
+def pointers(values: Sequence[Value]) -> list[SymbolicPointer]:
     """Those among the values that are."""
-    return [value for value in values if isinstance(value, Pointer)]
+    return [value for value in values if isinstance(value, SymbolicPointer)]

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from gradekit.engine import Block as OpBlock
 from gradekit.engine import Op, Type
 from gradekit.prove.division import ceil_div
+from gradekit.prove.integer_rules import selected
 from gradekit.prove.parts import Substitution, atoms
-from gradekit.prove.rules import selected
+from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import TRUE, ZERO, Term, Truth, at_most, both, choose, less, negated, term, var
-from gradekit.prove.values import OTHER, Pointer, Value
 
 if TYPE_CHECKING:
-    from gradekit.prove.access import Owed
     from gradekit.prove.kernel import Walk
+    from gradekit.prove.symbolic_access import Owed
 
 MOST_TURNS = (1 << 31) - 1
 
@@ -80,7 +80,7 @@ class _Carried:
         self.walk, self.names, self.types, self.turn = walk, names, types, turn
         self.initial = [walk.get(name) for name in initial]
         self.owed = [walk.owed([name]) for name in initial]
-        self.steps: list[Value] = [ZERO if isinstance(value, (Term, Pointer)) else OTHER for value in self.initial]
+        self.steps: list[Value] = [ZERO if isinstance(value, (Term, SymbolicPointer)) else OTHER for value in self.initial]
         self.known = [not isinstance(value, type(OTHER)) for value in self.initial]
 
     def settle(self, body: Callable[[], Sequence[str]], inside: Truth, owed: frozenset[Owed]) -> None:
@@ -127,8 +127,8 @@ class _Carried:
             return unknown
         if isinstance(value, Term) and isinstance(step, Term):
             return value + turn * step
-        if isinstance(value, Pointer) and isinstance(step, Term):
-            return Pointer(value.base, value.offset + turn * step, value.itemsize)
+        if isinstance(value, SymbolicPointer) and isinstance(step, Term):
+            return SymbolicPointer(value.base, value.offset + turn * step, value.itemsize)
         return value
 
     def _guess(self, yielded: Sequence[Value]) -> None:
@@ -164,7 +164,7 @@ def _difference(before: Value, after: Value) -> Value:
     """What a turn adds; ZERO for conditions that it leaves as they are, OTHER for what is not known."""
     if isinstance(before, Term) and isinstance(after, Term):
         return after - before
-    if isinstance(before, Pointer) and isinstance(after, Pointer):
+    if isinstance(before, SymbolicPointer) and isinstance(after, SymbolicPointer):
         same = (before.base, before.itemsize) == (after.base, after.itemsize)
         return after.offset - before.offset if same else OTHER
     return ZERO if before == after else OTHER

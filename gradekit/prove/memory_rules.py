@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradekit.engine import Op, Type
-from gradekit.prove.access import Access
+from gradekit.prove.symbolic_access import SymbolicAccess
+from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, at_most, both, choose, free, less, of_atom, term
-from gradekit.prove.values import OTHER, Pointer, Tile, Value, lanes
 
 if TYPE_CHECKING:
     from gradekit.prove.kernel import Walk
@@ -45,7 +45,7 @@ def _load(walk: Walk, op: Op) -> list[Value]:
     return [_loaded(walk, op, access)]
 
 
-def _loaded(walk: Walk, op: Op, access: Access) -> Value:
+def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
     """An element of a tensor that the kernel does not write to is the same whenever it is read."""
     type, base = op.result_types[0], access.base
     plain = type.element[0] == "i" and type.element != "i1" and base is not None and access.itemsize == itemsize(type)
@@ -70,7 +70,7 @@ def _atomic(walk: Walk, op: Op) -> list[Value]:
     return [walk.unknown(type) for type in op.result_types]
 
 
-def _by_pointer(walk: Walk, op: Op, kind: str, mask_at: int) -> Access:
+def _by_pointer(walk: Walk, op: Op, kind: str, mask_at: int) -> SymbolicAccess:
     target, type = walk.get(op.operands[0]), op.operand_types[0]
     if isinstance(target, Tile):
         return _by_tile(walk, op, kind, target, op.attributes.get("boundaryCheck", ()))
@@ -78,19 +78,19 @@ def _by_pointer(walk: Walk, op: Op, kind: str, mask_at: int) -> Access:
     mask = walk.get(masked[0]) if masked else TRUE
     access = _new(walk, op, kind, type.shape)
     mask = mask if isinstance(mask, Truth) else free(f"mask {access.order}")
-    if isinstance(target, Pointer):
+    if isinstance(target, SymbolicPointer):
         access = replace(access, base=target.base, offset=target.offset, itemsize=target.itemsize)
     access = replace(
         access, mask=mask, owed=walk.owed(op.operands[:1]), owed_always=walk.path_owed | walk.owed(masked),
-        why="" if isinstance(target, Pointer) else DATA,
+        why="" if isinstance(target, SymbolicPointer) else DATA,
     )  # fmt: skip
     walk.touch(access)
     return access
 
 
-def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> Access:
+def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAccess:
     order = len(walk.accesses.found)
-    return Access(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns)
+    return SymbolicAccess(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns)
 
 
 # --- block pointers and descriptors --------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> Access:
 def _tile(walk: Walk, op: Op) -> list[Value]:
     base, *numbers = (walk.get(name) for name in op.operands)
     pointee = op.result_types[0].pointee
-    if not isinstance(base, Pointer) or pointee is None or not all(isinstance(n, Term) for n in numbers):
+    if not isinstance(base, SymbolicPointer) or pointee is None or not all(isinstance(n, Term) for n in numbers):
         return [OTHER]
     rank = len(pointee.shape)
     parts = [tuple(numbers[at : at + rank]) for at in (0, rank, 2 * rank)]
@@ -116,7 +116,7 @@ def _advance(walk: Walk, op: Op) -> list[Value]:
     return [replace(tile, offsets=tuple(a + scalar(b) for a, b in zip(tile.offsets, steps, strict=True)))]
 
 
-def _by_tile(walk: Walk, op: Op, kind: str, tile: Tile, axes: Sequence[int], index: Sequence[Value] = ()) -> Access:
+def _by_tile(walk: Walk, op: Op, kind: str, tile: Tile, axes: Sequence[int], index: Sequence[Value] = ()) -> SymbolicAccess:
     access = _new(walk, op, kind, tile.block)
     places = index or tile.offsets
     known = all(isinstance(place, Term) for place in places)

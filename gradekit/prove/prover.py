@@ -1,6 +1,6 @@
 """From calls to verdicts: which paths host code takes, what is claimed on each, and for which sizes that is all.
 
-Calls of one form (dtypes, ranks, which tensors are contiguous) are taken together. Host code is followed at the sizes of
+Calls of one form (dtypes, ranks, which tensors are contiguous) are taken together. SymbolicHost code is followed at the sizes of
 the calls, then at sizes that the solver finds on no path so far, until there are none within the domain, or the budget
 is used up: a budget of paths and of the solver's steps, never of time.
 """
@@ -14,13 +14,13 @@ from gradekit import domain
 from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove import question as q
+from gradekit.prove.assumptions import promise_of
 from gradekit.prove.call import decide
-from gradekit.prove.host import Host, NotFollowed
 from gradekit.prove.parts import atoms
-from gradekit.prove.promises import promise_of
-from gradekit.prove.question import Verdict
+from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import Setting, class_of, setting_of
 from gradekit.prove.solve import Answer, Solver
+from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.prove.terms import Term, Truth, at_most, equal, negated, term
 from gradekit.prove.value_of import Undefined, value_of
 
@@ -29,7 +29,7 @@ Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]
 
 
 @dataclass(frozen=True)
-class Budget:
+class ProofBudget:
     """How many forms of call and paths of each, how many paths are looked for beyond those of the calls, and the solver's
     steps for all; `ones` says whether also those that sizes of 1 alone take, for which Triton compiles a kernel anew."""
 
@@ -40,7 +40,7 @@ class Budget:
     ones: bool = True
 
 
-CHECK = Budget(forms=2, paths=4, further=2, steps=2_000_000, ones=False)
+CHECK = ProofBudget(forms=2, paths=4, further=2, steps=2_000_000, ones=False)
 """Of a check: at most a second."""
 
 
@@ -49,7 +49,7 @@ class Proofs:
     """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` has sizes for which host code was not
     followed, None where there are none; `gaps` say what was not decided at all."""
 
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[ProofVerdict] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     unseen: Mapping[str, int] | None = None
     gaps: list[str] = field(default_factory=list)
@@ -63,8 +63,8 @@ class Proofs:
         return {v: sum(one.verdict == v for one in self.verdicts) for v in (q.PROVED, q.REFUTED, q.OPEN)}
 
 
-def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow, entry: domain.Entry | None = None,
-          budget: Budget = Budget()) -> Proofs:  # fmt: skip
+def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow, entry: domain.EntryDomain | None = None,
+          budget: ProofBudget = ProofBudget()) -> Proofs:  # fmt: skip
     """Decides the claims about all calls of the forms that `calls` have, whose arguments are called `names`."""
     forms: dict[tuple[object, ...], list[Sequence[Argument]]] = {}
     for call in calls:
@@ -89,7 +89,7 @@ class _Gathered:
         self.proofs = Proofs()
         self._places: dict[tuple[object, ...], int] = {}
 
-    def add(self, verdict: Verdict, example: tuple[Argument, ...]) -> None:
+    def add(self, verdict: ProofVerdict, example: tuple[Argument, ...]) -> None:
         key = (
             verdict.kind if verdict.kind != q.WRAP else q.BOUNDS,
             verdict.kernel,
@@ -115,10 +115,10 @@ class _Form:
     """The calls of one form, and the paths that host code takes for them."""
 
     def __init__(self, calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
-                 entry: domain.Entry | None, budget: Budget, solver: Solver, found: _Gathered) -> None:  # fmt: skip
+                 entry: domain.EntryDomain | None, budget: ProofBudget, solver: Solver, found: _Gathered) -> None:  # fmt: skip
         self.calls, self.names, self.follow = calls, names, follow
         self.entry, self.budget, self.solver, self.found = entry, budget, solver, found
-        self.hosts: list[Host] = []
+        self.hosts: list[SymbolicHost] = []
 
     def prove(self) -> None:
         """Follows, decides and gathers."""
@@ -163,7 +163,7 @@ class _Form:
             if taken:
                 taken[0].check(program, setting.values)
             else:
-                host = Host(program, origins, setting)
+                host = SymbolicHost(program, origins, setting)
                 self._check_elsewhere(host, call)
                 self._host(host, tuple(call))
         except NotFollowed as error:
@@ -172,7 +172,7 @@ class _Form:
             return False
         return True
 
-    def _check_elsewhere(self, host: Host, call: Sequence[Argument]) -> None:
+    def _check_elsewhere(self, host: SymbolicHost, call: Sequence[Argument]) -> None:
         """Holds the terms against the numbers of another call on the same path, where each size differs that may.
 
         Raises:
@@ -192,7 +192,7 @@ class _Form:
             if host.takes(values):
                 host.check(self.follow(other)[0], values)
 
-    def _host(self, host: Host, call: tuple[Argument, ...]) -> None:
+    def _host(self, host: SymbolicHost, call: tuple[Argument, ...]) -> None:
         self.hosts.append(host)
         proofs = self.found.proofs
         proofs.paths += 1

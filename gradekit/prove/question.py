@@ -19,7 +19,7 @@ KINDS = (BOUNDS, WRAP, ONE_WRITER, NO_RACE, COVERED, GRID)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProofVerdict:
     """What was decided of one claim.
 
     `subject` says of what ("store to the result"), `finding` is what the engine saw; `sizes` are those for which it does not hold, by the names of the

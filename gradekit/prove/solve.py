@@ -100,7 +100,7 @@ class Solver:
 
     def _answer(self, claim: Truth, linear_only: bool) -> Answer:
         self.asked += 1
-        question = Question(claim)
+        question = Query(claim)
         found = self._run(question.text(linear=True), LINEAR_STEPS)
         if found is z3.unsat:
             return PROVED
@@ -158,7 +158,7 @@ def _holds(claim: Truth, values: Mapping[str, int]) -> bool:
         return False
 
 
-class Question:
+class Query:
     """A claim as text in SMT-LIB, satisfiable where the claim can hold."""
 
     def __init__(self, claim: Truth) -> None:

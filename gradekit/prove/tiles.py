@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gradekit.engine import Op
-from gradekit.prove.rules import Walking, rule, selected
+from gradekit.prove.integer_rules import Walking, rule, selected
+from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value, at_lanes, lane, lanes, reshaped
 from gradekit.prove.terms import ZERO, Term, equal
-from gradekit.prove.values import OTHER, Pointer, Value, at_lanes, lane, lanes, reshaped
 
 
 @rule("tt.make_range")
@@ -59,6 +59,6 @@ def _join(walk: Walking, op: Op, a: Value, b: Value) -> Value:
 
 @rule("tt.addptr")
 def _move(walk: Walking, op: Op, pointer: Value, by: Value) -> Value:
-    if not isinstance(pointer, Pointer) or not isinstance(by, Term):
+    if not isinstance(pointer, SymbolicPointer) or not isinstance(by, Term):
         return OTHER
-    return Pointer(pointer.base, pointer.offset + by, pointer.itemsize)
+    return SymbolicPointer(pointer.base, pointer.offset + by, pointer.itemsize)

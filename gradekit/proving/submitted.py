@@ -8,9 +8,9 @@ from typing import Any
 
 from gradekit import domain
 from gradekit.assignment import of_path
-from gradekit.prove.prover import Budget
+from gradekit.prove.prover import ProofBudget
 from gradekit.sandbox import Tracer
-from gradekit.subject.proofs import proved
+from gradekit.subject.entry_proofs import proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
 
@@ -18,7 +18,7 @@ SCHEMA = "gradekit/proofs/1"
 
 
 @dataclass
-class Answer:
+class ProofReport:
     """The proofs of a submission: one record for each entry, and one for its backward pass where it has one."""
 
     assignment: str
@@ -35,7 +35,7 @@ class Answer:
         return any(found["refuted"] for found in self.passes.values())
 
 
-def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Answer:
+def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> ProofReport:
     """What holds of the submission at `path` for all sizes that its assignment promises.
 
     Raises:
@@ -47,14 +47,14 @@ def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Answ
     if not file.is_file():
         raise ValueError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")
     submission = read(path)
-    answer = Answer(assignment.id, str(path))
+    answer = ProofReport(assignment.id, str(path))
     subject = Subject(submission, assignment, lambda: Tracer(submission))
     try:
         for name, entry in domain.load(file).items():
-            answer.passes[name] = proved(subject, entry, Budget(), dtypes=dtypes).as_data()
+            answer.passes[name] = proved(subject, entry, ProofBudget(), dtypes=dtypes).as_data()
             if entry.gradients:
                 answer.passes[f"{name}, backward"] = proved(
-                    subject, entry, Budget(), gradient=True, dtypes=dtypes
+                    subject, entry, ProofBudget(), gradient=True, dtypes=dtypes
                 ).as_data()
     finally:
         subject.close()

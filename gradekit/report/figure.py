@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradekit.report.bench import NAMES, curves
+from gradekit.report.bench_table import NAMES, curves
 
 _STYLES = {
     "student": {"color": "tab:green", "marker": "o"},

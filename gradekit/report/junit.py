@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from gradekit.report.speed import sentences
+from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, described, located, one_line
 from gradekit.submission import place
 

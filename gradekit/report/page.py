@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gradekit.report import pictures, speed, templates
+from gradekit.report import pictures, speed_sentences, templates
 from gradekit.report.text import clean, described, one_line, points, seconds
 from gradekit.submission import place
 
@@ -71,7 +71,7 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "inputs": [described(given) for given in counterexample.get("inputs", ())],
         "replay": one_line(counterexample.get("replay", "")),
         "wrong": pictures.wrong(details), "findings": [_finding(each) for each in _list(details.get("findings"))],
-        "speed": pictures.speed(details["speed"], speed.sentences(details["speed"])) if "speed" in details else None,
+        "speed": pictures.speed(details["speed"], speed_sentences.sentences(details["speed"])) if "speed" in details else None,
         "coverage": _coverage(details.get("coverage")),
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from gradekit.report.speed import sentences
+from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.submission import place
 

@@ -100,7 +100,7 @@ class RunCache:
     """Run records by their keys, and the tensors of their results by content."""
 
     def __init__(self) -> None:
-        self._entries: LruCache[Hashable, _Entry] = LruCache(MOST_RUNS)
+        self._entries: LruCache[Hashable, _CachedRun] = LruCache(MOST_RUNS)
         self._tensors: LruCache[bytes, _Tensor] = LruCache(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
 
     def get_or_run(self, key: RunKey, run: Callable[[], RunResult]) -> RunRecord:
@@ -114,19 +114,19 @@ class RunCache:
         return uncached(made) if made.variants else self._add(key, made)
 
     def _add(self, key: RunKey, run: RunResult) -> RunRecord:
-        entry = _Entry.of(run)
+        entry = _CachedRun.of(run)
         self._entries.put(key.by_effect, entry)
         if not entry.is_clean:
             self._entries.put(key.by_text, entry)
         self._add_tensors(entry, run)
         return entry.record(lambda: run.results)
 
-    def _add_tensors(self, entry: _Entry, run: RunResult) -> None:
+    def _add_tensors(self, entry: _CachedRun, run: RunResult) -> None:
         for stored, value in zip(entry.results, run.results, strict=True):
             if isinstance(stored, Content) and isinstance(value, torch.Tensor):
                 self._tensors.put(stored.digest, _Tensor(value, versions([value])))
 
-    def _results(self, entry: _Entry, run: Callable[[], RunResult]) -> Sequence[Any]:
+    def _results(self, entry: _CachedRun, run: Callable[[], RunResult]) -> Sequence[Any]:
         """Copies of the cached tensors; where one was evicted or changed since, the results of another run."""
         cached = [self._tensors.get(stored.digest) for stored in entry.results if isinstance(stored, Content)]
         if all(one is not None and not one.is_changed for one in cached):
@@ -139,11 +139,11 @@ class RunCache:
 
 def uncached(run: RunResult) -> RunRecord:
     """The record of a run that is kept for nobody else."""
-    return replace(_Entry.of(run).record(lambda: run.results), variants=tuple(run.variants))
+    return replace(_CachedRun.of(run).record(lambda: run.results), variants=tuple(run.variants))
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _CachedRun:
     """What a run showed, with a Content in place of each result tensor."""
 
     results: tuple[Any, ...]
@@ -152,9 +152,9 @@ class _Entry:
     prints: tuple[str, ...]
 
     @staticmethod
-    def of(run: RunResult) -> _Entry:
+    def of(run: RunResult) -> _CachedRun:
         results = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
-        return _Entry(tuple(results), tuple(run.findings), run.counters, tuple(run.prints))
+        return _CachedRun(tuple(results), tuple(run.findings), run.counters, tuple(run.prints))
 
     @property
     def is_clean(self) -> bool:

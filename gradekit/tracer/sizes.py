@@ -35,7 +35,7 @@ class Table:
             if len(self.terms) >= MOST_TERMS:
                 return self.opaque(value) if term[0] != "opaque" else value
             number = self.terms[term] = len(self.terms)
-        return Size.made(value, self, number)
+        return TracedSize.made(value, self, number)
 
     def opaque(self, value: int) -> Any:
         """`value`, of which nobody knows where it comes from."""
@@ -43,7 +43,7 @@ class Table:
 
     def number(self, value: Any) -> int:
         """The term of a number; -1 for what is no integer."""
-        if isinstance(value, Size):
+        if isinstance(value, TracedSize):
             return value.term
         if type(value) is not int:
             return -1
@@ -66,15 +66,15 @@ class Table:
         return Source(frame.f_lineno, frame.f_code.co_name) if frame is not None else None
 
 
-class Size(int):
+class TracedSize(int):
     """An int with its `term`'s number in a `table`."""
 
     table: Table
     term: int
 
     @classmethod
-    def made(cls, value: int, table: Table, term: int) -> Size:
-        """`value` as a Size."""
+    def made(cls, value: int, table: Table, term: int) -> TracedSize:
+        """`value` as a size that remembers."""
         made = int.__new__(cls, value)
         made.table, made.term = table, term
         return made
@@ -111,11 +111,11 @@ class Size(int):
 
     def __truediv__(self, other: Any) -> Any:
         value = int.__truediv__(self, other)
-        return Ratio.made(value, self, other) if _is_int(other) else value
+        return SizeQuotient.made(value, self, other) if _is_int(other) else value
 
     def __rtruediv__(self, other: Any) -> Any:
         value = int.__rtruediv__(self, other)
-        return Ratio.made(value, other, self) if _is_int(other) else value
+        return SizeQuotient.made(value, other, self) if _is_int(other) else value
 
     def __rshift__(self, other: Any) -> Any:
         value = int.__rshift__(self, other)
@@ -134,7 +134,7 @@ class Size(int):
     def __or__(self, other: Any) -> Any:
         """n | n >> 1 and so on fills the bits below the highest: one more is a power of two."""
         value = int.__or__(self, other)
-        if value is NotImplemented or not isinstance(other, Size):
+        if value is NotImplemented or not isinstance(other, TracedSize):
             return value if value is NotImplemented else self.table.opaque(value)
         base, filled = _filled(self)
         shifted = _of(other)
@@ -162,14 +162,14 @@ class Size(int):
         return self.table.size(value, "bits", self.term) if self >= 0 else self.table.opaque(value)
 
 
-class Ratio(float):
+class SizeQuotient(float):
     """A quotient of sizes: rounded up or down, it is one again."""
 
     a: Any
     b: Any
 
     @classmethod
-    def made(cls, value: float, a: Any, b: Any) -> Ratio:
+    def made(cls, value: float, a: Any, b: Any) -> SizeQuotient:
         """`value`, which is a / b."""
         made = float.__new__(cls, value)
         made.a, made.b = a, b
@@ -185,39 +185,39 @@ class Ratio(float):
 
 
 def _is_int(value: Any) -> bool:
-    return type(value) is int or isinstance(value, Size)
+    return type(value) is int or isinstance(value, TracedSize)
 
 
-def _of(size: Size) -> tuple[str | int, ...]:
+def _of(size: TracedSize) -> tuple[str | int, ...]:
     """The term of a size."""
     return next(term for term, number in size.table.terms.items() if number == size.term)
 
 
-def _at(size: Size, term: Any, value: int) -> Any:
-    return Size.made(value, size.table, term)
+def _at(size: TracedSize, term: Any, value: int) -> Any:
+    return TracedSize.made(value, size.table, term)
 
 
-def _number(size: Size, number: Any) -> int | None:
+def _number(size: TracedSize, number: Any) -> int | None:
     term = next(term for term, known in size.table.terms.items() if known == number)
     return int(term[1]) if term[0] == "number" else None
 
 
-def _filled(size: Size) -> tuple[int, int]:
+def _filled(size: TracedSize) -> tuple[int, int]:
     """(term, n): the bits of `term` with the n below each set bit filled."""
     term = _of(size)
     return (int(term[1]), int(term[2])) if term[0] == "filled" else (size.term, 0)
 
 
-def _shifted(size: Size, operation: str, by: Any, value: Any) -> Any:
+def _shifted(size: TracedSize, operation: str, by: Any, value: Any) -> Any:
     if value is NotImplemented or type(by) is not int:
         return value if value is NotImplemented else size.table.opaque(value)
     return size.table.size(value, operation, size.term, size.table.number(1 << by))
 
 
-def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[Size, Any], Any]:
+def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[TracedSize, Any], Any]:
     apply = getattr(int, f"__r{name}__" if reflected else f"__{name}__")
 
-    def method(self: Size, other: Any) -> Any:
+    def method(self: TracedSize, other: Any) -> Any:
         value = apply(self, other)
         if value is NotImplemented or not _is_int(other):
             return value
@@ -229,7 +229,7 @@ def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[Size, Any]
     return method
 
 
-def _power_after(size: Size, value: int) -> Any:
+def _power_after(size: TracedSize, value: int) -> Any:
     """What is one more than a number whose low bits are all set."""
     base, filled = _filled(size)
     if filled < _BITS:
@@ -237,10 +237,10 @@ def _power_after(size: Size, value: int) -> Any:
     return size.table.size(value, "next_power_of_2", size.table.number(_at(size, base, 0) + 1))
 
 
-def _comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Callable[[Size, Any], Any]:
+def _comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Callable[[TracedSize, Any], Any]:
     apply = getattr(int, f"__{name}__")
 
-    def method(self: Size, other: Any) -> Any:
+    def method(self: TracedSize, other: Any) -> Any:
         held = apply(self, other)
         if held is NotImplemented or not _is_int(other):
             return held
@@ -252,18 +252,18 @@ def _comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Call
 
 
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
-    setattr(Size, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
-    setattr(Size, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))
+    setattr(TracedSize, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
+    setattr(TracedSize, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))
 for _name, _relation, _swapped, _opposite in (
     ("lt", "<", False, False), ("le", "<=", False, False), ("gt", "<", True, False), ("ge", "<=", True, False),
     ("eq", "==", False, False), ("ne", "==", False, True),
 ):  # fmt: skip
-    setattr(Size, f"__{_name}__", _comparison(_name, _relation, _swapped, _opposite))
+    setattr(TracedSize, f"__{_name}__", _comparison(_name, _relation, _swapped, _opposite))
 
 
 def plain(value: Any) -> Any:
     """`value` with ints for Sizes, in tuples, lists and dicts too."""
-    if isinstance(value, Size):
+    if isinstance(value, TracedSize):
         return operator.index(int.__add__(value, 0))
     if type(value) in (tuple, list):
         return type(value)(map(plain, value))

@@ -18,7 +18,7 @@ from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.lazy import settled
 from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.mask import CudaMask
-from gradekit.tracer.origins import Both, Following
+from gradekit.tracer.origin_trace import Both, Following
 from gradekit.tracer.recorder import Recorder, dtype_name
 
 

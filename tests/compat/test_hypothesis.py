@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import storage_directory
 
-from gradekit.compat.hypothesis import Replay, examples, home, no_constants_of_modules, overrun, strategies
+from gradekit.compat.hypothesis import ReplayDatabase, examples, home, no_constants_of_modules, overrun, strategies
 
 
 def counted(seen: list[int]) -> Callable[[], None]:
@@ -30,7 +30,7 @@ def counted(seen: list[int]) -> Callable[[], None]:
 def test_a_test_runs_as_many_examples_as_are_wanted(count: int | None, at_least: int, runs: int) -> None:
     seen: list[int] = []
     test = counted(seen)
-    with examples(test, count, Replay(), at_least=at_least):
+    with examples(test, count, ReplayDatabase(), at_least=at_least):
         test()
     assert len(seen) == runs
 
@@ -38,7 +38,7 @@ def test_a_test_runs_as_many_examples_as_are_wanted(count: int | None, at_least:
 def test_afterwards_a_test_has_its_own_number_of_examples_again() -> None:
     seen: list[int] = []
     test = counted(seen)
-    with examples(test, 50, Replay()):
+    with examples(test, 50, ReplayDatabase()):
         pass
     test()
     assert len(seen) == 3
@@ -49,14 +49,14 @@ def test_a_test_that_does_not_use_hypothesis_is_let_be() -> None:
         pass
 
     for test in (plain, None):
-        with examples(test, 50, Replay()):
+        with examples(test, 50, ReplayDatabase()):
             assert strategies(test) == {}
     assert vars(plain) == {}
 
 
 def test_an_example_that_is_given_as_numbers_is_tried_first_and_made_smaller() -> None:
     seen: list[tuple[int, str]] = []
-    replay = Replay()
+    replay = ReplayDatabase()
 
     @seed(3)
     @settings(max_examples=5, deadline=None)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import gradekit
 from gradekit.cli import main
 from gradekit.inputs.layouts import LAYOUTS
-from gradekit.inputs.values import PROFILES
+from gradekit.inputs.value_kinds import PROFILES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gradekit.assignment import beside, get
-from gradekit.inputs import values
+from gradekit.inputs import value_kinds
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
 
@@ -16,7 +16,7 @@ ragged = beside(get("decode_attention").tests, "lengths")
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
-BOXES = [name for name in values.known() if name.startswith("boxes")]
+BOXES = [name for name in value_kinds.known() if name.startswith("boxes")]
 
 
 def boxes_of(profile: str, dtype: str = "float32", seed: int = 0) -> torch.Tensor:

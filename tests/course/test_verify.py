@@ -11,7 +11,7 @@ import pytest
 from gradekit.assignment import Assignment, load
 from gradekit.course.verify import (
     Claim,
-    Result,
+    ClaimResult,
     claims,
     earns_everything,
     earns_no_correctness,
@@ -187,8 +187,8 @@ def test_a_claim_whose_trial_breaks_does_not_hold() -> None:
 
 
 def test_the_table_shows_what_is_wrong_below_its_row() -> None:
-    good = Result(Claim("solution.py", "earns all", str), "", 3.2)
-    bad = Result(Claim("zeros", "earns nothing", str), "test_a passed, 10 of 10", 0.5)
+    good = ClaimResult(Claim("solution.py", "earns all", str), "", 3.2)
+    bad = ClaimResult(Claim("zeros", "earns nothing", str), "test_a passed, 10 of 10", 0.5)
     assert row(good, 12) == "  ok      3.2 s  solution.py   earns all"
     assert row(bad, 12) == "  FAIL   0.50 s  zeros         earns nothing\n        test_a passed, 10 of 10"
     assert summary([good, bad]) == "1 of 2 claims hold; 3.7 s"

@@ -10,10 +10,10 @@ import torch
 from gradekit.assignment import beside, get
 from gradekit.gpu.inputs import PROFILES, make, make_set
 from gradekit.gpu.server import kinds_of
-from gradekit.inputs import values
+from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.inputs.values import COMMON
-from gradekit.inputs.values import PROFILES as ALL
+from gradekit.inputs.value_kinds import COMMON
+from gradekit.inputs.value_kinds import PROFILES as ALL
 
 X = Input("float32", (64, 33), (33, 1))
 
@@ -95,9 +95,9 @@ def test_a_kind_of_an_assignment_is_made_where_the_assignment_is_not(monkeypatch
     beside(get("spmm").tests, "sparse")
     spec = Input("int32", (5,), (1,), profile="crow:4:9:ragged:3")
     here, texts = spec.tensor().clone(), kinds_of([spec, X, 3])
-    monkeypatch.setattr(values, "_added", {})
+    monkeypatch.setattr(value_kinds, "_added", {})
     with pytest.raises(ValueError, match="no profile"):
         Input.from_json(spec.to_json())
-    values.add_from(texts)
+    value_kinds.add_from(texts)
     assert torch.equal(make(Input.from_json(spec.to_json()), 7, "cpu"), here)
     assert kinds_of([spec]) == texts

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import find, given, settings
 
-from gradekit.domain import Entry, load
+from gradekit.domain import EntryDomain, load
 from gradekit.inputs.calls import calls, draws_of
 from gradekit.inputs.classes import Sizes, classes
 from gradekit.inputs.draws import Draws
@@ -34,13 +34,13 @@ DERIVE = {"derive": {"K": lambda names: names["N"] * 2 + (names["kind"] == "many
 
 
 @pytest.fixture(scope="module")
-def join(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+def join(tmp_path_factory: pytest.TempPathFactory) -> EntryDomain:
     file = tmp_path_factory.mktemp("domain") / "domain.toml"
     file.write_text(JOIN)
     return load(file)["join"]
 
 
-def drawn(entry: Entry, **said: Any) -> Draws:
+def drawn(entry: EntryDomain, **said: Any) -> Draws:
     found = draws_of(calls(entry, **said))
     assert found is not None
     return found
@@ -52,7 +52,7 @@ def following(numbers: list[int]) -> Callable[[str, Sequence[Any]], Any]:
     return lambda label, options: options[next(left)] if len(options) > 1 else options[0]
 
 
-def test_a_call_has_its_arguments_in_order_and_its_tensors_agree(join: Entry) -> None:
+def test_a_call_has_its_arguments_in_order_and_its_tensors_agree(join: EntryDomain) -> None:
     @quiet
     @given(call=calls(join, how=DERIVE))
     def holds(call: tuple[Any, ...]) -> None:
@@ -68,14 +68,14 @@ def test_a_call_has_its_arguments_in_order_and_its_tensors_agree(join: Entry) ->
 
 
 @pytest.mark.parametrize("strength", [2, 3])
-def test_a_row_is_what_hypothesis_would_draw(join: Entry, strength: int) -> None:
+def test_a_row_is_what_hypothesis_would_draw(join: EntryDomain, strength: int) -> None:
     draws = drawn(join, how=DERIVE)
     for turn, row in enumerate(draws.design(strength)):
         call, numbers = draws.call(row, turn)
         assert draws.picked(following(numbers)) == call
 
 
-def test_every_level_of_every_factor_is_drawn_and_every_listed_size_run(join: Entry) -> None:
+def test_every_level_of_every_factor_is_drawn_and_every_listed_size_run(join: EntryDomain) -> None:
     draws = drawn(join, sizes={"N": [1, 7, 512]}, how=DERIVE)
     rows = draws.design()
     for name, levels in draws.factors.items():
@@ -83,26 +83,26 @@ def test_every_level_of_every_factor_is_drawn_and_every_listed_size_run(join: En
     assert {draws.call(row, turn)[0][0].shape[-1] for turn, row in enumerate(rows)} == {1, 7, 512}
 
 
-def test_sizes_that_are_too_large_together_are_not_combined(join: Entry) -> None:
+def test_sizes_that_are_too_large_together_are_not_combined(join: EntryDomain) -> None:
     draws = drawn(join, how={**DERIVE, "at_most": 5000})
     every = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
     assert max(arg.numel for call in every for arg in call if isinstance(arg, Input) and arg.dtype != "int32") <= 5000
     assert 3000 in {call[0].shape[-1] for call in every}
 
 
-def test_the_gradient_of_the_result_comes_last(join: Entry) -> None:
+def test_the_gradient_of_the_result_comes_last(join: EntryDomain) -> None:
     draws = drawn(join, upstream=["normal"], how=DERIVE)
     call, _ = draws.call(draws.design()[0], 0)
     assert call[-1].shape == call[0].shape and len(call) == 5
 
 
-def test_two_tensors_may_be_one_where_that_is_asked_for(join: Entry) -> None:
+def test_two_tensors_may_be_one_where_that_is_asked_for(join: EntryDomain) -> None:
     draws = drawn(join, how={**DERIVE, "aliases": ("x y",)})
     every = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
     assert {call[0] is call[3] for call in every} == {True, False}
 
 
-def test_a_failing_call_shrinks_to_the_smallest(join: Entry) -> None:
+def test_a_failing_call_shrinks_to_the_smallest(join: EntryDomain) -> None:
     smallest = find(
         calls(join, how=DERIVE), lambda call: call[0].shape[-1] >= 33, settings=settings(quiet, max_examples=500)
     )
@@ -119,7 +119,7 @@ def test_a_failing_call_shrinks_to_the_smallest(join: Entry) -> None:
         ({"others": {"eps": [1]}}, "no eps"),
     ],
 )
-def test_what_the_domain_does_not_have_is_refused(join: Entry, said: dict[str, Any], told: str) -> None:
+def test_what_the_domain_does_not_have_is_refused(join: EntryDomain, said: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         calls(join, **said)
 
@@ -138,6 +138,6 @@ def test_every_size_can_be_drawn_and_a_smaller_one_by_a_smaller_number() -> None
     assert [sizes.index(size) for size in (3, 17, 40)] == [0, 14, 37]
 
 
-def test_one_variant_of_a_layout_may_be_asked_for(join: Entry) -> None:
+def test_one_variant_of_a_layout_may_be_asked_for(join: EntryDomain) -> None:
     layouts = dict(drawn(join, layouts=["contiguous", "expanded:0"], how=DERIVE).layouts)
     assert layouts == {"x": ("contiguous", "expanded:0"), "index": ("contiguous",), "y": ("contiguous", "expanded:0")}

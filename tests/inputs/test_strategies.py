@@ -15,7 +15,7 @@ from gradekit.inputs import spec
 from gradekit.inputs.layouts import LAYOUTS, row_major
 from gradekit.inputs.spec import FLOATS, Input, normal
 from gradekit.inputs.strategies import like, matmul_pairs, matrices, shaped, sizes, tensors, vectors
-from gradekit.inputs.values import PROFILES
+from gradekit.inputs.value_kinds import PROFILES
 
 DTYPES = (*FLOATS, "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
 quiet = settings(database=None, deadline=None, max_examples=60, derandomize=True)

@@ -11,7 +11,7 @@ import torch
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
-from gradekit.judge import Diagnosis, Example, Failure, assert_close, diagnose, reference
+from gradekit.judge import Diagnosis, EarlierRun, Failure, assert_close, diagnose, reference
 from gradekit.judge.ttir_text import accesses, uses
 from gradekit.program import Kernel, Launch, Program, Source
 
@@ -72,7 +72,7 @@ def judged(
     observation = Run(inputs, result, findings, **run)
     with pytest.raises(Failure) as caught:
         assert_close(observation, reference(function, *inputs))
-    examples = [Example(tuple(seen), passed) for seen, passed in history]
+    examples = [EarlierRun(tuple(seen), passed) for seen, passed in history]
     return diagnose(caught.value, observation, inputs, examples)
 
 
@@ -304,7 +304,7 @@ def test_gaps_in_rows_are_told_apart_from_strides_between_rows() -> None:
         [Input("float32", (n, 4), (9, 1)) for n in (3, 5)],
     )
     failure, run = Failure(Cause.OUT_OF_BOUNDS_LOAD, "outside", line=14), Run(gaps[:1], torch.zeros(3, 3))
-    history = [Example((x,), False) for x in gaps] + [Example((x,), True) for x in (*rows, *CONTIGUOUS)]
+    history = [EarlierRun((x,), False) for x in gaps] + [EarlierRun((x,), True) for x in (*rows, *CONTIGUOUS)]
     assert (
         "right whenever the input has neighbours in a row next to each other"
         in said(diagnose(failure, run, gaps[:1], history))[1]
@@ -313,7 +313,7 @@ def test_gaps_in_rows_are_told_apart_from_strides_between_rows() -> None:
 
 def test_strides_of_either_input_are_the_common_factor_where_each_alone_is_not() -> None:
     pairs = [(STRIDED[0], CONTIGUOUS[0]), (CONTIGUOUS[1], STRIDED[1]), (STRIDED[2], CONTIGUOUS[2])]
-    history = [Example(p, False) for p in pairs] + [Example((x, x), True) for x in CONTIGUOUS]
+    history = [EarlierRun(p, False) for p in pairs] + [EarlierRun((x, x), True) for x in CONTIGUOUS]
     failure, run = Failure(Cause.OUT_OF_BOUNDS_LOAD, "outside", line=14), Run(pairs[0], torch.zeros(3, 4))
     assert "right whenever every input is contiguous" in said(diagnose(failure, run, pairs[0], history))[1]
 
@@ -334,14 +334,14 @@ def test_a_result_stored_as_if_it_were_contiguous_is_named() -> None:
 def test_a_history_that_strides_separate_is_a_stride_bug_also_without_values() -> None:
     finding = Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside", 14)
     failure, run = Failure(finding.cause, "outside", line=14), Run(STRIDED[:1], torch.zeros(3, 4), [finding])
-    history = [Example((x,), False) for x in STRIDED] + [Example((x,), True) for x in CONTIGUOUS]
+    history = [EarlierRun((x,), False) for x in STRIDED] + [EarlierRun((x,), True) for x in CONTIGUOUS]
     diagnosis = diagnose(failure, run, STRIDED[:1], history)
     assert (
         said(diagnosis)[0] is Cause.IGNORES_STRIDES and "right whenever the input is contiguous" in said(diagnosis)[1]
     )
     assert diagnose(failure, run, STRIDED[:1], history[:-1]) is None
-    assert diagnose(failure, run, STRIDED[:1], [*history, Example((plain(9, 9),), False)]) is None
-    assert diagnose(failure, run, STRIDED[:1], [*history, Example((Input("float32", (9, 4), (1, 9)),), True)]) is None
+    assert diagnose(failure, run, STRIDED[:1], [*history, EarlierRun((plain(9, 9),), False)]) is None
+    assert diagnose(failure, run, STRIDED[:1], [*history, EarlierRun((Input("float32", (9, 4), (1, 9)),), True)]) is None
 
 
 # --- the whole result is something else ------------------------------------------------------------------------------
@@ -595,4 +595,4 @@ def test_plain_tensors_as_inputs_are_no_obstacle() -> None:
     x = noise(3, 4)
     with pytest.raises(Failure) as caught:
         assert_close(torch.zeros(3, 4), reference(softmax, x))
-    assert said(diagnose(caught.value, None, [x], [Example((x,), True)]))[0] is Cause.ALL_ZEROS
+    assert said(diagnose(caught.value, None, [x], [EarlierRun((x,), True)]))[0] is Cause.ALL_ZEROS

@@ -8,7 +8,7 @@ import pytest
 
 from gradekit.mutation.mutants import mutants, spread
 from gradekit.mutation.operators import OPERATORS
-from gradekit.mutation.source import Source
+from gradekit.mutation.source import ParsedSource
 
 KERNEL = "@triton.jit\ndef kernel(x_ptr, y_ptr, n, m, x_stride, y_stride, BLOCK: tl.constexpr):\n    {}\n"
 HOST = "def run(x, p):\n    {}\n"
@@ -16,7 +16,7 @@ HOST = "def run(x, p):\n    {}\n"
 
 def made(operator: str, shape: str, line: str) -> list[str]:
     """What an operator makes of a line (or of several, indented like the first)."""
-    source = Source(shape.format(line))
+    source = ParsedSource(shape.format(line))
     head, _, tail = shape.partition("{}")
     return [source.after(edit).removeprefix(head).removesuffix(tail) for edit in OPERATORS[operator].find(source)]
 

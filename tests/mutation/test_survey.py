@@ -14,11 +14,11 @@ from gradekit.assignment import Assignment, load
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult
 from gradekit.cli import main
 from gradekit.course.edits import edited
-from gradekit.mutation import trials
+from gradekit.mutation import mutant_grading
 from gradekit.mutation.judged import JudgedError, judged
+from gradekit.mutation.mutant_grading import Trial, Trials
 from gradekit.mutation.mutants import mutants
-from gradekit.mutation.survey import Outcome, Result, Survey, SurveyError, row, score
-from gradekit.mutation.trials import Trial, Trials
+from gradekit.mutation.survey import MutantOutcome, MutantResult, Survey, SurveyError, row, score
 
 SOLUTION = '''\
 """Doubles."""
@@ -109,11 +109,11 @@ class FakeGrader:
 @pytest.fixture
 def grader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeGrader]]:
     FakeGrader.failed, FakeGrader.asked = staticmethod(lambda text: ()), []
-    monkeypatch.setattr(trials, "Grader", FakeGrader)
+    monkeypatch.setattr(mutant_grading, "Grader", FakeGrader)
     yield FakeGrader
 
 
-def surveyed(assignment: Assignment, file: Path | None = None) -> list[Result]:
+def surveyed(assignment: Assignment, file: Path | None = None) -> list[MutantResult]:
     return list(Survey(assignment).results(Trials(assignment, file, jobs=1)))
 
 
@@ -146,7 +146,7 @@ def test_a_weak_test_leaves_survivors_that_the_command_shows_as_edits(
 def test_a_mutant_is_caught_where_a_check_fails(assignment: Assignment, grader: type[FakeGrader]) -> None:
     grader.failed = staticmethod(lambda text: () if "* 2.0" in text else ("test_values",))
     results = surveyed(assignment)
-    caught = [result for result in results if result.outcome is Outcome.CAUGHT]
+    caught = [result for result in results if result.outcome is MutantOutcome.CAUGHT]
     assert caught and all("* 2.0" not in result.mutant.text and result.by == ("test_values",) for result in caught)
     assert all(result.is_public for result in caught)
 
@@ -158,14 +158,14 @@ def test_what_hidden_tests_alone_catch_is_not_caught_by_the_public_ones(
     results = surveyed(assignment)
     found = score(results)
     assert found.all_tests == found.counted > 0 and found.public_tests == 0
-    assert {result.by for result in results if result.outcome is Outcome.CAUGHT} == {("test_b",)}
+    assert {result.by for result in results if result.outcome is MutantOutcome.CAUGHT} == {("test_b",)}
 
 
 def test_a_mutant_whose_calls_become_the_same_programs_is_no_survivor(
     assignment: Assignment, grader: type[FakeGrader]
 ) -> None:
     outcomes = {("* 2.0" in result.mutant.text, result.outcome) for result in surveyed(assignment)}
-    assert outcomes == {(True, Outcome.SAME), (False, Outcome.SURVIVED), (True, Outcome.JUDGED)}
+    assert outcomes == {(True, MutantOutcome.SAME), (False, MutantOutcome.SURVIVED), (True, MutantOutcome.JUDGED)}
 
 
 def test_a_grader_that_fails_is_a_fault_and_no_catch(assignment: Assignment, grader: type[FakeGrader]) -> None:
@@ -183,7 +183,7 @@ def test_a_solution_that_fails_cannot_be_surveyed(assignment: Assignment, grader
 def test_a_survivor_is_shown_in_the_form_that_judges_it_equivalent(assignment: Assignment) -> None:
     survey = Survey(assignment)
     for mutant in survey.mutants:
-        shown = survey.survivor(Result(mutant, Outcome.SURVIVED, 1.0))
+        shown = survey.survivor(MutantResult(mutant, MutantOutcome.SURVIVED, 1.0))
         edit = "\n".join(line.removeprefix("        ") for line in shown.splitlines()[:-1])
         assert edited(SOLUTION, edit, "solution.py") == mutant.text
         assert shown.splitlines()[-1].strip().startswith(f"to catch it, draw {mutant.operator.needs};")
@@ -229,7 +229,7 @@ def test_a_fault_is_tried_again(assignment: Assignment, grader: type[FakeGrader]
 
 
 def test_a_judged_mutant_is_not_graded(assignment: Assignment, grader: type[FakeGrader]) -> None:
-    (one,) = [result for result in surveyed(assignment) if result.outcome is Outcome.JUDGED]
+    (one,) = [result for result in surveyed(assignment) if result.outcome is MutantOutcome.JUDGED]
     assert one.mutant.text not in grader.asked and one.note == "tiles_are_whole: For this test's sake."
 
 
@@ -263,10 +263,10 @@ def test_a_judgement_that_is_written_wrongly_is_refused(assignment: Assignment, 
 def test_the_score_says_what_counts_and_what_was_set_aside() -> None:
     mutant = mutants(SOLUTION)[0]
     results = [
-        Result(mutant, Outcome.CAUGHT, 1.0, ("test_values",), is_public=True),
-        Result(mutant, Outcome.CAUGHT, 1.0, ("test_hidden",)),
-        Result(mutant, Outcome.SURVIVED, 1.0),
-        *(Result(mutant, outcome, 1.0) for outcome in (Outcome.SAME, Outcome.JUDGED, Outcome.FAULT)),
+        MutantResult(mutant, MutantOutcome.CAUGHT, 1.0, ("test_values",), is_public=True),
+        MutantResult(mutant, MutantOutcome.CAUGHT, 1.0, ("test_hidden",)),
+        MutantResult(mutant, MutantOutcome.SURVIVED, 1.0),
+        *(MutantResult(mutant, outcome, 1.0) for outcome in (MutantOutcome.SAME, MutantOutcome.JUDGED, MutantOutcome.FAULT)),
     ]
     assert str(score(results)) == (
         "6 mutants: 2 of 3 caught (66.7 %), 1 by the public tests (33.3 %); 1 compute the same, 1 judged equivalent, 1 faults"
@@ -275,5 +275,5 @@ def test_the_score_says_what_counts_and_what_was_set_aside() -> None:
 
 def test_a_row_says_which_checks_caught_a_mutant() -> None:
     mutant = mutants(SOLUTION)[0]
-    result = Result(mutant, Outcome.CAUGHT, 1.234, ("a", "b", "c", "d"))
+    result = MutantResult(mutant, MutantOutcome.CAUGHT, 1.234, ("a", "b", "c", "d"))
     assert row(result) == f"  caught      1.2 s  {mutant}\n        by a, b, c ..."

@@ -12,7 +12,7 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Check, Outcome, Report
-from gradekit.inputs import arguments
+from gradekit.inputs import example_text
 from gradekit.inputs.spec import Input, normal, salted
 from gradekit.report.record import to_dict
 from tests.graded import grade
@@ -147,11 +147,11 @@ def test_a_salt_gives_other_values_that_need_no_salt_to_be_had_again() -> None:
     ],
 )
 def test_arguments_survive_a_journey_as_text(given: dict[str, object]) -> None:
-    text = arguments.dumps(given)
-    assert text is not None and arguments.loads(text) == given and not re.search(r"\s", text.replace('"mean"', ""))
+    text = example_text.dumps(given)
+    assert text is not None and example_text.loads(text) == given and not re.search(r"\s", text.replace('"mean"', ""))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", '{"x": {"input": ["float32"]}}', '{"x": {"odd": 1}}'])
 def test_text_that_describes_no_example_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="replay line"):
-        arguments.loads(text)
+        example_text.loads(text)

@@ -10,9 +10,9 @@ from gradekit.program import Launch, Scalar, View
 from gradekit.prove.kernel import accesses, program_ids
 from gradekit.prove.probe import touched
 from gradekit.prove.solve import Solver
+from gradekit.prove.symbolic_values import SymbolicPointer, lane
 from gradekit.prove.terms import ZERO, Truth, term
 from gradekit.prove.value_of import Undefined, truth_of, value_of
-from gradekit.prove.values import Pointer, lane
 
 ROWS, COLUMNS = 4, 8
 GRID = (3, 2, 1)
@@ -167,7 +167,7 @@ def compare(k: Kernel) -> tuple[int, Difference | None]:
     launch = Launch("k", GRID, (view, Scalar(k.a, "i32"), Scalar(k.b, "i32")))
     (seen,) = touched(module, k.text, launch, range(GRID[0] * GRID[1]), "")
     found = accesses(
-        module, "", [Pointer(0, ZERO, 4), term(k.a), term(k.b)], [term(size) for size in GRID], [], Solver()
+        module, "", [SymbolicPointer(0, ZERO, 4), term(k.a), term(k.b)], [term(size) for size in GRID], [], Solver()
     ).found
     if not found:  # its mask is never true, say the formulas
         wrong = Difference((0, 0), (0, 0), ("never",), ("somewhere",)) if bool(seen.active.any()) else None

@@ -11,13 +11,13 @@ from gradekit import domain
 from gradekit.assignment import get
 from gradekit.origins import LaunchOrigin, Origins
 from gradekit.program import Program, View
-from gradekit.prove.calls import calls_of, names_of
-from gradekit.prove.host import Host, NotFollowed
-from gradekit.prove.promises import promise_of
-from gradekit.prove.prover import CHECK, Budget
+from gradekit.prove.assumptions import promise_of
+from gradekit.prove.prover import CHECK, ProofBudget
+from gradekit.prove.sample_calls import calls_of, names_of
 from gradekit.prove.setting import setting_of
+from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.sandbox import Form, Tracer
-from gradekit.subject.proofs import Proved, proved
+from gradekit.subject.entry_proofs import Proved, proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
 from tests.prove import submissions
@@ -30,7 +30,7 @@ def decide(tmp_path: Path):
     """What is proved of a submission of vector_add."""
     opened: list[Subject] = []
 
-    def decided(text: str, budget: Budget = CHECK) -> Proved:
+    def decided(text: str, budget: ProofBudget = CHECK) -> Proved:
         submission = _submission(tmp_path, text)
         subject = Subject(submission, get("vector_add"), lambda: Tracer(submission))
         opened.append(subject)
@@ -85,7 +85,7 @@ def test_a_submission_that_looks_at_the_type_of_a_size_is_accused_of_nothing(dec
 
 
 def test_what_the_engine_does_not_see_is_open(decide, monkeypatch):
-    monkeypatch.setattr("gradekit.subject.proofs.assert_memory_clean", lambda seen: None)
+    monkeypatch.setattr("gradekit.subject.entry_proofs.assert_memory_clean", lambda seen: None)
     found = decide(submissions.UNMASKED)
     assert not found.failures
     assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
@@ -109,8 +109,8 @@ def followed(tmp_path: Path) -> tuple[Program, Origins, tuple[View, ...]]:
     return program, origins, call
 
 
-def _host(program: Program, origins: Origins, call: tuple[View, ...]) -> Host:
-    return Host(program, origins, setting_of(call, names_of(ADD), promise_of(ADD, call)))
+def _host(program: Program, origins: Origins, call: tuple[View, ...]) -> SymbolicHost:
+    return SymbolicHost(program, origins, setting_of(call, names_of(ADD), promise_of(ADD, call)))
 
 
 def test_origins_give_the_numbers_of_the_program(followed):

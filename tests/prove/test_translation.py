@@ -6,9 +6,9 @@ import pytest
 
 from gradekit.prove import loops
 from gradekit.prove.division import div, mod
-from gradekit.prove.rules import COMPARE, RULES
+from gradekit.prove.integer_rules import COMPARE, RULES
+from gradekit.prove.symbolic_values import SymbolicPointer
 from gradekit.prove.terms import ONE, ZERO, Term, Truth, least, negated
-from gradekit.prove.values import Pointer
 from tests.prove.kernels import STEPS, compare, kernel
 
 EACH = 8
@@ -41,8 +41,8 @@ def _off_by_one(rule):
         value = rule(*args)
         if isinstance(value, Term):
             return value + 1
-        if isinstance(value, Pointer):
-            return Pointer(value.base, value.offset + 1, value.itemsize)
+        if isinstance(value, SymbolicPointer):
+            return SymbolicPointer(value.base, value.offset + 1, value.itemsize)
         return negated(value) if isinstance(value, Truth) else value
 
     return broken

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gradekit.report import figure
-from gradekit.report.bench import curves, render, rounded_up
+from gradekit.report.bench_table import curves, render, rounded_up
 from gradekit.report.terminal import Look
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gradekit.findings import Check, Kind, Outcome
 from gradekit.report import junit
 from gradekit.report.record import validate
-from gradekit.report.speed import sentences
+from gradekit.report.speed_sentences import sentences
 from gradekit.report.terminal import render
 
 from .samples import ENVIRONMENT, PASSED, record

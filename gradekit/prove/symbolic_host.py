@@ -27,7 +27,7 @@ class NotFollowed(Exception):
 
 
 @dataclass(frozen=True)
-class Region:
+class StorageRegion:
     """The memory of a storage: `count` elements of `itemsize` bytes, seen as `sizes` and `strides`; `start` is the offset
     of the first in the program's own count. `line` is where it was allocated, None for an input."""
 
@@ -49,7 +49,7 @@ class Started:
     args: tuple[Term | None, ...]
 
 
-class Host:
+class SymbolicHost:
     """`path` are the conditions under which host code does as it did; `regions` the memory of each storage.
 
     Raises:
@@ -117,18 +117,18 @@ class Host:
             found.append(Started(step, tuple(map(self._term, origin.grid)), tuple(args)))
         return found
 
-    def _regions(self) -> dict[int, Region]:
+    def _regions(self) -> dict[int, StorageRegion]:
         found = {}
         for view, shape in zip(self.program.inputs, self.setting.tensors, strict=True):
             if view.storage in found:
                 raise NotFollowed("two arguments share memory")
-            found[view.storage] = Region(
+            found[view.storage] = StorageRegion(
                 view.storage, ITEMSIZE[view.dtype], shape.extent, shape.sizes, shape.strides, view.offset, True
             )
         for origin in self.origins.views:
             if origin.view.storage not in found and self.is_whole(origin.view):
                 sizes, strides = tuple(map(self._term, origin.shape)), tuple(map(self._term, origin.stride))
-                found[origin.view.storage] = Region(
+                found[origin.view.storage] = StorageRegion(
                     origin.view.storage, ITEMSIZE[origin.view.dtype], extent(sizes, strides), sizes, strides, 0, False
                 )
         return found

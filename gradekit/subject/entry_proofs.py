@@ -19,11 +19,11 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_memory_clean
 from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
-from gradekit.prove.calls import calls_of, names_of, sizes_of
-from gradekit.prove.host import NotFollowed
 from gradekit.prove.probe import outside, probe
-from gradekit.prove.prover import Budget, Proofs, prove
-from gradekit.prove.question import COVERED, GRID, OPEN, REFUTED, Verdict
+from gradekit.prove.prover import ProofBudget, Proofs, prove
+from gradekit.prove.question import COVERED, GRID, OPEN, REFUTED, ProofVerdict
+from gradekit.prove.sample_calls import calls_of, names_of, sizes_of
+from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.sandbox import Form, TraceError
 from gradekit.subject.call_spec import call_spec
 
@@ -50,7 +50,7 @@ class Proved:
         return data | ({"gaps": proofs.gaps} if proofs.gaps else {})
 
 
-def proved(subject: Subject, entry: domain.Entry, budget: Budget, *, gradient: bool = False, dtypes: int = 1) -> Proved:
+def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False, dtypes: int = 1) -> Proved:
     """What holds of all calls of `entry` within its domain; refutations are those that the engine confirms."""
     wanted = _wanted(entry) if gradient else ()
 
@@ -69,11 +69,11 @@ def proved(subject: Subject, entry: domain.Entry, budget: Budget, *, gradient: b
     return found
 
 
-def _wanted(entry: domain.Entry) -> tuple[int, ...]:
+def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
     return tuple(n for n, argument in enumerate(entry.arguments) if argument.name in entry.gradients)
 
 
-def _confirm(subject: Subject, entry: domain.Entry, found: Proved, index: int, wanted: tuple[int, ...]) -> None:
+def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: int, wanted: tuple[int, ...]) -> None:
     verdict, call = found.proofs.verdicts[index], found.proofs.examples[index]
     args = _specs(entry, call, verdict)
     seen = None if args is None else _seen(subject, entry.name, args, verdict, wanted)
@@ -85,7 +85,7 @@ def _confirm(subject: Subject, entry: domain.Entry, found: Proved, index: int, w
             found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
 
 
-def _open(verdict: Verdict) -> Verdict:
+def _open(verdict: ProofVerdict) -> ProofVerdict:
     why = f"the solver says no at {sizes_of(verdict.sizes)}, where the engine finds nothing"
     if verdict.kind == COVERED:
         why = "nobody can be named who writes an element"
@@ -95,7 +95,7 @@ def _open(verdict: Verdict) -> Verdict:
 
 
 def _seen(
-    subject: Subject, entry: str, args: Sequence[Any], verdict: Verdict, wanted: tuple[int, ...]
+    subject: Subject, entry: str, args: Sequence[Any], verdict: ProofVerdict, wanted: tuple[int, ...]
 ) -> Failure | None:
     """What goes wrong in the call; None where nothing does."""
     small = max((a.storage_size for a in args if isinstance(a, Input)), default=0) <= RUNNABLE
@@ -114,7 +114,7 @@ def _seen(
     return None
 
 
-def _probed(program: Program, verdict: Verdict) -> Failure | None:
+def _probed(program: Program, verdict: ProofVerdict) -> Failure | None:
     """What one program alone does outside of its tensors."""
     if not verdict.exact or len(verdict.program) != 3:
         return None
@@ -128,7 +128,7 @@ def _probed(program: Program, verdict: Verdict) -> Failure | None:
     return Failure(cause, said, line=wrong.line)
 
 
-def _specs(entry: domain.Entry, call: Sequence[Argument], verdict: Verdict) -> tuple[Any, ...] | None:
+def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict) -> tuple[Any, ...] | None:
     """The call with values, as a test would make it; None where its values cannot be made up."""
     found: list[Any] = []
     described = [*entry.arguments, *entry.results]
@@ -144,7 +144,7 @@ def _specs(entry: domain.Entry, call: Sequence[Argument], verdict: Verdict) -> t
     return tuple(found)
 
 
-def _kind(entry: domain.Entry, kind: str, verdict: Verdict) -> str | None:
+def _kind(entry: domain.EntryDomain, kind: str, verdict: ProofVerdict) -> str | None:
     """A kind of values with its sizes and choices put in."""
     if any(size.derived for size in entry.sizes.values()):
         return None if "{" in kind else kind

@@ -13,7 +13,7 @@ from gradekit.prove.setting import ELEMENTS, Promise
 from gradekit.prove.terms import FALSE, TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, term, var
 
 
-def promise_of(entry: domain.Entry, args: Sequence[Argument]) -> Promise | None:
+def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise | None:
     """What `entry` promises of a call like `args`; None where it does not describe such a call.
 
     An argument after those of the entry is the gradient of its result.
@@ -25,7 +25,7 @@ def promise_of(entry: domain.Entry, args: Sequence[Argument]) -> Promise | None:
     shapes = {}
     for position, (arg, what) in enumerate(zip(args, described, strict=False)):
         if isinstance(arg, View):
-            if isinstance(what, domain.Scalar):
+            if isinstance(what, domain.ScalarDomain):
                 return None
             shape = _shape(what.shape, entry, sizes, len(arg.shape))
             if shape is None:
@@ -36,16 +36,16 @@ def promise_of(entry: domain.Entry, args: Sequence[Argument]) -> Promise | None:
     return Promise(shapes, tuple(limits), {s.name: _range(s) for s in entry.scalars})
 
 
-def _size(size: domain.Size) -> Term:
+def _size(size: domain.SizeDomain) -> Term:
     return var(size.name, max(size.least, 1), min(size.most, ELEMENTS))
 
 
-def _range(scalar: domain.Scalar) -> tuple[int | None, int | None]:
+def _range(scalar: domain.ScalarDomain) -> tuple[int | None, int | None]:
     least, most = (None if end is None else int(end) for end in (scalar.least, scalar.most))
     return least, most
 
 
-def _shape(parts: Sequence[str], entry: domain.Entry, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...] | None:
+def _shape(parts: Sequence[str], entry: domain.EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...] | None:
     """The sizes of a tensor of that rank; None where its shape has another."""
     found: list[Term] = []
     for part in parts:
@@ -112,7 +112,7 @@ def _symbols(sizes: Mapping[str, Term]) -> dict[str, Symbol]:
 
 
 def contents(
-    entry: domain.Entry, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
+    entry: domain.EntryDomain, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
 ) -> list[Truth]:
     """What the domain says of the numbers that `values` read from tensors; `reads` has the argument's name for each name
     by which terms read."""

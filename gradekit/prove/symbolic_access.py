@@ -32,7 +32,7 @@ def in_order(owed: Iterable[Owed]) -> list[Owed]:
 
 
 @dataclass(frozen=True)
-class Access:
+class SymbolicAccess:
     """A load, store or atomic: lane by lane, of element `offset` from where argument `base` points, where `mask` holds.
 
     `path` holds where the operation runs. `base` is None where nothing is known of the address, and then `why` says why.
@@ -64,7 +64,7 @@ class Access:
 class Accesses:
     """All of a kernel's, in the order in which they stand, and what its loops and branches owe."""
 
-    found: list[Access] = field(default_factory=list)
+    found: list[SymbolicAccess] = field(default_factory=list)
     reads: set[int] = field(default_factory=set)  # arguments whose elements were taken for constants
 
     @property
@@ -73,4 +73,4 @@ class Accesses:
         return {access.base for access in self.found if access.kind != "load"}
 
 
-NOWHERE = Access("", None, 0, None, term(0), TRUE, TRUE, (), 1)
+NOWHERE = SymbolicAccess("", None, 0, None, term(0), TRUE, TRUE, (), 1)

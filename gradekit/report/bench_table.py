@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradekit.report.speed import duration
+from gradekit.report.speed_sentences import duration
 from gradekit.report.terminal import Look
 from gradekit.report.text import one_line
 

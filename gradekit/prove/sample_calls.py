@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gradekit.domain import ANY_DIMENSIONS, Entry, Result, Scalar, Tensor, evaluate
-from gradekit.program import Argument, View
-from gradekit.program import Scalar as Number
+from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, ScalarDomain, Tensor, evaluate
+from gradekit.program import Argument, Scalar, View
 
 PRIMES = (301, 37, 53, 91, 19, 11, 7, 5, 3, 2)
 """Sizes, each for one dimension; in falling order, and all but the last odd."""
@@ -19,7 +18,7 @@ GAP = 3
 MOST_RANKS = 2
 
 
-def calls_of(entry: Entry, dtypes: int = 1, gradient: bool = False) -> list[tuple[Argument, ...]]:
+def calls_of(entry: EntryDomain, dtypes: int = 1, gradient: bool = False) -> list[tuple[Argument, ...]]:
     """Calls of the entry: of each kind of scalars and number of dimensions, contiguous ones and ones with any strides.
 
     With `gradient`, the gradient of the result is the last argument.
@@ -34,23 +33,23 @@ def calls_of(entry: Entry, dtypes: int = 1, gradient: bool = False) -> list[tupl
     return found
 
 
-def names_of(entry: Entry, gradient: bool = False) -> list[str]:
+def names_of(entry: EntryDomain, gradient: bool = False) -> list[str]:
     """What the arguments of such a call are called."""
     return [argument.name for argument in entry.arguments] + (["the gradient of the result"] if gradient else [])
 
 
-def _ranks(entry: Entry) -> list[int]:
+def _ranks(entry: EntryDomain) -> list[int]:
     unnamed = entry.sizes.get(ANY_DIMENSIONS)
     if unnamed is None:
         return [0]
     return sorted({unnamed.dims[0], min(unnamed.dims[1], MOST_RANKS)})
 
 
-def _values(scalar: Scalar) -> Sequence[Any]:
+def _values(scalar: ScalarDomain) -> Sequence[Any]:
     return scalar.values if scalar.type == "bool" else scalar.values[:1]
 
 
-def _sizes(entry: Entry, rank: int) -> dict[str, int]:
+def _sizes(entry: EntryDomain, rank: int) -> dict[str, int]:
     """A size of its own for each dimension, within its range; those without a name are called 0, 1 and so on."""
     left = list(PRIMES)
     found: dict[str, int] = {}
@@ -66,21 +65,21 @@ def _sizes(entry: Entry, rank: int) -> dict[str, int]:
     return found
 
 
-def _call(entry: Entry, names: tuple[dict[str, str], dict[str, int]], scalars: Sequence[Any], strided: bool,
+def _call(entry: EntryDomain, names: tuple[dict[str, str], dict[str, int]], scalars: Sequence[Any], strided: bool,
           gradient: bool) -> Iterator[Argument]:  # fmt: skip
     given = iter(scalars)
-    tensors: list[Tensor | Result] = [*entry.tensors, *(entry.results[:1] if gradient else [])]
+    tensors: list[Tensor | ResultDomain] = [*entry.tensors, *(entry.results[:1] if gradient else [])]
     position = itertools.count()
     for argument in [*entry.arguments, *tensors[len(entry.tensors) :]]:
-        if isinstance(argument, Scalar):
+        if isinstance(argument, ScalarDomain):
             value = next(given)
-            yield Number(evaluate(value, names[1]) if isinstance(value, str) else value)
+            yield Scalar(evaluate(value, names[1]) if isinstance(value, str) else value)
         else:
-            upstream = isinstance(argument, Result)
+            upstream = isinstance(argument, ResultDomain)
             yield _view(next(position), argument, names, strided and not upstream)
 
 
-def _view(storage: int, tensor: Tensor | Result, names: tuple[dict[str, str], dict[str, int]], strided: bool) -> View:
+def _view(storage: int, tensor: Tensor | ResultDomain, names: tuple[dict[str, str], dict[str, int]], strided: bool) -> View:
     dtypes, sizes = names
     shape: list[int] = []
     for part in tensor.shape:

@@ -15,7 +15,7 @@ from gradekit.prove.terms import ZERO, Atom, Term, Truth, term, var
 
 
 @dataclass(frozen=True)
-class Pointer:
+class SymbolicPointer:
     """`offset` elements of `itemsize` bytes from where the kernel's argument number `base` points to."""
 
     base: int
@@ -27,7 +27,7 @@ class Pointer:
 class Tile:
     """A tensor descriptor or a block pointer: blocks of `block` elements of a tensor, from `offsets` on."""
 
-    base: Pointer
+    base: SymbolicPointer
     shape: tuple[Term, ...]
     strides: tuple[Term, ...]
     offsets: tuple[Term, ...]
@@ -41,7 +41,7 @@ class Other:
 
 OTHER = Other()
 
-Value = Term | Truth | Pointer | Tile | Other
+Value = Term | Truth | SymbolicPointer | Tile | Other
 
 
 def lane(axis: int, size: int) -> Term:
@@ -77,8 +77,8 @@ def mapped(value: Value, on_term: Callable[[Term], Term], on_truth: Callable[[Tr
         return on_term(value)
     if isinstance(value, Truth):
         return on_truth(value)
-    if isinstance(value, Pointer):
-        return Pointer(value.base, on_term(value.offset), value.itemsize)
+    if isinstance(value, SymbolicPointer):
+        return SymbolicPointer(value.base, on_term(value.offset), value.itemsize)
     return value
 
 

@@ -21,7 +21,7 @@ from gradekit.origins import LaunchOrigin, Origins, ViewOrigin
 from gradekit.program import Descriptor, Launch, View, every_step
 from gradekit.tracer.geometry import RULES, Geometry, contiguous, parts
 from gradekit.tracer.recorder import Recorder, map_views
-from gradekit.tracer.sizes import Size, Table, plain
+from gradekit.tracer.sizes import Table, TracedSize, plain
 
 MOST_WAYS = 8
 Key = tuple[int, tuple[int, ...], tuple[int, ...], int]
@@ -183,7 +183,7 @@ class Following(TorchFunctionMode):
 
         def told(meta: dict[str, Any]) -> Any:
             found = (
-                grid({**meta, **{name: v for name, v in bound.items() if isinstance(v, Size)}})
+                grid({**meta, **{name: v for name, v in bound.items() if isinstance(v, TracedSize)}})
                 if callable(grid)
                 else grid
             )
@@ -212,7 +212,7 @@ class Following(TorchFunctionMode):
         origin = LaunchOrigin(
             tuple(number(size) for size in (*grid, 1, 1)[:3]),
             tuple(number(value) for value in taken),
-            tuple((value.term, int(value)) for value in constants if isinstance(value, Size)),
+            tuple((value.term, int(value)) for value in constants if isinstance(value, TracedSize)),
         )
         self._launches[id(launch)] = launch, origin
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from gradekit.engine import Op
 from gradekit.prove.division import div, mod
+from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import (
     ONE,
     TRUE,
@@ -26,7 +27,6 @@ from gradekit.prove.terms import (
     negated,
     term,
 )
-from gradekit.prove.values import OTHER, Pointer, Value
 
 
 class Walking(Protocol):
@@ -274,11 +274,11 @@ def selected(condition: Truth, a: Value, b: Value) -> Value:
         return choose(condition, a, b)
     if isinstance(a, Truth) and isinstance(b, Truth):
         return (condition & a) | (negated(condition) & b)
-    if isinstance(a, Pointer) and isinstance(b, Pointer) and (a.base, a.itemsize) == (b.base, b.itemsize):
-        return Pointer(a.base, choose(condition, a.offset, b.offset), a.itemsize)
+    if isinstance(a, SymbolicPointer) and isinstance(b, SymbolicPointer) and (a.base, a.itemsize) == (b.base, b.itemsize):
+        return SymbolicPointer(a.base, choose(condition, a.offset, b.offset), a.itemsize)
     return OTHER
 
 
 def known_operands(values: Sequence[Value]) -> bool:
     """Whether a rule can be applied to them."""
-    return all(isinstance(value, (Term, Truth, Pointer)) for value in values)
+    return all(isinstance(value, (Term, Truth, SymbolicPointer)) for value in values)
