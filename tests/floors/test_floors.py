@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,13 @@ def test_what_starts_quickly_imports_nothing_heavy(imported: str, absent: tuple[
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+def test_each_module_and_each_class_has_a_name_of_its_own() -> None:
+    stems = Counter(module.rpartition(".")[2] for module, file in MODULES.items() if file.stem[:2] != "__")
+    trees = TREES.values()
+    classes = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, count in (stems + classes).items() if count > 1] == []
 
 
 def test_everything_that_is_offered_is_there() -> None:
