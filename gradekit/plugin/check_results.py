@@ -150,7 +150,8 @@ def verdict_of(error: BaseException) -> CheckVerdict:
     if isinstance(error, Failure):
         return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
     if isinstance(error, TraceError):
-        return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=_detail(error))
+        details = _detail(error) | ({"hint": error.hint} if error.hint else {})
+        return CheckVerdict(Outcome.FAILED, error.said, error.cause, error.line, details=details)
     if isinstance(error, ForbiddenOp):
         message = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
         return CheckVerdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)

@@ -90,19 +90,19 @@ def error(data: Any) -> TraceError:
         line = data["line"]
         if line is not None and (type(line) is not int or not 0 <= line < 1 << 31):
             return malformed()
-        return TraceError(Cause(data["cause"]), _quoted(text(data["message"])), line, text(data["detail"]))
+        message, own = _quoted(text(data["message"]))
+        return TraceError(Cause(data["cause"]), message, line, text(data["detail"]), own)
     except (KeyError, TypeError, ValueError):
         return malformed()
 
 
-def _quoted(message: str) -> str:
-    """`message` with a mark before each line after its first, for the submission wrote them, and might imitate a report.
-
-    A last line that is a hint of ours has no mark.
+def _quoted(message: str) -> tuple[str, str]:
+    """`message` with a mark before each line after its first, for the submission wrote them, and might imitate a report;
+    and its last line, which has no mark, where that is a hint of ours.
     """
     first, *rest = message.split("\n")
     own = [rest.pop()] if rest and rest[-1] == hint("\n".join([first, *rest[:-1]])) else []
-    return "\n".join([first, *(QUOTE + line for line in rest), *own])
+    return "\n".join([first, *(QUOTE + line for line in rest), *own]), "".join(own)
 
 
 def text(data: Any) -> str:

@@ -6,14 +6,25 @@ from gradekit.findings import Cause
 
 
 class TraceError(Exception):
-    """The submission was not loaded or traced: why, at which of its lines, and what Triton or Python itself said."""
+    """The submission was not loaded or traced: why, at which of its lines, and what Triton or Python itself said.
 
-    def __init__(self, cause: Cause, message: str, line: int | None = None, detail: str = "") -> None:
+    `hint` is what to do about it, in gradekit's words; the last line of `message` where it is not empty.
+    """
+
+    def __init__(
+        self, cause: Cause, message: str, line: int | None = None, detail: str = "", hint: str = ""
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.cause = cause
         self.message = message
         self.line = line
         self.detail = detail
+        self.hint = hint
+
+    @property
+    def said(self) -> str:
+        """The message without the hint."""
+        return self.message.removesuffix(f"\n{self.hint}") if self.hint else self.message
 
 
 class Unavailable(Exception):

@@ -5,6 +5,7 @@ Causes are the values of gradekit.findings.Cause as text: this process may impor
 
 from __future__ import annotations
 
+import ast
 import re
 import traceback
 from dataclasses import asdict, dataclass
@@ -105,8 +106,8 @@ def _not_compiled(error: CompilationError | PassesFailed, path: str) -> Refusal:
     kernel, line = places[-1] if places else ("the kernel", launched)
     said = next((link.error_message for link in reversed(chain) if link.error_message), _failed_assertion(error))
     message = f"Triton cannot compile `{kernel}`: {_unwrapped(said)}"
-    if line and re.search(hints.SHAPES, said):
-        message += f". {_origins(chain[-1], line)}".rstrip(". ") + "."
+    if more := _explained(chain[-1], said, line):
+        message = f"{message.rstrip('. ')}. {more}"
     return Refusal(COMPILATION, _with_hint(message), line, "\n\n".join(str(link) for link in chain))
 
 
@@ -128,13 +129,19 @@ def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
     return None
 
 
-def _origins(error: CompilationError, line: int) -> str:
-    """Where the operands of the refused expression come from; `line` is the submission's at which it stands."""
-    return operands.origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1)
+def _explained(error: CompilationError, said: str, line: int | None) -> str:
+    """What the refused expression, on the submission's `line`, adds to what Triton `said`; "" where it adds nothing."""
+    if line and re.search(hints.SHAPES, said):
+        return operands.origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1)
+    if "Did you forget to add @triton.jit" in said:
+        return operands.of_the_host(error.node)
+    return ""
 
 
 def _failed_assertion(error: CompilationError) -> str:
-    return "a static_assert failed" if isinstance(error, CompileTimeAssertionFailure) else "no reason is given"
+    if isinstance(error, CompileTimeAssertionFailure):
+        return "a static_assert failed"
+    return f"it refuses `{ast.unparse(error.node)[:200]}`" if isinstance(error.node, ast.expr) else "no reason is given"
 
 
 def _unwrapped(said: str) -> str:

@@ -14,7 +14,8 @@ SHAPES = r"Cannot make_shape_compatible|Cannot broadcast"
 HINTS = (
     # the launch
     (r"Cannot call @triton\.jit'd outside of the scope of a kernel",
-     "A kernel is launched with a grid: `kernel[grid](...)`. To call it from another kernel, call it inside that one."),
+     ("A kernel is launched with a grid: `kernel[grid](...)`. To call it from another kernel, call it inside that one; what "
+      "tl has works in kernels only (on the host, triton.cdiv for tl.cdiv).")),
     (r"object of type 'int' has no len\(\)",
      "If this is a launch, the grid must be a tuple, such as `kernel[(n,)](...)`, or a function that gives one."),
     (r"'float' object cannot be interpreted as an integer",
@@ -34,33 +35,102 @@ HINTS = (
     (r"num_warps must be a power of 2", "Use num_warps=1, 2, 4, 8, 16 or 32: it must be a power of two."),
     (r"cannot be accessed from Triton \(cpu tensor\?\)",
      "This argument is on the CPU. Make it on the device of the inputs: `torch.empty(..., device=x.device)`."),
+    (r"failed to specialize argument of type: (builtin_function_or_method|method|function)",
+     "Is a call missing its parentheses at the launch? `x.numel()` is a number, `x.stride(0)` too; `x.numel` is none."),
+    (r"failed to specialize argument of type: dtype",
+     "A dtype needs no argument: `pointer.dtype.element_ty` is that of a pointer's elements, and tl.store converts to it."),
     (r"failed to specialize argument of type",
-     "A kernel takes tensors, numbers and None. Give it a tensor, or several numbers, in place of this."),
+     "A kernel takes tensors, numbers and None: no text and no list. Give it a tensor, or several numbers, in place of this."),
+    (r"a grid of \(.*-\d", "A grid has as many programs as there are tiles, and not less than 0: triton.cdiv(n, BLOCK) of them."),
+    (r"a kernel has no result",
+     "Nobody receives what a kernel returns. Write it with tl.store(pointer + offsets, value), and return the tensor on the host."),
+    (r"'tuple' object has no attribute '?(dtype|type|handle)",
+     "The launch passes a whole shape or all strides. Pass single numbers: x.shape[0], x.stride(0)."),
     # names
     (r"Cannot access global variable|Unsupported function referenced",
      ("Kernels see only what is passed to them. Pass a number as an argument, write a constant as "
       "`NAME = tl.constexpr(...)`, and put @triton.jit above a function that a kernel calls.")),
+    (r"NameError: (sum|abs|any|all|round|pow) is not defined",
+     ("Python's own functions know no blocks. In a kernel: tl.sum(x, axis=0), tl.abs(x), x * x for a power, "
+      "tl.floor(x + 0.5) to round.")),
+    (r"NameError: (enumerate|zip|reversed|map|filter|sorted|list|dict|set) is not defined",
+     "Loops in a kernel run over range(...) alone: count with it, and compute the rest from the number."),
     (r"NameError: \w+ is not defined",
      ("The name is not defined at this point of the kernel. Is it misspelt, or given a value in one branch of an `if` "
       "only? Give it a value before both.")),
     (r"module 'triton\.language' has no attribute '\w*thread",
      "A program has no threads to count: it works on a whole block, whose places are tl.arange(0, BLOCK)."),
+    (r"module 'triton\.language' has no attribute '(matmul|mm|bmm)'", "The product of two-dimensional blocks is tl.dot(a, b)."),
+    (r"module 'triton\.language' has no attribute '(mean|average|var|std)'",
+     "Write it out: the mean is tl.sum(x, axis=0) / n, the variance the mean of the squared differences from it."),
+    (r"module 'triton\.language' has no attribute '(pow|square)'",
+     "Write x * x, or tl.exp2(y * tl.log2(x)) for other powers."),
+    (r"module 'triton\.language' has no attribute 'tanh'",
+     "Write 2 * tl.sigmoid(2 * x) - 1, which is tanh(x), or tl.extra.libdevice.tanh(x) (float32 and float64)."),
+    (r"module 'triton\.language' has no attribute '(empty|ones|zeros_)'",
+     "A block begins with tl.zeros([BLOCK], dtype=tl.float32), or tl.full([BLOCK], 1.0, tl.float32)."),
+    (r"module 'triton\.language' has no attribute '(float|double|half|int|long|bool)'",
+     "Dtypes have their size in their name: tl.float32, tl.float16, tl.int32, tl.int64, tl.int1."),
+    (r"module 'triton\.language' has no attribute '(inf|nan|pi)'", 'Write float("inf"), or the number itself.'),
     (r"module 'triton\.language' has no attribute",
      "There is no such function in triton.language (tl): see its reference, and tl.extra.libdevice for more of them."),
     (r"unsupported operand type\(s\) for \*\*|'__r?pow__'",
      "Kernels have no `**`: write x * x, tl.sqrt(x), or tl.exp2(y * tl.log2(x)) for other powers."),
+    (r"'tensor' object has no attribute '(t|transpose|mT|swapaxes)'", "A block is transposed with tl.trans(x), or x.T."),
+    (r"'tensor' object has no attribute '(float|half|double|int|long|bfloat16|type|astype|bool)'",
+     "Convert a block with .to(tl.float32), .to(tl.int32) and so on."),
+    (r"'tensor' object has no attribute '(unsqueeze|view_as|squeeze)'", "Add a dimension of size 1 with x[:, None] or x[None, :]."),
+    (r"'tensor' object has no attribute '(size|strides?|numel|dim|ndim|device|data_ptr|is_contiguous)'",
+     ("In a kernel, a tensor is only the address of its first element. Pass its sizes and strides as arguments of the "
+      "launch: x.shape[0], x.stride(0).")),
+    (r"list index out of range",
+     ("In a kernel, a tensor is only the address of its first element and has no shape. Pass its sizes as arguments of the "
+      "launch: x.shape[0].")),
+    (r"'tensor' object has no attribute '(mean|var|std|norm)'",
+     "Write it out: the mean is tl.sum(x, axis=0) / n, the variance the mean of the squared differences from it."),
+    (r"'tensor' object has no attribute '(pow|square)'",
+     "Write x * x, or tl.exp2(y * tl.log2(x)) for other powers."),
+    (r"'tensor' object has no attribute '(item|cpu|cuda|numpy|tolist|clone|contiguous|detach)'",
+     "A kernel's block is no torch tensor: its elements are on the chip already; compute with them by tl's functions."),
     (r"'tensor' object has no attribute",
      "A block in a kernel is no torch tensor and has few of its methods: look for a function in tl, such as tl.sum."),
     (r"must be Tensor, not tensor", "torch works on the host only. Inside a kernel use triton.language: tl.exp for torch.exp."),
+    (r"(float|int)\(\) argument must be", "Convert a block with .to(tl.float32) or .to(tl.int32): float() and int() take one number."),
+    (r"`(np|numpy)\.\w+` works on the host",
+     "NumPy works on the host only. Inside a kernel use triton.language: tl.exp for np.exp."),
+    (r"`triton\.\w+` works on the host",
+     ("Compute it there and pass it as a tl.constexpr argument. Inside a kernel tl.cdiv(n, BLOCK) "
+      "rounds up.")),
+    (r"` works on the host, not in a kernel",
+     "Inside a kernel use triton.language (tl), or compute it on the host and pass it as an argument."),
+    (r"'(torch\.dtype|str)' object has no attribute '(scalar|is_int|is_\w+|primitive_bitwidth|to_ir)'",
+     ("A kernel has Triton's dtypes: tl.float32 for torch.float32 and for 'float32'. The dtype of a pointer's elements is "
+      "pointer.dtype.element_ty.")),
     (r"must be real number, not tensor",
      "Python's math takes single numbers. Inside a kernel use triton.language: tl.exp for math.exp."),
     (r"Global variable \w+ has changed since we compiled",
      "A kernel's globals must not change after its first launch: pass what changes as an argument."),
     # shapes and sizes
     (r"arange's range must be a power of 2",
-     "The size of tl.arange must be a power of two: use `triton.next_power_of_2(n)` and mask what is too much."),
+     ("The size of tl.arange must be a power of two: pass `BLOCK=triton.next_power_of_2(n)` at the launch, and mask what is "
+      "too much.")),
     (r"arange's arguments must be of type tl\.constexpr",
-     "The ends of tl.arange must be known when the kernel is compiled: pass them as `tl.constexpr` parameters."),
+     ("The ends of tl.arange must be whole numbers that are known when the kernel is compiled: pass the size as a "
+      "`tl.constexpr` parameter (`//` in place of `/`), and add where the block begins: start + tl.arange(0, BLOCK).")),
+    (r"arange\(\) missing 1 required", "tl.arange takes both ends: tl.arange(0, BLOCK)."),
+    (r"'(int|constexpr)' object is not iterable", "A shape is a list, also with one size: tl.zeros([BLOCK], dtype=tl.float32)."),
+    (r"missing a required argument: 'dtype'|(zeros|full)\(\) missing .*'dtype'",
+     "Say the dtype too: tl.zeros([BLOCK], dtype=tl.float32)."),
+    (r"unexpected keyword argument '(keepdim|keepdims)'", "Triton spells it keep_dims: tl.sum(x, axis=1, keep_dims=True)."),
+    (r"unexpected keyword argument 'dim'", "Triton calls it axis: tl.sum(x, axis=1)."),
+    (r"unexpected keyword argument '(default|fill|fill_value|pad|padding)'", "Triton calls it other: tl.load(p, mask=mask, other=0.0)."),
+    (r"invalid axis \d+\. Expected 0 <= axis < 0|too many indices for tensor of rank 0",
+     ("This is a single number: a reduction has removed its only dimension. Use it as it is, or keep the dimension with "
+      "keep_dims=True.")),
+    (r"invalid axis", "Axes are counted from 0: a block of one dimension has axis 0 alone, one of two has 0 (down) and 1 (across)."),
+    (r"too many indices for tensor", "Give one index for each dimension of the block: `:` keeps it, `None` adds one of size 1."),
+    (r"invoked with a 0- or 1-dimensional tensor",
+     "Only two dimensions can be exchanged: x[:, None] makes a column of a block of one dimension, x[None, :] a row."),
     (r"Shape element \d+ must have type",
      "Shapes must be known when the kernel is compiled: pass the size as a `tl.constexpr` parameter."),
     (r"Shape element \d+ must be a power of 2", "Every size of a block must be a power of two: round up and mask the rest."),
@@ -70,6 +140,8 @@ HINTS = (
      ("The shapes of the two sides do not fit (a mask must fit its pointers too): compare their sizes, and use [:, None] "
       "and [None, :] to line them up.")),
     # dot
+    (r"Unsupported (lhs|rhs) dtype", "tl.dot multiplies floats (and int8): convert with .to(tl.float32), or multiply and tl.sum."),
+    (r"dot operands must be block", "tl.dot multiplies blocks of two dimensions; single numbers are multiplied with `*`."),
     (r"input and other must have equal ranks|Both inputs must be either 2D or 3D|must be 2D or 3D",
      "tl.dot multiplies two-dimensional blocks: give both two dimensions, with [:, None] and [None, :] if need be."),
     (r"equal reduction dimensions|First input shape .* not compatible",
@@ -79,6 +151,17 @@ HINTS = (
      "tl.dot wants one dtype on both sides: convert one with .to(...), and accumulate in float32."),
     (r"'MatMult'", "In a kernel, `@` multiplies nothing: write tl.dot(a, b) for the product of two-dimensional blocks."),
     # control flow
+    (r"Loop carried variable \w+ changed type",
+     ("A variable that a loop changes must not be a tl.constexpr, and stays of one kind: copy it into a variable of its own "
+      "before the loop.")),
+    (r"'scf\.if' op operand", "`a if c else b` takes one number as c, not a block. Choose element by element: tl.where(c, a, b)."),
+    (r"'scf\.condition' op operand",
+     "`while` takes one number, not a block: reduce it (tl.max(block, axis=0) > 0), or loop over a range and mask."),
+    (r"For (lower|upper) bound must be a scalar|For step must be a scalar",
+     "range takes single numbers, not a block: a block is worked on as a whole, without a loop over its elements."),
+    (r"'(Name|List|Tuple|Subscript|Attribute)' object has no attribute 'func'|Only `range` and `static_range` iterators",
+     ("Loops in a kernel run over range(...) alone (tl.static_range unrolls). A block is worked on as a whole, without a "
+      "loop over its elements; `with` is not there.")),
     (r"Loop-carried variable .* initial type .* re-assigned",
      ("Before a loop and in it, a variable must have the same dtype and the same shape: start with "
       "tl.zeros([...], dtype=tl.float32), or 0.0 where it is a float.")),
@@ -86,6 +169,11 @@ HINTS = (
      "Both branches of an `if` must give a variable the same dtype and the same shape."),
     (r"Boolean value of Tensor with more than one value is ambiguous",
      "`if` takes one number, not a block. Choose element by element with tl.where, or with a mask."),
+    (r"unsupported AST node type: Global",
+     "Programs share no variables: keep a value in the program, or in memory, with tl.store or tl.atomic_add."),
+    (r"unsupported AST node type: (Raise|Try)|unsupported AST node type: Import",
+     "A kernel cannot raise, catch or import: do that on the host. tl.device_assert checks a condition."),
+    (r"nested function definition", "A function that a kernel calls stands beside it, with @triton.jit above."),
     (r"simultaneous multiple comparison", "Split the chain: `(0 <= x) & (x < n)`."),
     (r"chained boolean operators", "Add parentheses, or write & and | between parenthesized comparisons."),
     (r"Cannot have `return` statements inside",
@@ -102,6 +190,11 @@ HINTS = (
      "A kernel has no lists to grow: keep what you gather in one block, and add to it in the loop."),
     (r"object of type 'tensor' has no len\(\)",
      "A block's size is the tl.constexpr that it was made with, and a tensor's size an argument: pass it to the kernel."),
+    (r"(min|max) requires at least 2 values", "The largest element of one block is tl.max(x, axis=0), the smallest tl.min(x, axis=0)."),
+    (r"can't multiply sequence|multiply sequence by non-int|cannot convert \[.* of type <class 'list'>|type <class '.*\btuple'> to tensor",
+     "A kernel has no lists or tuples to compute with: keep the numbers in a block (tl.arange, tl.full, tl.where)."),
+    (r"f-string|of type <class 'str'> to tensor|string literal",
+     'A kernel has no text. To print, tl.device_print("x", x); a report does not show what is printed.'),
     (r"create_reduce\(\): incompatible function arguments",
      ("tl.max and tl.min reduce one block along an axis. The larger of two values, element by element, is "
       "tl.maximum(a, b); the smaller is tl.minimum(a, b).")),
@@ -111,9 +204,24 @@ HINTS = (
       "Brackets take only `:` and `None`.")),
     (r"__setitem__ is not supported|only support .*assign",
      "Elements of a block cannot be assigned: build the block with tl.where, and write memory with tl.store."),
+    (r"Unsupported ptr type .* in `tl\.store`",
+     ("The first argument must be a pointer, or a block of them, the second the value: "
+      "tl.store(pointer + offsets, value, mask=mask).")),
     (r"Unsupported ptr type", "The first argument must be a pointer, or a block of them: a tensor argument plus offsets."),
     (r"cannot add pointers together", "Offsets are added to one pointer: pointer + integers."),
-    (r"invalid operands of type pointer", "Only integers can be added to a pointer: use // in place of /, or .to(tl.int32)."),
+    (r"invalid operands of type pointer|Expected dtype \[.*\] but got pointer",
+     ("A pointer is an address: integers can be added to it, nothing else (`//` in place of `/` keeps offsets integers). For "
+      "the values there, tl.load(pointer + offsets).")),
+    (r"invalid operands of type \S*(float|fp|bf)",
+     "`&`, `|`, `^` and `~` take masks and integers: compare first, in parentheses, as in (x > 0) & (x < 1)."),
+    (r"'tt\.(load|store)' op operand #\d+ must be 1-bit", "A mask is a comparison, true where an element exists: mask=offsets < n."),
+    (r"unexpected type (fp|bf)", "`//` and `%` take integers in a kernel: use `/` for floats, or convert with .to(tl.int32)."),
+    (r"store\(\) missing 1 required", "tl.store takes the pointers and the value: tl.store(pointer + offsets, value, mask=mask)."),
+    (r"where\(\) missing", "tl.where takes a condition and both values: tl.where(mask, x, 0.0)."),
+    (r"program_id\(\) missing|program_id axis must be", "A grid has axes 0, 1 and 2: tl.program_id(0) is the first of them."),
+    (r"missing a required argument: 'offset'", "Random numbers take a seed and a block of offsets: tl.rand(seed, offsets)."),
+    (r"it refuses `\w+\.rand", "Random numbers take a seed and a block of offsets, both integers: tl.rand(seed, offsets)."),
+    (r"missing (a|\d) required|missing a required argument", "Look at the function's parameters: the call leaves some out."),
     (r"Value argument cannot be block type if pointer",
      "This stores a block through a single pointer: add a block of offsets to the pointer, or reduce the block first."),
     (r"Mask argument cannot be block type if pointer",
@@ -124,6 +232,7 @@ HINTS = (
     # the host
     (r"Expected all tensors to be on the same device",
      "One of the tensors is on the CPU: make it with `device=x.device`."),
+    (r"module 'torch' has no attribute '(cdiv|next_power_of_2)'", "It is triton.cdiv, and triton.next_power_of_2."),
     (r"'builtin_function_or_method'|'method'", "Is a call missing its parentheses? `x.size()` is a shape, `x.numel()` a number."),
 )  # fmt: skip
 """What Triton says, and what to do about it."""
@@ -132,7 +241,12 @@ HINTS = (
 def hint(message: str) -> str:
     """What to do about an error with this message; "" where there is nothing helpful to say."""
     advice = next((advice for pattern, advice in HINTS if re.search(pattern, message)), "")
-    return " ".join(filter(None, [_near_miss(message), advice]))
+    return " ".join(filter(None, ["" if _is_special(advice) else _near_miss(message), advice]))
+
+
+def _is_special(advice: str) -> bool:
+    """Whether the advice names the function to use itself, so that no other is to be guessed."""
+    return bool(advice) and not advice.startswith("There is no such function")
 
 
 def _near_miss(message: str) -> str:

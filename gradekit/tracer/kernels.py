@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -62,6 +63,7 @@ class Compiler:
         except CompilationError as error:
             self._failed[key] = src, error  # an autotuner meets the same one at every call
             raise
+        _assert_no_result(src.fn.__name__, ttir)
         src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
         # that names the line
         kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), launch_options(parsed))
@@ -74,6 +76,18 @@ def _lower(src: Any, options: dict[str, Any]) -> alignment.Lowered:
             return lower(src, options)
         except RuntimeError as error:
             raise PassesFailed(src.fn.__name__, said() or str(error)) from None
+
+
+def _assert_no_result(kernel: str, ttir: str) -> None:
+    """Triton's front end lets a kernel return a value, and no later stage compiles it.
+
+    Raises:
+        PassesFailed: this one does; it names the line, as MLIR would.
+    """
+    returned = re.search(r"tt\.func public .*\) -> .*\n(?:.*\n)*? *tt\.return %.* loc\((#\w+)\)", ttir)
+    if returned:
+        place = re.search(rf"^{returned[1]} = (loc\(.*\))", ttir, re.MULTILINE)
+        raise PassesFailed(kernel, f"{place[1] if place else ''}: error: a kernel has no result, and this one returns a value")
 
 
 class Metadata:

@@ -20,7 +20,18 @@ def origins(source: str, node: ast.AST | None, first_line: int) -> str:
         return ""
     made = {name: line for name in _names(node) if (line := _assignment(source, name, getattr(node, "lineno", 0)))}
     lines = " and ".join(f"`{name}` is made on line {first_line + each.lineno - 1}" for name, each in made.items())
-    return " ".join([f"{lines}." if lines else "", *(_advice(name, each) for name, each in made.items() if _reduces(each))]).strip()
+    reduced = [_advice(name, each.value) for name, each in made.items() if _reduces(each.value)]
+    reduced += [_advice(ast.unparse(call), call) for call in ast.walk(node) if _reduces(call)]
+    ranges = [name for name, each in made.items() if _is_range(each.value)]
+    return " ".join([f"{lines}." if lines else "", *reduced, _crossed(ranges)]).strip()
+
+
+def of_the_host(node: ast.AST | None) -> str:
+    """A sentence on the function in `node` that is none of Triton's, by its name; "" where there is none."""
+    calls = (each for each in ast.walk(node or ast.Pass()) if isinstance(each, ast.Call))
+    names = (ast.unparse(call.func) for call in calls if isinstance(call.func, ast.Attribute))
+    name = next((name for name in names if not name.startswith(("tl.", "triton.language."))), "")
+    return f"`{name}` works on the host, not in a kernel." if name else ""
 
 
 def _names(node: ast.AST) -> list[str]:
@@ -42,22 +53,35 @@ def _target(node: ast.Assign) -> str:
     return first.id if isinstance(first, ast.Name) else ""
 
 
-def _reduces(made: ast.Assign) -> bool:
+def _is_range(made: ast.AST) -> bool:
+    """Whether the value is a range of one dimension, or one beside a number: start + tl.arange(0, BLOCK)."""
+    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
+        return _is_range(made.right) or _is_range(made.left)
+    return isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "arange"
+
+
+def _crossed(ranges: list[str]) -> str:
+    """How two ranges of one dimension make a tile."""
+    if len(ranges) != 2:
+        return ""
+    down, across = ranges
+    return f"Each has one dimension: for a tile, write one as a column and one as a row, as in {down}[:, None] and {across}[None, :]."
+
+
+def _reduces(made: ast.AST) -> bool:
     """Whether the value is a reduction along an axis that does not keep its dimension."""
-    call = made.value
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in REDUCTIONS:
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute) or made.func.attr not in REDUCTIONS:
         return False
-    return not any(word.arg == "keep_dims" for word in call.keywords)
+    return not any(word.arg == "keep_dims" for word in made.keywords)
 
 
-def _advice(name: str, made: ast.Assign) -> str:
+def _advice(name: str, made: ast.AST) -> str:
     index = "[None, :]" if _along_the_first(made) else "[:, None]"
     return f"The reduction that makes `{name}` removes a dimension: give it keep_dims=True, or write {name}{index}."
 
 
-def _along_the_first(made: ast.Assign) -> bool:
+def _along_the_first(made: ast.AST) -> bool:
     """Whether the reduction says axis 0, by name or as its second argument."""
-    call = made.value
-    assert isinstance(call, ast.Call)
-    axes = [word.value for word in call.keywords if word.arg == "axis"] or call.args[1:2]
+    assert isinstance(made, ast.Call)
+    axes = [word.value for word in made.keywords if word.arg == "axis"] or made.args[1:2]
     return any(isinstance(axis, ast.Constant) and axis.value == 0 for axis in axes)

@@ -7,6 +7,7 @@ import pytest
 from gradekit.findings import Cause
 from gradekit.program import View
 from gradekit.sandbox import TraceError, Tracer
+from gradekit.tracer import hints
 
 from .broken import MISTAKES, Broken
 
@@ -21,6 +22,15 @@ def refused(submission: Broken) -> TraceError:
     return caught.value
 
 
+def test_what_makes_no_sense_in_a_kernel_compiles_where_it_changes_nothing() -> None:
+    """A kernel may end early, and call functions that return values"""
+    before = "@triton.jit\ndef double(v):\n    return v * 2"
+    body = "if n > 1000:\n    return\ntl.store(out_ptr + offsets, double(x), mask=offsets < n)"
+    with Tracer(Broken("right", "", "", body=body, before=before)) as tracer:
+        tracer.load()
+        assert len(tracer.trace("entry", [X]).kernels) == 1
+
+
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_common_mistake_is_explained_at_its_line(mistake: Broken) -> None:
     """The line is the student's, and the message ends in a hint"""
@@ -30,6 +40,7 @@ def test_a_common_mistake_is_explained_at_its_line(mistake: Broken) -> None:
     said, _, hint = error.message.partition("\n")
     assert mistake.hint in hint, error.message
     assert said and said not in hint
+    assert error.message == f"{error.said}\n{error.hint}"
 
 
 def test_a_compilation_error_shows_what_triton_tells() -> None:
@@ -48,3 +59,32 @@ def test_of_shapes_that_do_not_fit_the_lines_that_made_them_are_named() -> None:
     message = refused(mistake).message
     assert f"`tile` is made on line {mistake.line - 2} and `total` is made on line {mistake.line - 1}." in message
     assert "`total` removes a dimension: give it keep_dims=True, or write total[:, None]." in message
+
+
+def test_a_reduction_inside_the_refused_expression_is_named_too() -> None:
+    mistake = Broken("lost", "", "tile - tl.max", body="tile = tl.zeros([16, 64], tl.float32)\ny = tile - tl.max(tile, axis=1)")
+    assert "The reduction that makes `tl.max(tile, axis=1)` removes a dimension" in refused(mistake).message
+
+
+def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
+    body = "rows = 4 + tl.arange(0, 16)\ncols = tl.arange(0, 64)\ny = tl.load(x_ptr + rows + cols)"
+    assert "cols[:, None] and rows[None, :]" in refused(Broken("flat", "", "rows + cols", body=body)).message
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("RuntimeError: Only `range` and `static_range` iterators are currently supported", "range(...) alone"),
+        ("nested function definition is not supported.", "@triton.jit above"),
+        ("simultaneous multiple comparison is not supported", "(0 <= x) & (x < n)"),
+        ("create_reduce(): incompatible function arguments", "tl.maximum"),
+        ("'tuple' object has no attribute 'dtype'", "x.shape[0]"),
+        ("AttributeError: module 'triton.language' has no attribute 'float'", "tl.float32"),
+    ],
+)
+def test_what_another_release_of_triton_says_is_understood(said: str, advice: str) -> None:
+    assert advice in hints.hint(f"Triton cannot compile `kernel`: {said}")
+
+
+def test_no_name_is_guessed_where_the_advice_has_one() -> None:
+    assert "Did you mean" not in hints.hint("module 'triton.language' has no attribute 'float'")
