@@ -12,7 +12,7 @@ unfinished or need a C library that containers lack.
     seccomp.py      system calls that are refused (no privilege needed)
     identity.py     capabilities, and as root an unprivileged user
     namespaces.py   a network, processes and a root folder of its own (as root, or where user namespaces are allowed)
-    limits.py       limits that the kernel enforces     paths.py    what a Python process must be able to read
+    rlimits.py       limits that the kernel enforces     paths.py    what a Python process must be able to read
     folders.py      temporary folders                   linux.py    system calls by name
 """
 

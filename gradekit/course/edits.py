@@ -110,7 +110,7 @@ def edit_between(old: str, new: str) -> str:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines at the beginning are the same."""
+    """The number of equal lines at the beginning."""
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
     return sum(1 for _ in same)
 

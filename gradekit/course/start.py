@@ -10,7 +10,7 @@ from gradekit.assignment import Assignment
 from gradekit.course.worksheet import worksheet
 
 OWN = ("submission", "answers")
-"""Files of which students write the most."""
+"""The files in which students write most of their work."""
 
 
 class ExistingFiles(Exception):
@@ -52,7 +52,7 @@ def _copy_of(path: Path) -> Path:
 
 
 def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:
-    """The new files' contents by their names."""
+    """The contents of the new files, by name."""
     if notebook:
         book = {"submission.ipynb": worksheet(assignment).encode("utf-8")}
         return book | _contents(assignment.test_files)

@@ -23,7 +23,7 @@ _MOST = 3  # checks that a problem tells of
 
 
 Grade = Callable[[GradingRequest], Report]
-"""`gradekit.plugin.grade`, or something that answers like it."""
+"""`gradekit.plugin.grade`, or a function with the same signature."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ClaimResult:
 
 
 def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list[Claim]:
-    """All that must hold for `assignment`; nothing is graded before a claim is tried."""
+    """Every claim that must hold for `assignment`. Nothing is graded until a claim is tried."""
     solution = assignment.solution
     if solution is None or not solution.is_file():
         name = f"solution{assignment.suffix}"
@@ -152,14 +152,14 @@ def left_open(report: Report) -> str:
 
 
 def earns_nothing(report: Report) -> str:
-    """Not one point, and not because the grader failed."""
+    """Returns a problem if any point was earned, or if the grader failed."""
     if report.status is Status.FAULT:
         return f"fault: {report.message}"
     return _problems(check for check in report.checks if check.earned or check.outcome is Outcome.FAULT)
 
 
 def earns_no_correctness(report: Report) -> str:
-    """No check of correctness earns a point."""
+    """Returns a problem if a check of correctness earned a point."""
     if report.status is not Status.GRADED:
         return f"{report.status.value}: {report.message}"
     checks = [check for check in report.checks if check.kind is Kind.CORRECTNESS]

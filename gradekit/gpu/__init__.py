@@ -9,4 +9,7 @@ replay.py     a program as compiled kernels       interleaved.py the sides take 
 server.py     the worker's requests               ceilings.py   how fast this card moves bytes and multiplies
 worker.py     the worker, as the grader sees it     worker_process.py its process
 sandboxing.py what the worker may reach               device_memory.py  storages on the device, with red zones
+preparation.py a program made ready to be timed       cuda_machine.py  TTIR to machine code, and launches ready to go
+faults.py     what can go wrong on a card             shared_memory.py  tensors between the grader and the worker
+stream.py     a kernel that measures memory speed     cpu_emulation.py  a card's stand-in on machines that have none
 """

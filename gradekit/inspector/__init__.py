@@ -1,6 +1,6 @@
 """What Triton's compiler makes of a program's kernels on a named card, read on a machine that need not have it.
 
-submitted.py   `gradekit inspect`: a submission, traced on inputs worth looking at
+inspected_submission.py   `gradekit inspect`: a submission, traced on inputs worth looking at
 inspect.py     a program's kernels: compiled, read, put in words
 compile.py     the grader's side of compiler.py, the process that compiles
 ptx.py, sass.py, operations.py   the compiler's texts, read      rows.py      a stage beside the submission's lines

@@ -21,7 +21,7 @@ from gradekit.program import Kernel
 from gradekit.sandbox import Unavailable
 
 SECONDS = 60
-"""What one kernel may take. Large tiles of float32 products take ten."""
+"""Seconds that compiling one kernel may take; large tiles of float32 products take ten."""
 
 MEMORY_BYTES = 4 << 30
 READ_BYTES = 16 << 20
@@ -66,7 +66,7 @@ class Compiled:
 
 
 def compile_all(jobs: Sequence[CompileJob], *, seconds: int = SECONDS) -> list[Compiled]:
-    """Each job compiled, in order, several at once. A kernel that crashes the compiler harms no other.
+    """The result of each job, in order; several are compiled at once. A crash of the compiler affects its own job only.
 
     Raises:
         Unavailable: the compiler's process could not be started.

@@ -49,7 +49,7 @@ class AccessUse:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether a thread moves less at once than it could."""
+        """Whether a thread moves fewer bytes at once than the tile would allow."""
         return self.width is not None and 0 < self.width < self.possible
 
 
@@ -212,7 +212,7 @@ def _access_use(here: Sequence[MemoryAccess], found: Sequence[ptx.PtxInstruction
 
 
 def _possible(access: MemoryAccess, warps: int) -> int:
-    """Bytes: what one thread has of the tile, where it is shared out evenly."""
+    """Bytes of the tile that one thread holds if the tile is distributed evenly."""
     return min(WIDEST, max(1, access.elements // (warps * WARP)) * access.itemsize)
 
 

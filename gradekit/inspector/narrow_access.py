@@ -79,7 +79,7 @@ class _Attempt:
         return [blame or next(left) for blame in aligned]
 
     def _by_alignment(self, narrow: Sequence[AccessUse]) -> list[tuple[NarrowAccess, ...]]:
-        """As if all were known; and for each suspect, as if all but this one were."""
+        """Compile with all suspects known, then once for each suspect with all but that one known."""
         suspects = [self._suspects(use) for use in narrow]
         everyone = sorted(set().union(*suspects)) if suspects else []
         if not everyone or len(everyone) > MOST_SUSPECTS:

@@ -38,7 +38,7 @@ class PtxInstruction:
 
     @property
     def short(self) -> str:
-        """The opcode without what is the same in all its kind."""
+        """The opcode without the parts that all instructions of its kind share."""
         return _NOISE.sub("", self.opcode)
 
 

@@ -19,7 +19,7 @@ _INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_
 _USAGE = re.compile(r"\b(REG|STACK|LOCAL):(\d+)")
 
 TENSOR_CORE = re.compile(r"(?:[BDHIOQ]G?MMA|UTC[A-Z]*MMA)$")
-"""HMMA and its kin are one warp's, HGMMA (wgmma) a warp group's, UTCHMMA (tcgen05) a whole block's."""
+"""HMMA and similar instructions run on one warp, HGMMA (wgmma) on a warp group, UTCHMMA (tcgen05) on a block."""
 
 _GLOBAL = {
     "LDG": "load",

@@ -2,6 +2,15 @@
 
 reference.py        what the right result is
 reference_cache.py  references that another submission of a class needed already
+rounding.py         how a right kernel rounds on its way to a result
+comparison.py       a result beside its reference, element by element
+observation.py      what the judge needs to know of one run
+evidence.py         what a diagnosis may rest on
+failure.py          a failed claim about a submission
+ttir_text.py        which lines load and store, read from TTIR
+framework_claims.py claims about an entry as a part of torch
+speed.py            from timed rounds to a ratio with an interval, and a verdict
+roofline.py         a measured time beside the least that the card needs
 tolerance.py        how far rounding may take a result from it
 compare.py          whether a result is right, element by element
 contents.py         results identified by their contents, so that equal ones are compared once

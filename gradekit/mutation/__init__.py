@@ -4,6 +4,6 @@ source.py      a submission's text and syntax tree     operators.py  the table o
 in_kernels.py  operators of kernels                    on_host.py    operators of host code
 anywhere.py    operators of both                       mutants.py    all mutants of a text
 judged.py      mutants that a person judged equivalent to the solution
-trials.py      grades mutants on all cores, and remembers what came of them
+mutant_grading.py  grades mutants on all cores, and remembers what came of them
 survey.py      what came of an assignment's mutants, and its score
 """

@@ -39,9 +39,7 @@ class _FakeEntry:
         self._name = name
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> None:
-        """Takes note.
-
-        Raises:
+        """Remember the call. Raises:
             _CallFound: always.
         """
         raise _CallFound(TimedCall(self._name, args, against, expected))

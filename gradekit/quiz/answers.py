@@ -139,12 +139,12 @@ def letter(question: Question, answer: str) -> str | None:
 
 
 def words(text: str) -> str:
-    """The text's words alone, in small letters: case, marks and spaces say nothing."""
+    """The words of the text in lower case: case, punctuation and spacing do not matter."""
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
 def digest(answer: str) -> str:
-    """A short name of an answer: a mark that a person gave says by it for which answer."""
+    """A short digest of an answer, by which a person's mark says which answer it was given for."""
     return hashlib.sha256(answer.encode("utf-8")).hexdigest()[:12]
 
 

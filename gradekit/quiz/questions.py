@@ -31,7 +31,7 @@ from gradekit.assignment import Assignment, AssignmentError
 
 @dataclass(frozen=True)
 class Certain:
-    """Whole answers whose worth needs no person: `points`, and what is said to whoever gave one."""
+    """Complete answers that need no person to mark them: the `points` they earn, and the feedback."""
 
     answers: tuple[str, ...]
     points: float
@@ -138,7 +138,7 @@ def _one(text: str) -> str:
 
 
 def _check(path: Path, question: Question) -> None:
-    """A question that could not be graded fairly is refused: by the staff's tests, not in front of a student."""
+    """Refuse a question that could not be graded fairly, in the staff's tests and not in front of a student."""
     key = question.key
     if not re.fullmatch(r"[a-z][a-z0-9_]*", question.id):
         raise AssignmentError(f"{path}: {question.id!r} must be a name in small letters")

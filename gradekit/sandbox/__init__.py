@@ -4,9 +4,13 @@ One fork server per grader imports torch and triton once; each `Tracer` is a chi
 Every wait has a time limit, every message a size limit, and a child that dies or stays silent is a `TraceError`, never an
 exception of another kind.
 
-    limits.py   what a submission may use               servers.py   the fork server, and the isolation it must offer
-    errors.py   TraceError, Unavailable                 answers.py   what a submission's process sends, checked
-    form.py     Form: a call, without the values        tracer.py    Tracer: one submission, asked to load and to trace
+    tracer.py       Tracer: one submission, asked to load and to trace
+    form.py         Form: a call, without the values
+    servers.py      the fork server, and the isolation it must offer
+    limits.py       what a submission may use
+    replies.py      what a submission's process sends, checked
+    run_queue.py    how long a process waited for a processor
+    trace_error.py  TraceError, Unavailable
 """
 
 from gradekit.processes import clean_environment

@@ -38,7 +38,7 @@ class Form:
 
     @functools.cached_property
     def name(self) -> str:
-        """What tells it from other calls, also from equal ones: 1 is True, and 0.0 is -0.0."""
+        """A key that tells apart calls which compare equal: 1 and True, 0.0 and -0.0."""
         return repr(self)
 
     @functools.cached_property

@@ -31,7 +31,7 @@ class Limits:
     program_bytes: int = 16 << 20
 
     def of_process(self) -> dict[str, int]:
-        """Those that the kernel enforces, by name."""
+        """The limits that Linux enforces, by the names of its resource limits."""
         names = ("memory_bytes", "file_bytes", "cpu_seconds", "processes")
         return {name: getattr(self, name) for name in names}
 

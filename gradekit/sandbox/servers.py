@@ -21,7 +21,7 @@ START_SECONDS = 120.0
 """How long importing torch and triton may take, on a cold disk."""
 
 CONFINE_SECONDS = 30.0
-"""How long a fork and its confinement may take on a machine that is busy beyond reason."""
+"""Seconds that a fork and its confinement may take, on a heavily loaded machine too."""
 
 STOP_SECONDS = 10.0
 """How long the end of all submissions may take before the supervisor itself is killed."""
@@ -99,7 +99,7 @@ class ForkServer:
         self._folder.remove()
 
     def is_alive(self) -> bool:
-        """Whether it still runs, and is this process's own."""
+        """Whether the server runs and was started by this process."""
         return self.process.is_alive()
 
     def _await_confinement(self, pid: int, sock: socket.socket) -> RunQueue:
@@ -117,7 +117,7 @@ class ForkServer:
             ) from None
 
     def _wait(self, deadline: float) -> Means:
-        """What the server says of its machine, once it has imported everything."""
+        """The server's description of its machine, sent once its imports are done."""
         if self._means is None:
             said = wire.receive(self._control, CONTROL_CAP, deadline)
             self._means, self.pace = Means.of(said["means"]), float(said["pace"])

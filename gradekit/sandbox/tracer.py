@@ -37,7 +37,7 @@ lie in the socket's buffer, whatever the process is doing."""
 
 
 class HasText(Protocol):
-    """What the tracer needs of a submission."""
+    """The part of a submission that the tracer needs."""
 
     @property
     def text(self) -> str:
@@ -50,7 +50,7 @@ class _Text:
 
 
 NO_SUBMISSION = _Text("")
-"""A submission without a line, for a process that is to load none."""
+"""An empty submission, for a process that is to load none."""
 
 
 class Tracer:
@@ -206,7 +206,7 @@ class Tracer:
         wire.send(self._sock, request | times, self._deadline(seconds))
 
     def _receive(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The answer to `request`, all of whose predecessors were answered: so the child is at it by now."""
+        """The answer to `request`. All earlier requests have been answered, so the child is working on this one."""
         assert self._sock is not None
         began, idle = time.monotonic(), self._run_queue.seconds()
         try:
@@ -253,7 +253,7 @@ class Tracer:
         return answer["ok"]
 
     def _lost(self, error: wire.WireError, request: dict[str, Any]) -> TraceError:
-        """The child is gone, silent or senseless: it is ended, and the next request gets a new one."""
+        """End a child that has exited, does not answer, or sends nonsense; the next request gets a new one."""
         sock, self._sock, self._loaded = self._sock, None, None
         self._forget_ahead()
         self._kernels.clear()

@@ -8,7 +8,9 @@ soundness.py    whether kernels are Triton's, and who is to blame where they are
 runs.py         runs of traced calls, each made once
 run_cache.py    runs that a warm grader need not repeat
 digest.py       which programs compute the same
-proofs.py      what is proved of an entry, and refutations run
+provenance.py   whose kernel, or which torch operation, computed a value
+expected_calls.py  the calls that a check is going to make, so that they can be traced ahead
+entry_proofs.py what is proved of an entry, and refutations run
 timed_call.py   what a test asserts about speed
 speed_trial.py  a call timed on the card, beside torch
 device.py       the card that a grading run may use

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 MAX_BYTES = 64 << 20
-"""The largest archive, and the most that one may hold once it is uncompressed."""
+"""Bytes: the largest archive, and the most that its contents may take uncompressed."""
 
 MAX_ENTRIES = 2000
 """The most entries: a hand-in is one file, perhaps with the course's folder around it."""
@@ -35,7 +35,7 @@ _BROKEN: tuple[type[Exception], ...] = (
 
 
 class ArchiveError(ValueError):
-    """The archive cannot be read safely, or no one file in it is meant: one sentence for the student."""
+    """The archive cannot be read safely, or does not tell which file is meant: one sentence for the student."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _read_tar(file: io.BufferedIOBase, choose: Callable[[Sequence[str]], str], l
 
 
 def _uncompressed(file: io.BufferedIOBase) -> bytes:
-    """The tar file itself; gzip is taken off, as far as it stays within MAX_BYTES."""
+    """The bytes of the tar file, decompressed if they are gzipped; refused beyond MAX_BYTES."""
     if file.read(2) != b"\x1f\x8b":
         file.seek(0)
         return file.read()
@@ -162,7 +162,7 @@ class _Entry:
 
 
 def _checked(entries: Iterator[_Entry]) -> list[str]:
-    """The names of all entries, when nothing is wrong with any."""
+    """The names of all entries. Raises ArchiveError for the first that is refused."""
     names: list[str] = []
     seen: set[str] = set()
     total = 0
@@ -191,7 +191,7 @@ def _check_name(name: str, seen: set[str]) -> None:
 
 
 def _candidates(names: Sequence[str]) -> list[str]:
-    """Python files and notebooks that are no tests, as close to the top as there are any."""
+    """The Python files and notebooks at the topmost level that has any, tests left out."""
     found = [name for name in names if _is_code(PurePosixPath(name)) and not name.endswith("/")]
     depth = min((name.count("/") for name in found), default=0)
     return [name for name in found if name.count("/") == depth]

@@ -15,7 +15,7 @@ _BEGIN = "# --- file {name} ---"
 _PART = re.compile(r"(?m)^# --- file ([\w.-]+) ---$")
 
 Read = Callable[[str], str | None]
-"""The text of the file beside the submission that has this name; None where there is none."""
+"""The text of a file by its name, looked for beside the submission; None if there is no such file."""
 
 
 class ModuleError(ValueError):
@@ -86,7 +86,7 @@ def _imported(node: ast.stmt) -> Iterator[tuple[str, tuple[tuple[str, str | None
 
 
 def _agree(order: Sequence[str], texts: dict[str, str]) -> None:
-    """See that no name means two things once all stands in one source."""
+    """Refuse a name that two files define differently: in one source, one would replace the other."""
     owners: dict[str, str] = {}
     for file in order:
         for name in _defined(texts[file]):
@@ -95,7 +95,7 @@ def _agree(order: Sequence[str], texts: dict[str, str]) -> None:
 
 
 def _defined(text: str) -> set[str]:
-    """The names that the top level defines: functions, classes and variables, but nothing that it imports."""
+    """The names that the top level defines: functions, classes and variables, without imported names."""
     names = set[str]()
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

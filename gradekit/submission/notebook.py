@@ -35,7 +35,7 @@ MOST_CODE, MOST_STATEMENTS = 1 << 20, 3000
 """Characters and top-level statements of all code cells together; those of a long lab are 30,000 and 300."""
 
 MOST_PARSED = 8 * MOST_CODE
-"""Characters that are parsed in all: a cell is parsed once more for each line of it that is a magic."""
+"""A limit on the characters parsed in total: a cell is parsed again for each of its lines that is a magic."""
 
 
 class NotebookError(ValueError):
@@ -120,7 +120,7 @@ def _language(metadata: Mapping[str, Any]) -> str:
 
 
 def _load(data: str) -> Any:
-    """The notebook without its outputs, which nobody needs here and which may hold anything."""
+    """The notebook without its outputs: they are not graded, and may hold anything."""
     import nbformat  # here alone: it takes longer to import than the rest of gradekit's command line
 
     if data.count("[") + data.count("{") > MOST_PARTS:

@@ -228,7 +228,7 @@ def locate(path: Path, *, entry: str | None = None) -> Path:
 
 
 def _stays(path: Path) -> Path:
-    """A link that leads elsewhere would show somebody's other files in a report."""
+    """Following a link out of the folder would show other people's files in a report."""
     if path.resolve().parent != path.parent.resolve():
         raise SubmissionError(
             Cause.UNREADABLE, f"{path} is a link that leads out of its folder: hand in the file itself"
@@ -280,7 +280,7 @@ def _near(path: Path) -> str:
 
 
 def _bytes(file: Path) -> bytes:
-    """As much of the file as tells whether it is too large."""
+    """The file's bytes; reads no more than it takes to see that it is too large."""
     try:
         with file.open("rb") as stream:
             return stream.read(_limit(file.name) + 1)

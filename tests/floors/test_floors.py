@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def tool(name: str) -> Any:
 imports, rooms = tool("imports"), tool("rooms")
 MODULES: dict[str, Path] = imports.modules()
 TREES = {module: ast.parse(file.read_text(encoding="utf-8")) for module, file in MODULES.items()}
+PACKAGES = [module for module, file in MODULES.items() if file.name == "__init__.py"]
 ORDER = list(rooms.ROOMS)
 
 
@@ -163,6 +165,15 @@ def test_each_module_and_each_class_has_a_name_of_its_own() -> None:
     trees = TREES.values()
     classes = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert [name for name, count in (stems + classes).items() if count > 1] == []
+
+
+def test_a_package_that_lists_its_files_lists_them_all() -> None:
+    texts = {package: ast.get_docstring(TREES[package]) or "" for package in PACKAGES}
+    listed = {package: set(re.findall(r"(?<![\w/])[a-z]\w*\.py\b", text)) for package, text in texts.items()}
+    files = {package: {f.name for f in MODULES[package].parent.glob("*.py")} for package in PACKAGES}
+    shown = {package: files[package] - {"__init__.py", "__main__.py"} for package in PACKAGES}
+    wrong = {package: sorted(listed[package] ^ shown[package]) for package in PACKAGES if len(listed[package]) > 1}
+    assert {package: names for package, names in wrong.items() if names} == {}
 
 
 def test_everything_that_is_offered_is_there() -> None:
