@@ -127,6 +127,7 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--inputs", metavar="JSON", help="Try this one example, as a report's replay line gives it.")
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
+@click.option("-x", "--exitfirst", "stop", is_flag=True, help="Stop at the first check that fails.")
 @click.option(
     "--require-isolation",
     "isolation",

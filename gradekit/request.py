@@ -41,6 +41,7 @@ class GradingOptions:
         device: "auto" (a GPU if there is one), "cpu" (none), "cuda" or "cuda:1".
         trivial: one of TRIVIAL_RESULTS: judge this wrong result in place of the submission's.
         shrink: look for the smallest example that fails; else the simplest that was drawn is shown, which is faster.
+        stop: end at the first check that fails; those after it are left out.
         isolation: the level of isolation below which no submission is run (see doctor); None: any.
 
     Raises:
@@ -57,6 +58,7 @@ class GradingOptions:
     device: str = "auto"
     trivial: str | None = None
     shrink: bool = True
+    stop: bool = False
     isolation: int | None = None
 
     def __post_init__(self) -> None:

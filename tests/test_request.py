@@ -17,7 +17,7 @@ from gradekit.request import PROFILE_NAMES, GradingOptions, GradingRequest
 
 UNUSUAL: dict[str, Any] = {
     "keyword": "dtype", "kind": "memory", "seed": 0, "secret_seed": 5, "inputs": "{}", "profile": "quick", "hidden": True, "device": "cpu",
-    "trivial": "zeros", "shrink": False, "isolation": 0,
+    "trivial": "zeros", "shrink": False, "isolation": 0, "stop": True,
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from gradekit.plugin.check_run import EVIDENCE, claims_clean_memory, ran_planned
 from gradekit.plugin.design import coverage_lines
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
+from gradekit.report.text import counted
 
 PLUGIN = pytest.StashKey["GradingPlugin"]()
 """Where a run of pytest that grades a submission has its GradingPlugin."""
@@ -123,10 +124,16 @@ class GradingPlugin:
         self.run.faults.append(f"The grader broke down: {excinfo.exconly()}")
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
-        """Make the report: a run that broke off is a fault, and the checks that were not run lose no points."""
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Make the report: a run that broke off is a fault, and the checks that were not run lose no points.
+
+        Where the user asked to stop at a failure (-x), the checks after it are left out, as with -k.
+        """
         run = self.run
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
+        if missing and session.shouldfail and any(check.lost for check in run.checks):
+            run.notes.append(f"Stopped at the first failure: {counted(len(missing), 'check')} did not run.")
+            missing = []
         if missing and not run.faults:
             run.faults.append("The run was interrupted.")
         run.checks += [check_results.unrun(item, run) for item in missing]

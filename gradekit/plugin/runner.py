@@ -96,6 +96,7 @@ def _run_pytest(plugin: GradingPlugin, listener: Listener) -> tuple[Report | Non
     request, output = plugin.run.request, io.StringIO()
     arguments = [*_tests(request.assignment, request.options.hidden), *_isolated(request.assignment.folder)]
     arguments += ["-k", request.options.keyword] if request.options.keyword else []
+    arguments += ["--exitfirst"] if request.options.stop else []
     with per_submission(), _process_restored(), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         pytest.main(arguments, plugins=[plugin, listener])
     return plugin.report, output.getvalue()

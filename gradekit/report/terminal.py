@@ -6,15 +6,15 @@ what went wrong, where, for which input, a hint, and the command that shows it a
 
 from __future__ import annotations
 
-import itertools
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from gradekit.report.grouping import Story, blame, is_untouched, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.submission import place
@@ -23,7 +23,7 @@ _MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!", "mis
 _ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-"}
 _COLOURS = {"passed": "green", "failed": "red", "pending": "yellow", "fault": "magenta", "missed": "cyan"}
 _INDENT = 6
-_MOST_LINES = 30  # of one message: a submission chooses how long its exceptions are
+_SCREEN = 40  # lines of the report of a submission that earns nothing
 _MOST_CALLS = 5
 
 
@@ -52,9 +52,21 @@ class Look:
 def render(record: Mapping[str, Any], look: Look | None = None) -> str:
     """The report, ending in a newline; nothing from the submission reaches it that could command a terminal."""
     look = look or Look()
-    sections = [_heading(record, look), _reason(record, look), _checks(record, look), _footer(record, look)]
-    text = "\n\n".join("\n".join(section).strip("\n") for section in sections if section) + "\n"
+    texts = (_text(record, look, brevity) for brevity in (range(4) if _is_hopeless(record) else range(1)))
+    text = next((text for text in texts if text.count("\n") <= _SCREEN), "") or _text(
+        record, look, 3 * _is_hopeless(record)
+    )
     return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+
+
+def _text(record: Mapping[str, Any], look: Look, brevity: int) -> str:
+    sections = [_heading(record, look), _reason(record, look), _checks(record, look, brevity), _footer(record, look)]
+    return "\n\n".join("\n".join(section).strip("\n") for section in sections if section) + "\n"
+
+
+def _is_hopeless(record: Mapping[str, Any]) -> bool:
+    """Whether nothing was earned where something could be: then the report is to fit a screen."""
+    return bool(record["checks"]) and record["score"]["earned"] == 0
 
 
 # --- the score --------------------------------------------------------------------------------------------------------
@@ -114,42 +126,58 @@ def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
 # --- the checks -------------------------------------------------------------------------------------------------------
 
 
-def _checks(record: Mapping[str, Any], look: Look) -> list[str]:
+def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str]:
+    """One line for each check, and below those of one reason its story, the shorter the greater `brevity` (0 to 3)."""
     if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
         return []
+    if record["checks"] and is_untouched(record["checks"]):
+        return _untouched(record, look)
     lines: list[str] = []
     seen: set[Any] = set()
-    for check in _grouped(record["checks"]):
-        lines += _line(check, look)
-        lines += _speed(check, look, seen)
-        if check["outcome"] != "passed" or check["kind"] == "quiz" or check["details"].get("marked_by"):
-            # what is right about a choice is worth reading too, and so is what a person says
-            lines += _evidence(check, record["submission"], look, seen)
-    return lines
+    tellings: list[_Telling] = []
+    for story in stories(record["checks"]):
+        for check in story.checks:
+            lines += _line(check, look)
+            lines += _speed(check, look, seen)
+        if _tells(story.checks[0]):
+            begun = any(isinstance(told, tuple) and told[0] == "failed" for told in seen)
+            tellings.append((_LATER_STORIES if begun else _FIRST_STORY)[brevity])
+            lines += _evidence(story, record["submission"], look, seen, tellings[-1])
+    return [*lines, "", _LATER] if any(not told.lines for told in tellings) else lines
 
 
-def _grouped(checks: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """The checks, with those parametrizations of one test that ended alike, side by side, as one.
+@dataclass(frozen=True)
+class _Telling:
+    """How much of a story is told: at most `lines` of its message, its example with the command, its advice."""
 
-    What was timed has figures of its own, and stands alone.
-    """
-
-    def kind(check: Mapping[str, Any]) -> tuple[Any, ...]:
-        whole = check["id"] if "speed" in check["details"] else check["id"].partition("[")[0]
-        return whole, check["outcome"], _blame(check)
-
-    for _, group in itertools.groupby(checks, key=kind):
-        yield _together(list(group))
+    lines: int = 30
+    example: bool = True
+    advice: bool = True
 
 
-def _together(members: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """One line for all `members`, with the story of the first."""
-    if len(members) == 1:
-        return members[0]
-    cases = [check["id"].partition("[")[2].removesuffix("]") for check in members]
-    title = members[0]["title"].removesuffix(f"[{cases[0]}]").strip()
-    points = {name: sum(check[name] for check in members) for name in ("earned", "possible")}
-    return {**members[0], **points, "title": f"{title} [{', '.join(cases)}]"}
+_FIRST_STORY = (_Telling(), _Telling(), _Telling(), _Telling(12))
+_LATER_STORIES = (
+    _Telling(),
+    _Telling(12, example=False),
+    _Telling(2, example=False, advice=False),
+    _Telling(0, False, False),
+)
+_LATER = "  Begin with the first: those that say nothing may well have its cause. Then check again."
+
+
+def _tells(check: Mapping[str, Any]) -> bool:
+    """Whether there is more to read than the line: also what is right about a choice, and what a person says."""
+    return check["outcome"] != "passed" or check["kind"] == "quiz" or bool(check["details"].get("marked_by"))
+
+
+def _untouched(record: Mapping[str, Any], look: Look) -> list[str]:
+    """What there is to say of a starter that nobody has begun with."""
+    check, submission = record["checks"][0], record["submission"]
+    line = (
+        _where(submission, check["source"]["line"]) if check["source"] else "the line that raises NotImplementedError"
+    )
+    text = f"Nothing is written yet: fill in the TODOs, and delete {line} when you have."
+    return [*_wrapped(text, look, 2), *_source(check, submission, look, 2)]
 
 
 def _line(check: Mapping[str, Any], look: Look) -> list[str]:
@@ -183,23 +211,21 @@ def _fraction(check: Mapping[str, Any]) -> str:
     return f"{points(check['earned'])} / {points(check['possible'])}"
 
 
-def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
-    """What a student needs to mend the check; what stands above already (it is in `seen`) is not repeated."""
-    counterexample = check["counterexample"] or {}
-    lines = _again(check, submission, look) if _blame(check) in seen else _story(check, submission, look)
-    lines += _counterexample(counterexample, look)
-    if check["outcome"] == "failed" and _advice(check) not in seen:
+def _evidence(
+    story: Story, submission: Mapping[str, Any], look: Look, seen: set[Any], telling: _Telling
+) -> list[str]:  # fmt: skip
+    """What a student needs to mend the checks of a story; what stands above already (it is in `seen`) is not repeated."""
+    check, counterexample = story.checks[0], story.checks[0]["counterexample"] or {}
+    lines = _again(check, submission, look) if blame(check) in seen else _story(story, submission, look, telling)
+    if telling.example:
+        lines += _counterexample(counterexample, look)
+    if telling.advice and check["outcome"] == "failed" and _advice(check) not in seen:
         lines += _hint(check, look, _INDENT)
-    if counterexample.get("replay"):
+        seen.add(_advice(check))
+    if telling.example and counterexample.get("replay"):
         lines.append(_labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
-    seen.update({_advice(check), _blame(check)})
-    return [*lines, ""] if check["outcome"] == "failed" else lines
-
-
-def _blame(check: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What the student has to mend: two checks of one blame did not pass for one reason."""
-    where = check["source"]["line"] if check["cause"] and check["source"] else check["message"]
-    return (check["outcome"], check["cause"], where)
+    seen.add(blame(check))
+    return [*lines, ""] if check["outcome"] == "failed" and lines else lines
 
 
 def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
@@ -207,9 +233,15 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
     return [" " * _INDENT + look.paint(where, dim=True)]
 
 
-def _story(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
-    message = _wrapped(located(check["message"], submission), look, _INDENT)
-    return [*message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]
+def _story(story: Story, submission: Mapping[str, Any], look: Look, telling: _Telling) -> list[str]:
+    if not telling.lines:
+        return []
+    check, cost = story.checks[0], f"{points(story.lost)} point{'s' * (story.lost != 1)}"
+    intro = [f"One cause for these checks; it costs {cost}:"] if len(story.checks) > 1 else []
+    message = _wrapped(located(check["message"], submission), look, _INDENT, telling.lines)
+    calls = _calls(check, submission, look) if telling.advice else []
+    intro = [" " * _INDENT + look.paint(line, bold=True) for line in intro]
+    return [*intro, *message, *_source(check, submission, look, _INDENT), *calls]
 
 
 def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look, indent: int) -> list[str]:
@@ -277,12 +309,16 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
     return [*lines, *(look.paint(line, dim=True) for line in _wrapped(text, look, 0))]
 
 
-def _wrapped(text: str, look: Look, indent: int) -> list[str]:
-    """The lines of `text`, cleaned, indented and wrapped; its own line breaks and indentation are kept."""
+def _wrapped(text: str, look: Look, indent: int, most: int = 30) -> list[str]:
+    """The lines of `text`, cleaned, indented and wrapped; its own line breaks and indentation are kept.
+
+    More than `most` lines are cut; where that is less than 30, so are lines that wrapping makes.
+    """
     lines = clean(text).strip("\n").split("\n") if text.strip() else []
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} more lines"]
-    return [wrapped for line in lines for wrapped in _wrapped_line(line[:2000], look.width, indent)]
+    if len(lines) > most:
+        lines = [*lines[:most], f"... and {len(lines) - most} more lines"]
+    wrapped = [wrapped for line in lines for wrapped in _wrapped_line(line[:2000], look.width, indent)]
+    return wrapped if most == 30 or len(wrapped) <= most + 1 else [*wrapped[:most], " " * indent + "..."]
 
 
 def _wrapped_line(line: str, width: int, indent: int) -> Iterable[str]:

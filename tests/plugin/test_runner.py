@@ -235,6 +235,19 @@ def test_no_such_check_names_those_that_there_are(assignment: Make, submitted: W
     assert caught.value.names == ["test_doubles", "test_memory"]
 
 
+def test_a_run_stops_at_the_first_failure_where_that_is_asked_for(assignment: Make, submitted: Write) -> None:
+    """... and leaves the checks after it out, with a note"""
+    report = grade(assignment(plain("assert not 'this'")), submitted(RIGHT), stop=True)
+    assert report.status is Status.GRADED
+    assert list(by_id(report)) == ["test_first"] and report.score.possible == 10
+    assert "Stopped at the first failure: 1 check did not run." in report.notes
+
+
+def test_where_nothing_fails_a_run_that_would_stop_runs_all(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(plain()), submitted(RIGHT), stop=True)
+    assert len(report.checks) == 2 and not any("Stopped" in note for note in report.notes)
+
+
 def test_progress_tells_each_check_as_it_begins(assignment: Make, submitted: Write) -> None:
     seen: list[tuple[str, int, int]] = []
     grade(assignment(plain()), submitted(RIGHT), on_progress=lambda *told: seen.append(told))

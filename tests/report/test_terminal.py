@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from gradekit.findings import Outcome, SourceLine, Status
+from gradekit.findings import Cause, Outcome, SourceLine, Status
 from gradekit.report.terminal import Look, render
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
@@ -89,16 +89,80 @@ Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
     )
 
 
-def test_one_mistake_that_fails_two_checks_is_explained_once() -> None:
-    other = replace(FAILED, id="test_other", title="Another one")
-    lines = render(record(FAILED, other)).split("\n")
-    again = lines[lines.index(next(line for line in lines if "Another one" in line)) :]
-    assert again[1:5] == [
-        "      line 14 again, as above",
-        "      input   x: float32 [1, 33], strides (66, 2)",
-        "              scale = 0.5",
-        "      replay  gradekit check submission.py -a softmax -k test_matches_torch --seed 7",
+def test_one_mistake_that_fails_two_checks_is_one_story_with_its_cost() -> None:
+    """... below the lines of both, wherever the checks stand"""
+    other = replace(FAILED, id="test_other", title="Another one", earned=10, message="At shape [3]: all wrong.")
+    text = render(record(FAILED, PASSED, other))
+    assert (
+        """\
+  ✗ Agrees with torch.softmax on any shape, dtype and stride              0 / 30
+  ✗ Another one                                                          10 / 30
+      One cause for these checks; it costs 50 points:
+      At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].
+      line 14 │ x = tl.load(x_ptr + offs)
+      input   x: float32 [1, 33], strides (66, 2)
+              scale = 0.5
+      hint    compute mask = offsets < n, and pass it to tl.load and tl.store
+      replay  gradekit check submission.py -a softmax -k test_matches_torch --seed 7
+
+  ✓ Agrees with torch.softmax on small matrices                          40 / 40
+"""
+        in text
+    )
+    assert "At shape [3]" not in text
+
+
+def test_two_mistakes_are_two_stories() -> None:
+    other = replace(FAILED, id="test_other", title="Another one", source=SourceLine(20, "y"))
+    text = render(record(FAILED, other, PASSED))
+    assert "One cause" not in text and text.count("At shape [1, 33]") == 2
+
+
+def test_an_untouched_starter_is_told_one_sentence() -> None:
+    said, line = (
+        "NotImplementedError: softmax is not written yet: fill in the TODOs",
+        SourceLine(20, "raise NotImplementedError()"),
+    )
+    checks = [replace(FAILED, id=f"test_{n}", message=said, cause=Cause.EXCEPTION, source=line) for n in range(12)]
+    assert (
+        render(record(*checks))
+        == """\
+softmax  submission.py
+0 of 360 points  (12 checks failed)
+
+  Nothing is written yet: fill in the TODOs, and delete line 20 when you have.
+  line 20 │ raise NotImplementedError()
+
+Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
+3.9.0, seed 7.
+"""
+    )
+    assert "Nothing is written" not in render(record(*checks, PASSED))
+
+
+@pytest.mark.parametrize("lines", [1, 4, 200])
+@pytest.mark.parametrize("count", [3, 6, 13])
+def test_a_hopeless_report_fits_a_screen(count: int, lines: int) -> None:
+    """... names every check, and tells the first in full"""
+    checks = [
+        replace(
+            FAILED,
+            id=f"test_{n}",
+            title=f"Check number {n}",
+            message=f"Wrong {n}.\n" + "More of it. " * 9 * lines,
+            source=SourceLine(n + 1, "x"),
+        )
+        for n in range(count)
     ]
+    text = render(record(*checks))
+    assert text.count("\n") <= 40
+    assert all(f"Check number {n}" in text for n in range(count))
+    assert "Wrong 0." in text and "replay" in text and "hint" in text
+
+
+def test_a_report_with_points_tells_every_story() -> None:
+    checks = [replace(FAILED, id=f"test_{n}", message=f"Wrong {n}.", source=SourceLine(n + 1, "x")) for n in range(9)]
+    assert render(record(PASSED, *checks)).count("replay") == 9
 
 
 def test_parametrizations_that_passed_share_a_line() -> None:
@@ -121,7 +185,7 @@ def test_a_reason_without_a_line_is_told_once_too() -> None:
     first = replace(FAILED, source=None)
     text = render(record(first, replace(first, id="test_other", title="Another one")))
     assert text.count("1 of 33 elements is wrong") == 1
-    assert "      as above\n" in text
+    assert "One cause for these checks; it costs 60 points:" in text
 
 
 def test_partial_credit_shows_what_was_earned() -> None:
@@ -236,5 +300,5 @@ def test_nothing_that_a_submission_writes_commands_the_terminal() -> None:
 
 def test_a_huge_message_is_cut() -> None:
     text = render(record(replace(FAILED, message="\n".join(["spam"] * 10_000) + "x" * 10_000_000)))
-    assert "... and 9970 more lines" in text
+    assert "... and 9988 more lines" in text
     assert len(text) < 10_000

@@ -1,0 +1,70 @@
+"""Checks that did not pass for one reason, side by side: pure functions of a record's checks.
+
+A student has one mistake to mend where ten checks fail for it: a rendering for people tells it once, with what it costs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CheckRecord = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Story:
+    """Checks of one reason, in their order; the first tells it."""
+
+    checks: tuple[CheckRecord, ...]
+
+    @property
+    def lost(self) -> float:
+        """The points that the reason costs."""
+        return sum(check["possible"] - check["earned"] for check in self.checks)
+
+
+def stories(checks: Iterable[CheckRecord]) -> list[Story]:
+    """The `checks` in their order; with a check that failed stand all others that failed for its reason."""
+    found: dict[Any, list[CheckRecord]] = {}
+    for number, check in enumerate(_parametrized(checks)):
+        alone = check["outcome"] != "failed" or "speed" in check["details"] or check["kind"] == "quiz"
+        found.setdefault((number if alone else None, blame(check)), []).append(check)
+    return [Story(tuple(members)) for members in found.values()]
+
+
+def blame(check: CheckRecord) -> tuple[Any, ...]:
+    """What the student has to mend: two checks of one blame did not pass for one reason."""
+    where = check["source"]["line"] if check["cause"] and check["source"] else check["message"]
+    return (check["outcome"], check["cause"], where)
+
+
+def is_untouched(checks: Sequence[CheckRecord]) -> bool:
+    """Whether every check ended at one line that says, by raising NotImplementedError, that nothing is written yet."""
+    told = {blame(check) for check in checks}
+    return len(told) == 1 and all(check["message"].startswith("NotImplementedError") for check in checks)
+
+
+def _parametrized(checks: Iterable[CheckRecord]) -> Iterable[CheckRecord]:
+    """The checks, with those parametrizations of one test that ended alike, side by side, as one.
+
+    What was timed has figures of its own, and stands alone.
+    """
+
+    def kind(check: CheckRecord) -> tuple[Any, ...]:
+        whole = check["id"] if "speed" in check["details"] else check["id"].partition("[")[0]
+        return whole, check["outcome"], blame(check)
+
+    for _, group in itertools.groupby(checks, key=kind):
+        yield _together(list(group))
+
+
+def _together(members: Sequence[CheckRecord]) -> CheckRecord:
+    """One line for all `members`, with the story of the first."""
+    if len(members) == 1:
+        return members[0]
+    cases = [check["id"].partition("[")[2].removesuffix("]") for check in members]
+    title = members[0]["title"].removesuffix(f"[{cases[0]}]").strip()
+    points = {name: sum(check[name] for check in members) for name in ("earned", "possible")}
+    return {**members[0], **points, "title": f"{title} [{', '.join(cases)}]"}
