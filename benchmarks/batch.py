@@ -2,11 +2,11 @@
 
     python benchmarks/batch.py --count 200 --nbgrader /path/to/python
 
-Half of the submissions are of vector_add and half of softmax: right and wrong ones in turn. Each has kernels of its own,
-so that nothing is known of one from another; with --alike, those of one style are told apart by a comment alone.
+Half of the submissions are of vector_add and half of softmax: right and wrong ones in turn. Each has kernels of its
+own, so that nothing is known of one from another; with --alike, those of one style are told apart by a comment alone.
 gradekit runs its full default checks (hundreds of examples each), with the sandbox on. nbgrader runs an equivalent
-notebook, in which each submission makes 16 example calls under Triton's interpreter; the Python named must have nbgrader,
-ipykernel, torch, numpy and triton. Both are cold at the start.
+notebook, in which each submission makes 16 example calls under Triton's interpreter; the Python named must have
+nbgrader, ipykernel, torch, numpy and triton. Both are cold at the start.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ SIZES = (1, 2, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 500)
 
 
 def sources(id: str, count: int, alike: bool = False) -> list[str]:
-    """`count` distinct submissions: right and wrong in turn; with `alike`, those of one style differ in a comment only."""
+    """`count` distinct submissions: right and wrong in turn; with `alike`, those of one
+    style differ in a comment only."""
     styles = sorted((ROOT / f"tests/course/right/{id}").glob("*.py"))
     right = [ROOT / f"solutions/{id}/solution.py", *bases(get(id)), *styles]
     kinds = ([path.read_text() for path in right], [mistake.text for mistake in all_of(get(id))])
@@ -105,7 +106,14 @@ def _notebook(id: str, text: str) -> nbformat.NotebookNode:
 
 
 def _cell(name: str, text: str, *, grade: bool) -> nbformat.NotebookNode:
-    facts = {"schema_version": 3, "grade": grade, "solution": not grade, "locked": grade, "task": False, "grade_id": name}
+    facts = {
+        "schema_version": 3,
+        "grade": grade,
+        "solution": not grade,
+        "locked": grade,
+        "task": False,
+        "grade_id": name,
+    }
     return new_code_cell(text, metadata={"nbgrader": facts | ({"points": 1} if grade else {})})
 
 

@@ -81,7 +81,8 @@ def table(found: dict[str, dict[str, list[float]]]) -> str:
         ratio = statistics.median(b / a for a, b in zip(bare, ours, strict=True))
         peak = max(samples["check bytes"]) / 2**20
         rows.append(
-            f"| {assignment} | {statistics.median(bare):.2f} | {statistics.median(ours):.2f} | {ratio:.2f} | {peak:.0f} |"
+            f"| {assignment} | {statistics.median(bare):.2f} | {statistics.median(ours):.2f} | {ratio:.2f} | "
+            f"{peak:.0f} |"
         )
     return "\n".join(rows)
 

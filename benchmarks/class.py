@@ -42,7 +42,10 @@ HOSTILE = (
     "import os\nwhile True:\n    try: os.fork()\n    except OSError: os._exit(0)\n",
     "x = [bytearray(1 << 26) for _ in range(1000)]\n",
     "while True: print('x' * 100000)\n",
-    "import os, time\nfor name in os.listdir('/proc/self/fd'):\n    try: os.write(int(name), b'forged' * 1000)\n    except OSError: pass\n",
+    (
+        "import os, time\nfor name in os.listdir('/proc/self/fd'):\n    try: os.write(int(name), b'forged' * 1000)\n"
+        "    except OSError: pass\n"
+    ),
     "import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()\n",
     "while True: pass\n",
 )
@@ -154,7 +157,9 @@ def left_behind(root: Path, mark: str) -> list[str]:
     deadline, found = time.monotonic() + 20, ["?"]
     while found and time.monotonic() < deadline:
         time.sleep(0.5)
-        found = [pid for pid in map(str, alive(mark))] + [p.name for p in (root / "scratch").iterdir() if p.name != "dask-scratch-space"]
+        found = [pid for pid in map(str, alive(mark))] + [
+            p.name for p in (root / "scratch").iterdir() if p.name != "dask-scratch-space"
+        ]
     return found[:10]
 
 

@@ -222,13 +222,24 @@ def spmm() -> Iterator[Case]:
                     col = (first * step + torch.randint(0, 8, first.shape, device="cuda") % step).int()
                     return crow, col, normal((len(col),), d), normal((rows, n), d)
 
-                yield Case("spmm", "spmm", f"{name} [32768, 32768] {pattern}, {columns} columns", inputs, _sparse_product)
+                yield Case(
+                    "spmm", "spmm", f"{name} [32768, 32768] {pattern}, {columns} columns", inputs, _sparse_product
+                )
 
 
 TABLE: dict[str, Callable[[], Iterator[Case]]] = {
     make.__name__: make
     for make in (
-        vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, custom_op, decode_attention, spmm,
+        vector_add,
+        fused_chain,
+        softmax,
+        matmul,
+        dropout,
+        layer_norm,
+        giou_loss,
+        custom_op,
+        decode_attention,
+        spmm,
         flash_attention,
     )
 }

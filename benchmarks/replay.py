@@ -83,7 +83,11 @@ def main() -> None:
     assert found is not None
     record: dict[str, Any] = {"versions": versions(found), "kernels": {}}
     print(json.dumps(record["versions"]))
-    print("| kernel | direct us | replayed us | replayed / direct | rounds | same bits | within 2 % |\n" + "|---" * 7 + "|")
+    print(
+        "| kernel | direct us | replayed us | replayed / direct | rounds | same bits | within 2 % |\n"
+        + "|---" * 7
+        + "|"
+    )
     with Worker(found) as worker:
         for name, program in programs(asked.only).items():
             record["kernels"][name] = compare(CASES[name], program, worker, found, asked.rounds)

@@ -1,8 +1,8 @@
 """What confinement costs: `python benchmarks/sandbox.py`, on a warm server, against the same server without any of it.
 
-For each submission: from nothing to a loaded submission and back to nothing. For tracing: calls, every one of a form that
-was not traced before, so that its kernel is compiled anew. The two are measured in turn, by the clock and in the CPU time of
-all processes, the grader's included: a busy machine changes the first much and the second little.
+For each submission: from nothing to a loaded submission and back to nothing. For tracing: calls, every one of a form
+that was not traced before, so that its kernel is compiled anew. The two are measured in turn, by the clock and in the
+CPU time of all processes, the grader's included: a busy machine changes the first much and the second little.
 """
 
 from __future__ import annotations
@@ -105,8 +105,10 @@ def main() -> None:
         lives, more = [[1e3 * getattr(pair[1], field) for pair in pairs] for pairs in (confined, bare)]
         traced, speed = [[1e3 * getattr(pair[2], field) for pair in pairs] for pairs in (confined, bare)]
         ratios = [without / with_it for with_it, without in zip(traced, speed, strict=True)]
-        print(f"{field:10s} each submission {statistics.median(lives):5.1f} ms ({statistics.median(more):.1f} without); "
-              f"each traced call {statistics.median(traced):4.1f} ms, throughput {statistics.median(ratios):.2f} of without "
+        print(f"{field:10s} each submission {statistics.median(lives):5.1f} ms ({statistics.median(more):.1f} "
+              "without); "
+              f"each traced call {statistics.median(traced):4.1f} ms, throughput {statistics.median(ratios):.2f} of "
+              "without "
               f"({min(ratios):.2f} to {max(ratios):.2f})")  # fmt: skip
 
 

@@ -3,10 +3,11 @@
     python benchmarks/speed.py [--processes 4] [--regrades 5] [--more NAME=80 ...] [--only NAME ...] [--record FILE]
 
 A regrade makes inputs, prepares the submission in the worker, captures the baseline's graph, lets them take turns and
-judges: all that `gradekit check` does for one speed point against eager torch. Each of `--processes` is a new grader with
-a new worker, and makes `--regrades` of them for every kernel (`--more` adds some for one kernel). The first process is
-there to say what the ratio is: in the others, every regrade is also judged against a threshold 2 % below that ratio,
-which must not fail, and one 2 % above, which must not pass; one that stays too close to call passes, as in a grade.
+judges: all that `gradekit check` does for one speed point against eager torch. Each of `--processes` is a new
+grader with a new worker, and makes `--regrades` of them for every kernel (`--more` adds some for one kernel).
+The first process is there to say what the ratio is: in the others, every regrade is also judged against a
+threshold 2 % below that ratio, which must not fail, and one 2 % above, which must not pass; one that stays too
+close to call passes, as in a grade.
 """
 
 from __future__ import annotations
@@ -210,7 +211,10 @@ def row(found: Sequence[dict[str, Any]], name: str) -> str:
     )
 
 
-HEAD = "| kernel | student us | eager us | ratio | cv % | between processes % | do_bench's | its cv % | regrades | rounds | s each |"
+HEAD = (
+    "| kernel | student us | eager us | ratio | cv % | between processes % | do_bench's | its cv % | regrades | "
+    "rounds | s each |"
+)
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:

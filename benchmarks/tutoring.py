@@ -1,7 +1,8 @@
-"""How many beginner's mistakes a report names, and whether it points at the line: `python benchmarks/tutoring.py [id ...]`.
+"""How many beginner's mistakes a report names, and whether it points at the line:
+`python benchmarks/tutoring.py [id ...]`.
 
-The mistakes are those of tests/mending/corpus. One row for each assignment; `--show` prints what each report says, `--name`
-takes one mistake, `--developed` and `--held-out` the one part of them or the other.
+The mistakes are those of tests/mending/corpus. One row for each assignment; `--show` prints what each report says,
+`--name` takes one mistake, `--developed` and `--held-out` the one part of them or the other.
 """
 
 from __future__ import annotations

@@ -307,7 +307,9 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
     stage, json_file, compared = options.pop("stage"), options.pop("json_file"), options.pop("compare_inductor")
     try:
         given = tuple(inspector.parse_input(text) for text in inputs)
-        answer = inspector.inspect_submission(inspector.InspectionRequest(path, targets.target(target), inputs=given, **options))
+        answer = inspector.inspect_submission(
+            inspector.InspectionRequest(path, targets.target(target), inputs=given, **options)
+        )
     except (ValueError, NoSuchSubmission) as error:
         raise click.UsageError(str(error)) from None
     except (SubmissionError, TraceError) as error:

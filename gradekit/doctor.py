@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from gradekit.subject.device import Device
 
+
 class State(StrEnum):
     """How much an item matters."""
 
@@ -122,7 +123,9 @@ def _ranged(name: str, found: str, accepted: SpecifierSet, mend: str) -> Item:
     if accepted.contains(found, prereleases=True):
         return Item(name, State.GOOD, found)
     too_old = any(Version(found) < Version(one.version) for one in accepted if one.operator == ">=")
-    return Item(name, State.BAD if too_old else State.NOTE, f"{found}, but {_in_order(accepted)} is known to work", mend)
+    return Item(
+        name, State.BAD if too_old else State.NOTE, f"{found}, but {_in_order(accepted)} is known to work", mend
+    )
 
 
 def _in_order(accepted: SpecifierSet) -> str:

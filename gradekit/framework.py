@@ -23,11 +23,11 @@ class Inspection:
     """What was seen when a model around the entry was compiled on tensors without data, as one graph.
 
     `schema` is that of the first operator in it that is not torch's own ("": there is none). `graphs` are what
-    torch.compile recorded: the names of what is called. `forward` and `backward` are what is left when operators have been
-    taken apart as far as torch can. `error` says why it did not come to that ("": it did). `checks` are torch's own
-    checks of the operator, each with what it said ("": nothing). `unconfirmed` says why a person must confirm what was seen:
-    the submission's process has seen it, and could have made it up ("": it could not). `unavailable` says why nothing can be compiled on this
-    machine, where that is so, whatever the submission.
+    torch.compile recorded: the names of what is called. `forward` and `backward` are what is left when operators have
+    been taken apart as far as torch can. `error` says why it did not come to that ("": it did). `checks` are torch's
+    own checks of the operator, each with what it said ("": nothing). `unconfirmed` says why a person must confirm what
+    was seen: the submission's process has seen it, and could have made it up ("": it could not). `unavailable` says why
+    nothing can be compiled on this machine, where that is so, whatever the submission.
     """
 
     schema: str

@@ -30,8 +30,8 @@ class MarkError(Exception):
 
 @dataclass(frozen=True)
 class Mark:
-    """What a person gave a check: `points` (None: a comment alone), `by` whom, with a `comment`; for one `answer` alone,
-    if it names it."""
+    """What a person gave a check: `points` (None: a comment alone), `by` whom, with a `comment`; for one
+    `answer` alone, if it names it."""
 
     points: float | None = None
     by: str = ""

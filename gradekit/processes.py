@@ -1,8 +1,8 @@
 """Child processes of the grader: how each is started, and how it ends with all that it has started.
 
-The fork server, the GPU worker, the offline compiler, Inductor's process and a class's warm graders all start here. Each is
-a module run by this Python in a session of its own, so that one signal reaches everything below it; none outlives this
-process or the object that stands for it.
+The fork server, the GPU worker, the offline compiler, Inductor's process and a class's warm graders all start here.
+Each is a module run by this Python in a session of its own, so that one signal reaches everything below it; none
+outlives this process or the object that stands for it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,12 @@ class Command:
 
 
 class ChildProcess:
-    """A command that runs until it ends by itself, or `end` is called; `sock` is this side of a socket to it, if it has one.
+    """A command that runs until it ends by itself, or `end` is called; `sock` is this
+    side of a socket to it, if it has one.
 
-    To end it, its socket is closed; where it can `terminate`, it is sent SIGTERM; after `patience` seconds it is killed with
-    its whole process group. This happens, too, when nobody holds this object any more, and when the interpreter ends.
+    To end it, its socket is closed; where it can `terminate`, it is sent SIGTERM; after `patience`
+    seconds it is killed with its whole process group. This happens, too, when nobody holds this object
+    any more, and when the interpreter ends.
 
     Raises:
         OSError: the command cannot be started.
@@ -134,8 +136,8 @@ def _is_alive(popen: subprocess.Popen[bytes]) -> bool:
 
 
 def clean_environment(folder: str) -> dict[str, str]:
-    """The environment of a process that meets hostile data and keeps its files in `folder`: nothing of the user's but where
-    the packages are."""
+    """The environment of a process that meets hostile data and keeps its files in `folder`: nothing of the
+    user's but where the packages are."""
     parents = [_package_parent(name) for name in ("gradekit", "torch", "triton")]
     return {
         "PATH": "/usr/bin:/bin",

@@ -84,7 +84,8 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A host-side tensor descriptor over `view`, read and written in blocks of `block` elements; `padding` is zero or nan."""
+    """A host-side tensor descriptor over `view`, read and written in blocks of `block`
+    elements; `padding` is zero or nan."""
 
     view: View
     block: tuple[int, ...]
@@ -114,7 +115,8 @@ class Fill:
 
 @dataclass(frozen=True)
 class Copy:
-    """`target[...] = origin`, converting the dtype and broadcasting as torch's copy_ does (clone, contiguous, to, copy_)."""
+    """`target[...] = origin`, converting the dtype and broadcasting as torch's copy_ does
+    (clone, contiguous, to, copy_)."""
 
     target: View
     origin: View
@@ -123,7 +125,8 @@ class Copy:
 
 @dataclass(frozen=True)
 class Literal:
-    """Numbers that the host wrote out itself (torch.tensor([...]), torch.arange) become the elements of `target`, row-major."""
+    """Numbers that the host wrote out itself (torch.tensor([...]), torch.arange) become the
+    elements of `target`, row-major."""
 
     target: View
     values: tuple[int | float | bool, ...]
@@ -146,7 +149,8 @@ class Aten:
 
 @dataclass(frozen=True)
 class Launch:
-    """`kernel` (a key of Program.kernels) over `grid` programs; `args` are those that its TTIR function still takes, in order.
+    """`kernel` (a key of Program.kernels) over `grid` programs; `args` are those that its
+    TTIR function still takes, in order.
 
     A Descriptor argument stands for all the TTIR arguments that Triton expands it to (descriptor, shape, strides).
     """
@@ -189,7 +193,8 @@ class Kernel:
 
     @functools.cached_property
     def unaligned(self) -> str:
-        """The text without what it says of its arguments' alignment: specializations that differ in no more have the same.
+        """The text without what it says of its arguments' alignment: specializations
+        that differ in no more have the same.
 
         What Triton makes of alignment it makes after TTIR.
         """
@@ -198,14 +203,15 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Program:
-    """One call of the entry: `inputs` are its tensor arguments in order, `results` what it returned, flattened in order.
+    """One call of the entry: `inputs` are its tensor arguments in order, `results`
+    what it returned, flattened in order.
 
     `storages` gives the size in bytes of every input's storage, by id. `returned` is "tensor", "tuple", "none" or the
     name of another Python type. `path` is the file name by which TTIR locations name the submission. `addresses` says
     what `data_ptr()` answered for the storages whose addresses the program holds as numbers (a table of pointers):
-    multiples of ADDRESS_GAP. The first `kept` of the steps were made before the call, by the import or by an earlier call, and
-    the call uses what they made. `multiprocessors` is how many of them the host was told that the GPU has, or 0 where it has
-    not asked.
+    multiples of ADDRESS_GAP. The first `kept` of the steps were made before the call, by the import or by an
+    earlier call, and the call uses what they made. `multiprocessors` is how many of them the host was told that the
+    GPU has, or 0 where it has not asked.
     """
 
     inputs: tuple[View, ...]
@@ -235,8 +241,8 @@ class Program:
 
 
 def run_steps(steps: Iterable[Step], chosen: int | Sequence[int] = 0) -> Iterator[Step]:
-    """The steps of one run, in order, without choices: each choice takes the option `chosen`, or the n-th takes `chosen[n]`
-    (the first, where that says nothing); numbers are taken modulo how many options there are."""
+    """The steps of one run, in order, without choices: each choice takes the option `chosen`, or the n-th takes
+    `chosen[n]` (the first, where that says nothing); numbers are taken modulo how many options there are."""
     numbers = iter(()) if isinstance(chosen, int) else iter(chosen)
     usual = chosen if isinstance(chosen, int) else 0
     for step in steps:

@@ -51,8 +51,8 @@ _GRID = (1 << 31) - 1
 
 
 def check(program: Program, given: Sequence[View], known: Collection[str] = ()) -> None:
-    """Holds `program` against the views that were `given` to the call, in order; a gradient's upstream comes after them.
-    Its kernels of these `known` keys are those of an earlier program, and were examined with that.
+    """Holds `program` against the views that were `given` to the call, in order; a gradient's upstream comes after
+    them. Its kernels of these `known` keys are those of an earlier program, and were examined with that.
 
     Raises:
         ProgramError: what does not fit.

@@ -1,8 +1,8 @@
 """Messages between processes: a length (4 bytes, big-endian), then that much JSON.
 
-Both sides of every connection use it (tracer, GPU worker, warm grader), so it imports the standard library alone. Reading
-is capped and has a deadline: the other side may be hostile, silent or dead. Deadlines are `time.monotonic()` seconds;
-None waits without limit.
+Both sides of every connection use it (tracer, GPU worker, warm grader), so it imports the standard library alone.
+Reading is capped and has a deadline: the other side may be hostile, silent or dead. Deadlines are `time.monotonic()`
+seconds; None waits without limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A card and a worker for tests on machines that have none: programs run on the engine, and time is what a test says."""
+"""A card and a worker for tests on machines that have none: programs run on the
+engine, and time is what a test says."""
 
 from __future__ import annotations
 
@@ -55,8 +56,8 @@ class FakePrepared:
 @dataclass
 class FakeWorker:
     """Answers as a Worker does. `offset` is added to every result, `fault` is raised in place of one; a turn of the
-    student takes `seconds`. `faults` are those of single options; `asked` has the options that were run; `means` isolate
-    it."""
+    student takes `seconds`. `faults` are those of single options; `asked` has the options
+    that were run; `means` isolate it."""
 
     offset: float = 0.0
     fault: CardFault | None = None

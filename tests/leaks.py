@@ -41,7 +41,6 @@ TIMERS = [signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF]
 LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
-
 def _driver() -> object:
     """Triton's driver, unless it is the machine's own, which Triton sets when it is first needed."""
     config = vars(triton.runtime.driver)

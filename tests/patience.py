@@ -1,4 +1,5 @@
-"""For tests that wait, or that say how much work something is: none of them is decided by how fast or busy a machine is."""
+"""For tests that wait, or that say how much work something is: none of them is decided
+by how fast or busy a machine is."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ class Installed:
     def run(self, *words: str, program: str = "gradekit") -> subprocess.CompletedProcess[str]:
         """What a command did, in an environment that knows nothing of the checkout."""
         hidden = ("PYTHONPATH", "GRADEKIT_ASSIGNMENTS", "VIRTUAL_ENV")
-        environment = {name: value for name, value in os.environ.items() if name not in hidden} | {"PYTHONWARNINGS": "ignore"}
+        environment = {name: value for name, value in os.environ.items() if name not in hidden} | {
+            "PYTHONWARNINGS": "ignore"
+        }
         command = [str(self.prefix / "bin" / program), *words]
         return _ran(command, cwd=self.work, env=environment)
 
@@ -73,7 +75,16 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
     venv.create(prefix, with_pip=False, symlinks=True)
     packages = prefix / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     (packages / "others.pth").write_text("".join(f"{place}\n" for place in site.getsitepackages()))
-    command = [sys.executable, "-m", "pip", "--python", str(prefix / "bin" / "python"), "install", "--quiet", "--no-deps"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(prefix / "bin" / "python"),
+        "install",
+        "--quiet",
+        "--no-deps",
+    ]
     done = _ran([*command, "--no-index", "--force-reinstall", "--ignore-installed", str(next(dist.glob("*.whl")))])
     assert done.returncode == 0, done.stderr
     (work := folder / "work").mkdir()
@@ -96,7 +107,14 @@ def test_the_metadata_are_complete(metadata: Metadata) -> None:
     assert str(metadata.requires_python) == "<3.14,>=3.11"
 
 
-PROVIDED = {"yaml": "pyyaml", "pynvml": "nvidia-ml-py", "dask": "distributed", "sympy": "torch", "z3": "z3-solver", "markupsafe": "jinja2"}
+PROVIDED = {
+    "yaml": "pyyaml",
+    "pynvml": "nvidia-ml-py",
+    "dask": "distributed",
+    "sympy": "torch",
+    "z3": "z3-solver",
+    "markupsafe": "jinja2",
+}
 """Packages whose distribution has another name, or that come with another."""
 
 ONLY_WHERE_IT_RUNS = {"IPython"}
@@ -128,7 +146,9 @@ def test_the_sources_build_the_same_wheel_and_hold_no_solutions(dist: Path, tmp_
     with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
         archive.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.iterdir()
-    done = _ran([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "again")], cwd=unpacked)
+    done = _ran(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "again")], cwd=unpacked
+    )
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(next((tmp_path / "again").glob("*.whl"))) as again:
         assert set(again.namelist()) == wheel
@@ -137,7 +157,9 @@ def test_the_sources_build_the_same_wheel_and_hold_no_solutions(dist: Path, tmp_
 def test_every_command_of_the_installed_program_says_what_it_does(installed: Installed) -> None:
     done = installed.run("-c", HELP, program="python")
     shown = [line.split() for line in done.stdout.splitlines()]
-    assert {"check", "list", "start", "doctor", "package", "grade", "verify"} <= {name for name, *_ in shown}, done.stderr
+    assert {"check", "list", "start", "doctor", "package", "grade", "verify"} <= {name for name, *_ in shown}, (
+        done.stderr
+    )
     assert [line for line in shown if line[1] != "0" or int(line[2]) < 4] == []
 
 

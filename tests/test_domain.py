@@ -1,4 +1,5 @@
-"""Claims about the domain of an assignment: what is declared is read, and what makes no sense is refused with its place."""
+"""Claims about the domain of an assignment: what is declared is read, and what makes no
+sense is refused with its place."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ from gradekit.plugin.run_state import GradingRun
 from gradekit.request import PROFILE_NAMES, GradingOptions, GradingRequest
 
 UNUSUAL: dict[str, Any] = {
-    "keyword": "dtype", "kind": "memory", "seed": 0, "secret_seed": 5, "inputs": "{}", "profile": "quick", "hidden": True, "device": "cpu",
+    "keyword": "dtype", "kind": "memory", "seed": 0, "secret_seed": 5, "inputs": "{}", "profile": "quick",
+    "hidden": True, "device": "cpu",
     "trivial": "zeros", "shrink": False, "isolation": 0, "stop": True,
 }  # fmt: skip
 

@@ -110,8 +110,14 @@ def test_ignoring_the_alarm_does_not_help() -> None:
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not count")
 def test_the_wait_for_processors_is_that_of_the_submissions_own_process() -> None:
     """Also where it lives in a process namespace, and has another number there than here"""
-    busy = "import os\nfor _ in range(2 * len(os.sched_getaffinity(0))):\n    if os.fork() == 0:\n        while True: pass\n"
-    spins = "import time\ndef entry(x):\n    began = time.process_time()\n    while time.process_time() < began + 0.4: pass\n"
+    busy = (
+        "import os\nfor _ in range(2 * len(os.sched_getaffinity(0))):\n    if os.fork() == 0:\n"
+        "        while True: pass\n"
+    )
+    spins = (
+        "import time\ndef entry(x):\n    began = time.process_time()\n    while time.process_time() < began + "
+        "0.4: pass\n"
+    )
     with Tracer(Text(busy)) as other, Tracer(Text(spins)) as tracer:
         other.load()
         tracer.load()
@@ -360,7 +366,8 @@ def test_a_prefetched_call_is_given_once() -> None:
 
 
 def test_a_call_that_is_on_its_way_is_not_asked_for_again() -> None:
-    """A check ended before it wanted the call, and the next expects it too: every answer still belongs to its question"""
+    """A check ended before it wanted the call, and the next expects it too: every
+    answer still belongs to its question"""
     with Tracer(Text(COUNTS)) as tracer:
         tracer.prefetch([form(5), form(6), form(7)])
         tracer.forget_planned()

@@ -50,9 +50,7 @@ class Sheet:
 
     def svg(self) -> str:
         """The whole file."""
-        head = _HEAD.format(
-            width=WIDTH, height=self._height, title=escape(self._title), ink=INK, grey=GREY, line=LINE
-        )
+        head = _HEAD.format(width=WIDTH, height=self._height, title=escape(self._title), ink=INK, grey=GREY, line=LINE)
         return head + "\n".join(self._parts) + "\n</svg>\n"
 
     def text(

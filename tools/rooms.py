@@ -2,8 +2,8 @@
 
     python tools/rooms.py
 
-The picture is drawn from the imports. A line leads from a room down to one that it imports; what it also reaches by way of
-another room is left out.
+The picture is drawn from the imports. A line leads from a room down to one that it imports; what it also reaches
+by way of another room is left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ ROOMS = {
     "inputs": ("input specs, layouts and kinds of values; Hypothesis strategies for them", "what is drawn"),
     "engine": ("evaluates programs on the CPU and watches memory", "inputs; no expected values"),
     "judge": ("references, tolerances, claims and diagnoses", "inputs, results, expected values"),
-    "prove": ("what holds of a call for all sizes, by a solver: bounds, coverage, one writer", "programs, origins, the domain"),
+    "prove": (
+        "what holds of a call for all sizes, by a solver: bounds, coverage, one writer",
+        "programs, origins, the domain",
+    ),
     "sandbox": ("starts tracers and talks to them", "what a submission's process answers"),
     "marks": ("points that a person gave", "plain data"),
     "request": ("what a grading run is asked for, as one value", "plain data"),
@@ -98,10 +101,24 @@ def draw() -> Sheet:
     boxes = {name: box for number, row in enumerate(rows) for name, box in _boxes(row, 20 + ROW * number).items()}
     for name, needed in sorted(reduced(rooms).items()):
         for other in sorted(needed):
-            sheet.line(_middle(boxes[name]), boxes[name][1] + BOX, _middle(boxes[other]), boxes[other][1], colour=LINE, width=0.8)
+            sheet.line(
+                _middle(boxes[name]),
+                boxes[name][1] + BOX,
+                _middle(boxes[other]),
+                boxes[other][1],
+                colour=LINE,
+                width=0.8,
+            )
     for name, (x, y, width) in boxes.items():
         sheet.rect(x, y, width, BOX, fill=_fill(name), edge=DIM, round=5, words=name, size=12)
-    sheet.text(WIDTH / 2, 34 + ROW * len(rows), "orange: runs student code   blue: data   green: runs and judges programs", size=11, colour=DIM, anchor="middle")
+    sheet.text(
+        WIDTH / 2,
+        34 + ROW * len(rows),
+        "orange: runs student code   blue: data   green: runs and judges programs",
+        size=11,
+        colour=DIM,
+        anchor="middle",
+    )
     return sheet
 
 
@@ -127,7 +144,9 @@ def _fill(name: str) -> str:
 def page(text: str) -> str:
     """how-it-works.md with today's table between its marks, the highest room first."""
     rows = "".join(f"| `{name}` | {does} | {knows} |\n" for name, (does, knows) in reversed(ROOMS.items()))
-    table = f"<!-- rooms: begin -->\n| room | what it does | what it may know |\n|---|---|---|\n{rows}<!-- rooms: end -->"
+    table = (
+        f"<!-- rooms: begin -->\n| room | what it does | what it may know |\n|---|---|---|\n{rows}<!-- rooms: end -->"
+    )
     return re.sub(r"<!-- rooms: begin -->.*<!-- rooms: end -->", lambda match: table, text, flags=re.DOTALL)
 
 

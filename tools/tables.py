@@ -2,8 +2,8 @@
 
     python tools/tables.py
 
-docs/report.md lists the causes with their meanings, gradekit/report/schema.json their words; an assignment's handout has a
-table of what its entry takes. tests/report and tests/course fail where they differ.
+docs/report.md lists the causes with their meanings, gradekit/report/schema.json their words; an assignment's handout
+has a table of what its entry takes. tests/report and tests/course fail where they differ.
 """
 
 from __future__ import annotations
@@ -40,10 +40,14 @@ def schema(text: str) -> str:
 
 def handout(text: str, entry: EntryDomain) -> str:
     """An assignment's handout with the domain of its entry between its marks."""
-    rows = "".join(f"| `{argument.name}` | {_shape(argument)} | {_dtype(argument, entry)} |\n" for argument in entry.arguments)
+    rows = "".join(
+        f"| `{argument.name}` | {_shape(argument)} | {_dtype(argument, entry)} |\n" for argument in entry.arguments
+    )
     sizes = "; ".join(filter(None, map(_range, entry.sizes.values())))
     limits = "".join(f" {limit.replace('*', '·')}." for limit in entry.limits)
-    table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} No tensor has 2³¹ elements or more.\n"
+    table = (
+        f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} No tensor has 2³¹ elements or more.\n"
+    )
     new = f"<!-- domain: begin -->\n{table}<!-- domain: end -->"
     return re.sub(r"<!-- domain: begin -->.*<!-- domain: end -->", lambda match: new, text, flags=re.DOTALL)
 

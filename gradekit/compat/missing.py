@@ -1,4 +1,5 @@
-"""What happens where a package no longer has a name that gradekit relies on: an error that says which, never a guess."""
+"""What happens where a package no longer has a name that gradekit relies on: an error
+that says which, never a guess."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What gradekit needs of torch.compile's machinery, which has hardly any public names; for torch 2.11 to 2.13.
 
-The machinery takes over a second to import, so each function imports what it needs when it is called. All of this is for
-processes that end soon after: nothing that is patched here is put back.
+The machinery takes over a second to import, so each function imports what it needs when it is called. All of this is
+for processes that end soon after: nothing that is patched here is put back.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def _stopping(codegen: Callable[..., Any]) -> Callable[..., Any]:
 def touch_no_card() -> None:
     """Nothing is made or timed on a card while code is generated: searches that would do so are switched off.
 
-    They look for attention, for random permutations and for products worth padding. All other rewriting is as it would be
-    with a card: softmax is found, for one.
+    They look for attention, for random permutations and for products worth padding. All other rewriting is as it would
+    be with a card: softmax is found, for one.
 
     Raises:
         Incompatible: torch lacks one of them.

@@ -97,11 +97,13 @@ def _argument_types(module: Any) -> list[str]:
     return [str(kind) for kind in module.get_function_signature(entry)]
 
 
-# --- from TTIR to machine code ------------------------------------------------------------------------------------------
+# --- from TTIR to machine code
+# ------------------------------------------------------------------------------------------
 
 
 def shared_memory(path: str, options: Any) -> int:
-    """The bytes of shared memory of a block of the kernel whose TTIR the file `path` holds; `options` are the backend's.
+    """The bytes of shared memory of a block of the kernel whose TTIR the file `path`
+    holds; `options` are the backend's.
 
     Raises:
         RuntimeError: a pass fails.
@@ -180,8 +182,8 @@ class Lowering:
 
 
 def without_descriptors(path: str, target: GPUTarget, options: dict[str, Any]) -> str:
-    """The kernel's TTIR with pointers for descriptors: Triton's own passes do it on cards without TMA units, and a kernel
-    that was traced for a newer card has not been through them."""
+    """The kernel's TTIR with pointers for descriptors: Triton's own passes do it on cards without TMA units, and a
+    kernel that was traced for a newer card has not been through them."""
     return str(Lowering(path, target, options).run("ttir"))
 
 
@@ -206,7 +208,8 @@ def _backend() -> Any:
 
 @functools.cache
 def _context() -> Any:
-    """What MLIR knows of its dialects and types. One serves for all: to make one takes nearly as long as to compile a kernel."""
+    """What MLIR knows of its dialects and types. One serves for all: to make one takes nearly
+    as long as to compile a kernel."""
     context = ir.context()
     ir.load_dialects(context)
     _backend().load_dialects(context)
@@ -251,7 +254,8 @@ def descriptor_arguments(descriptor: TensorDescriptor, meta: Any) -> list[Any]:
     return _TENSOR_MAP(descriptor, meta, *[None] * more)
 
 
-# --- what the tracer puts in the place of Triton's own -----------------------------------------------------------------
+# --- what the tracer puts in the place of Triton's own
+# -----------------------------------------------------------------
 
 
 def use_driver(own: Any) -> None:

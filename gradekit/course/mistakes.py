@@ -13,8 +13,8 @@ solutions/<id>/mistakes.toml has most of them, as edits of a right submission be
     +    x = tl.load(x_ptr + columns, mask=mask, other=0.0)
     '''
 
-gradekit.course.edits says how an edit is written. A mistake of another shape is a file wrong_<name>.py (or .toml) of its own, whose first line
-is `# expect: <check> <cause>` and whose second line is the title.
+gradekit.course.edits says how an edit is written. A mistake of another shape is a file wrong_<name>.py (or .toml) of
+its own, whose first line is `# expect: <check> <cause>` and whose second line is the title.
 
 Text to text: nothing is imported or run here.
 """

@@ -28,8 +28,8 @@ Grade = Callable[[GradingRequest], Report]
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that must hold: `subject` (a file's name, a mistake's, or a trivial result's) does `says`; try it to see. `note`
-    says then what the trial left open."""
+    """Something that must hold: `subject` (a file's name, a mistake's, or a trivial result's) does `says`; try it to
+    see. `note` says then what the trial left open."""
 
     subject: str
     says: str

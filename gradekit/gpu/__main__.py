@@ -1,8 +1,8 @@
 """`python -m gradekit.gpu SOCKET PROGRESS FOLDER DEVICE PARENT [WITHOUT...]`: the worker's process.
 
 It speaks over the socket that it inherits as SOCKET with the process PARENT, says in the file PROGRESS what it is at,
-and runs programs on DEVICE ("cuda:0", or "cpu" for the CPU emulation); FOLDER is for its files. It is confined first, by all
-means that this machine has but those named: see sandboxing.py.
+and runs programs on DEVICE ("cuda:0", or "cpu" for the CPU emulation); FOLDER is for its files. It is confined first,
+by all means that this machine has but those named: see sandboxing.py.
 """
 
 from __future__ import annotations

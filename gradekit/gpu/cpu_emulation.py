@@ -65,7 +65,9 @@ def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argumen
     for number, data in memory.storages.items():
         emulated.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
     checked = CheckedMemory(Traffic(), seen, emulated.at_gaps(), grid[0] * grid[1] * grid[2])
-    context = LaunchContext(module, facts(kernel.unaligned), grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen)
+    context = LaunchContext(
+        module, facts(kernel.unaligned), grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen
+    )
     arguments = bind(module.entry, args, emulated)
     run_programs(context, arguments)
     print(*context.prints, sep="\n", end="\n" if context.prints else "", flush=True)

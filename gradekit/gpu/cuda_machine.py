@@ -1,7 +1,7 @@
 """Kernels on a CUDA card: TTIR to machine code with Triton's own compiler, and launches that are ready to go.
 
-Worker side. `triton.compile` takes a file of IR as an argument, but its launchers are written for functions in Python, so
-what they know of the arguments is corrected before they are made (see gradekit.compat.triton.launchable).
+Worker side. `triton.compile` takes a file of IR as an argument, but its launchers are written for functions in Python,
+so what they know of the arguments is corrected before they are made (see gradekit.compat.triton.launchable).
 Descriptors that the host makes become TMA descriptors once, when a launch is bound, and not at each launch.
 """
 

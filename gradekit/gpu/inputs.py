@@ -1,8 +1,8 @@
 """Inputs made on the card from their specs: the same bits in every process on that card, with nothing to send.
 
 A spec is an `Input`. Its shape, strides, offset and kind of values are kept; the common kinds of values come
-from the card's own generator, since copying hundreds of megabytes for each set would cost more than timing them. So they
-are not the values of `Input.tensor()`, and the expected result must be computed from what is made here.
+from the card's own generator, since copying hundreds of megabytes for each set would cost more than timing them. So
+they are not the values of `Input.tensor()`, and the expected result must be computed from what is made here.
 """
 
 from __future__ import annotations
@@ -110,4 +110,5 @@ PROFILES: dict[str, Make] = {
     "positive": _positive,
     "mixed": _mixed,
 }
-"""Kinds of values that are made on the card, by the names that they have in `inputs.value_kinds`; others are made on the CPU."""
+"""Kinds of values that are made on the card, by the names that they have in
+`inputs.value_kinds`; others are made on the CPU."""

@@ -1,5 +1,5 @@
-"""What the GPU worker's process may still reach. It is confined before it imports torch: before it has a second thread, a
-context on the card, or a program.
+"""What the GPU worker's process may still reach. It is confined before it imports torch: before it has a second thread,
+a context on the card, or a program.
 
 Triton builds a small C library for each new kind of launch, and starts ptxas for each kernel: so it may run a compiler
 and what belongs to it, and read where the system, the driver and Python's packages lie.
@@ -44,8 +44,8 @@ _TOOLKITS = ("/usr/local/cuda*", "/usr/local/nvidia*")
 
 
 def enter(folder: Path, device: str, parent: int, without: Collection[str] = ()) -> Means:
-    """Confines this process, and ends it with the thread of `parent` that started it; `device` is "cpu" or names a card.
-    What is in force from now on.
+    """Confines this process, and ends it with the thread of `parent` that started it; `device` is "cpu" or names a
+    card. What is in force from now on.
 
     Raises:
         OSError: this machine offered something that it then refused.

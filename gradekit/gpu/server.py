@@ -10,8 +10,9 @@ fault of the card ends the process, after it has said so: the next request gets 
     {"do": "fetch", "id", "set", "results": [...]}
     {"do": "close", "id"}
 
-"kinds" has the texts of the assignment's modules that make its own kinds of values. "results" has [start, nbytes] for each tensor that is to be written, and null for other results.
-An answer is {"ok": {...}} or {"fault": {...}}; the first, sent unasked, says by which means the process is confined.
+"kinds" has the texts of the assignment's modules that make its own kinds of values. "results" has [start, nbytes] for
+each tensor that is to be written, and null for other results. An answer is {"ok": {...}} or {"fault": {...}}; the
+first, sent unasked, says by which means the process is confined.
 """
 
 from __future__ import annotations
@@ -172,7 +173,8 @@ class Server:
         clock = preparation.make_ready(self._watch)
         self._prepared[request["id"]] = preparation
         return {
-            "label": preparation.label, "chosen": preparation.chosen, "choices": preparation.tuned, "launches": preparation.launches,
+            "label": preparation.label, "chosen": preparation.chosen, "choices": preparation.tuned,
+            "launches": preparation.launches,
             "peak_bytes": preparation.peak_bytes, "sets": len(sets),
             "how": clock.how, "why": clock.why,
         }  # fmt: skip

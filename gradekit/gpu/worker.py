@@ -57,10 +57,10 @@ class CardRun:
 class Prepared:
     """A program that is ready to be timed.
 
-    `option_label` is the fastest configuration ("" where there is nothing to choose), `chosen` the number of the option that
-    each choice of the program takes there, and `choices` what a call took
-    with each, in seconds. `launches` and `peak_bytes` are of one call; `sets` of inputs are in rotation. `how` is
-    "graph", or "stream" where the calls could not be captured, and `why` then says why.
+    `option_label` is the fastest configuration ("" where there is nothing to choose), `chosen` the number of the option
+    that each choice of the program takes there, and `choices` what a call took with each, in seconds. `launches` and
+    `peak_bytes` are of one call; `sets` of inputs are in rotation. `how` is "graph", or "stream" where the calls could
+    not be captured, and `why` then says why.
     """
 
     id: int
@@ -136,8 +136,8 @@ class Worker:
         with _sensible():
             self._process.prepared[self._next] = program, int(answer["sets"])
             return Prepared(
-                self._next, str(answer["label"]), _chosen(program, answer["chosen"]), dict(answer["choices"]), answer["launches"], answer["peak_bytes"],
-                answer["sets"], answer["how"], answer["why"],
+                self._next, str(answer["label"]), _chosen(program, answer["chosen"]), dict(answer["choices"]),
+                answer["launches"], answer["peak_bytes"], answer["sets"], answer["how"], answer["why"],
             )  # fmt: skip
 
     def turn(self, id: int, *, milliseconds: float) -> Turn:
@@ -223,8 +223,8 @@ class Worker:
     def _ready(self) -> WorkerProcess:
         """The process, once it has met the card.
 
-        Where it cannot, it is started anew with an open filesystem: a driver may lie, or need a device, where nobody thought
-        of it. No program has come near the process, and what it lacks then counts for `means`.
+        Where it cannot, it is started anew with an open filesystem: a driver may lie, or need a device, where nobody
+        thought of it. No program has come near the process, and what it lacks then counts for `means`.
         """
         while True:
             assert self._process is not None

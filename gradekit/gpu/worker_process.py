@@ -42,9 +42,10 @@ _PASSED_ON = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "L
 class WorkerProcess:
     """A running worker on `device`, confined `without` those means (names of fields of Means).
 
-    What it writes to its standard error (`said`), what kernels print, and its progress go to files that have no name, so
-    that nothing can be put in their place. Its `folder`, with Triton's cache, is its own: the next worker gets another, for
-    this one has met kernels. `prepared` are programs that it is ready to time, each with how many sets of inputs there are.
+    What it writes to its standard error (`said`), what kernels print, and its progress go to files that have no
+    name, so that nothing can be put in their place. Its `folder`, with Triton's cache, is its own: the next
+    worker gets another, for this one has met kernels. `prepared` are programs that it is ready to time, each with
+    how many sets of inputs there are.
     """
 
     def __init__(self, device: str, without: Sequence[str] = ()) -> None:

@@ -1,7 +1,7 @@
 """The Triton that torch.compile writes itself for a reference, had without a card: to be read beside a submission.
 
-The code is generated in a process of its own (`python -m gradekit.inductor FILE`), where torch is told of a card that is
-not there; nothing runs. This module is the grader's side.
+The code is generated in a process of its own (`python -m gradekit.inductor FILE`), where torch is told of a card that
+is not there; nothing runs. This module is the grader's side.
 
 __main__.py   the process      fake_cuda.py   a card that torch believes in      code.py   what it wrote, taken apart
 """

@@ -12,7 +12,8 @@ _EXTERN = re.compile(r"^\s*(extern_kernels\.\w+|torch\.ops\.[\w.]+|aten\.[\w.]+)
 
 @dataclass(frozen=True)
 class GeneratedCode:
-    """`kernels` are (name, Triton source); `calls` what is called one after another: those, or a library's functions."""
+    """`kernels` are (name, Triton source); `calls` what is called one after another:
+    those, or a library's functions."""
 
     kernels: tuple[tuple[str, str], ...]
     calls: tuple[str, ...]

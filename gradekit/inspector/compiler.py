@@ -1,16 +1,16 @@
-"""The process that compiles kernels for a card that need not be there: `python -m gradekit.inspector.compiler FOLDER PARENT`.
+"""The process that compiles kernels for a card that need not be there: `python -m
+gradekit.inspector.compiler FOLDER PARENT`.
 
-It reads FOLDER/jobs.json, forks for each kernel, and leaves the text of every stage in FOLDER/<number>/. A kernel's TTIR
-may be made to crash MLIR, to command it, or to keep it busy for ever: its process is confined to it, with limits of memory,
-time and file size, and what it had finished stays. Writes, and never reads a result; ends with the process PARENT.
+It reads FOLDER/jobs.json, forks for each kernel, and leaves the text of every stage in FOLDER/<number>/. A
+kernel's TTIR may be made to crash MLIR, to command it, or to keep it busy for ever: its process is confined to
+it, with limits of memory, time and file size, and what it had finished stays. Writes, and never reads a
+result; ends with the process PARENT.
 
-    jobs.json      [{"ttir": text, "options": {name: value}, "capability": 90, "until": "sass"}, ...], "seconds", "memory"
-    <n>/ttir, ttgir, llir, ptx, sass, usage      texts; `usage` is what cuobjdump -res-usage prints
-    <n>/metadata   {"shared": bytes, "num_warps": ..., "tmem_size": ...} as Triton's backend tells
-    <n>/error      {"stage": ..., "message": ...}, where a stage refused the kernel
-    <n>/said       what the compiler printed to its standard error
-    <n>/seconds    {stage: seconds}
-    status.json    [the wait status of each kernel's process]
+    jobs.json      [{"ttir": text, "options": {name: value}, "capability": 90, "until": "sass"}, ...], "seconds",
+    "memory" <n>/ttir, ttgir, llir, ptx, sass, usage      texts; `usage` is what cuobjdump -res-usage prints
+    <n>/metadata   {"shared": bytes, "num_warps": ..., "tmem_size": ...} as Triton's backend tells <n>/error
+    {"stage": ..., "message": ...}, where a stage refused the kernel <n>/said       what the compiler printed to its
+    standard error <n>/seconds    {stage: seconds} status.json    [the wait status of each kernel's process]
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What the compiler made of one kernel: its TTIR and its machine code, joined by the submission's lines.
 
-Pure functions of texts. Whatever cannot be joined for certain, such as two different loads on one line, is left unknown.
+Pure functions of texts. Whatever cannot be joined for certain, such as two different
+loads on one line, is left unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ WIDEST = 16
 class DotUse:
     """A product, and how often each tensor-core instruction of PTX stands on its line.
 
-    `uses` is None where that cannot be told: such instructions stand where no product is, or this line computes nothing.
+    `uses` is None where that cannot be told: such instructions stand where no product
+    is, or this line computes nothing.
     """
 
     dot: Dot
@@ -64,11 +66,13 @@ class LocalTraffic:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that is known of one kernel in one configuration on one target; `options` are its num_warps, num_stages, num_ctas.
+    """All that is known of one kernel in one configuration on one target; `options` are
+    its num_warps, num_stages, num_ctas.
 
-    Figures are of one thread (`registers`, `stack` bytes) and of one block (`shared` bytes, `warps`, of which the kernel
-    asked for `asked_warps`). `machine` counts the instructions of the machine code that multiply matrices or go to global
-    or local memory. `error` is empty, or says why the stage `failed` gave nothing: what comes after it is unknown.
+    Figures are of one thread (`registers`, `stack` bytes) and of one block (`shared` bytes, `warps`, of
+    which the kernel asked for `asked_warps`). `machine` counts the instructions of the machine code that
+    multiply matrices or go to global or local memory. `error` is empty, or says why the stage `failed` gave
+    nothing: what comes after it is unknown.
     """
 
     kernel: str
@@ -120,11 +124,13 @@ def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
     verified = "ttir" in compiled.stages  # MLIR has read it: operations have the operands that they should have
+    text = compiled.stages.get("ptx", "")
+    joined = _joined(subject, ptx.instructions(text, subject.path), code, warps) if verified else {}
     return Facts(
         subject.kernel, subject.key, subject.label, target, _asked(subject), subject.grid, warps, asked,
         registers=used.registers if used else None,
         stack=used.stack if used else 0,
-        has_stack_array=".local " in compiled.stages.get("ptx", ""),
+        has_stack_array=".local " in text,
         shared=shared,
         occupancy=_occupancy(target, warps, used, shared),
         atomics=_atomics(code),
@@ -132,7 +138,7 @@ def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
         error=compiled.error,
         failed=compiled.failed,
         machine=_machine(code),
-        **(_joined(subject, ptx.instructions(compiled.stages.get("ptx", ""), subject.path), code, warps) if verified else {}),
+        **joined,
     )  # fmt: skip
 
 

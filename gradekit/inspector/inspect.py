@@ -47,7 +47,8 @@ class Inspected:
 
 
 def inspect(program: Program, where: Target, *, kernel: str | None = None, ask_why: bool = True) -> list[Inspected]:
-    """Every kernel that `program` launches, of each configuration, or those called `kernel`; in the order of their launches.
+    """Every kernel that `program` launches, of each configuration, or those called
+    `kernel`; in the order of their launches.
 
     `ask_why` compiles variants of kernels with narrow accesses, to name the argument that keeps them narrow.
     """

@@ -36,7 +36,8 @@ class NarrowAccess:
 def blames(
     kernel: Kernel, launch: Launch, facts: Facts, path: str
 ) -> dict[tuple[int | None, str], tuple[NarrowAccess, ...]]:
-    """For each narrow access of `facts`, by (line, kind), the arguments that keep it so; without those that are unclear."""
+    """For each narrow access of `facts`, by (line, kind), the arguments that keep it so;
+    without those that are unclear."""
     try:
         function = parse(kernel.ttir).entry
     except TTIRError:

@@ -122,8 +122,9 @@ def _access(op: Op, path: str, loops: int, origins: ValueOrigins, feeds_dot: boo
     value = op.result_types[0] if kind == "load" else op.operand_types[1]
     mask = op.operands[(1 if kind == "load" else 2) :][:1]
     return MemoryAccess(
-        line_of(op, path), kind, dtype_name(value.element), itemsize(value), prod(value.shape), by_descriptor, loops > 0,
-        feeds_dot and loops > 0, origins.arguments(op.operands[:1]), () if by_descriptor else origins.arguments(mask),
+        line_of(op, path), kind, dtype_name(value.element), itemsize(value), prod(value.shape), by_descriptor,
+        loops > 0, feeds_dot and loops > 0, origins.arguments(op.operands[:1]),
+        () if by_descriptor else origins.arguments(mask),
     )  # fmt: skip
 
 

@@ -15,7 +15,8 @@ LEAST_SPILLED = 32
 """Bytes of a thread: a value or two that wait in memory outside of all loops are not worth a sentence."""
 
 SEEN_SMS = TARGETS["sm_90"].sms
-"""Submissions see this many SMs when they are traced: a grid of as many is made from it, and is another one elsewhere."""
+"""Submissions see this many SMs when they are traced: a grid of as many is made from
+it, and is another one elsewhere."""
 
 Blames = Mapping[tuple[int | None, str], tuple[NarrowAccess, ...]]
 
@@ -60,8 +61,9 @@ def _does_not_fit(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     if facts.shared is not None and facts.shared > most:
         yield Sentence(
             "does-not-fit",
-            f"{facts.kernel} cannot be launched on {facts.target.name}: a block needs {_kib(facts.shared)} of shared memory, "
-            f"and may have {_kib(most)}. Smaller tiles or fewer stages (num_stages={facts.options['num_stages']}) need less.",
+            f"{facts.kernel} cannot be launched on {facts.target.name}: a block needs {_kib(facts.shared)} of shared "
+            f"memory, and may have {_kib(most)}. Smaller tiles or fewer stages "
+            f"(num_stages={facts.options['num_stages']}) need less.",
         )
 
 
@@ -93,7 +95,10 @@ def _older_instruction(facts: Facts, blames: Blames) -> Iterable[Sentence]:
         older = bool(use.instructions) and all(op.startswith("mma.sync") for op in use.instructions)
         reason = _older_reason(use, facts)
         if new and older and use.uses and reason:
-            text = f"The dot on line {use.dot.line} uses the tensor cores as an A100 would (mma.sync), not {new}: {reason}."
+            text = (
+                f"The dot on line {use.dot.line} uses the tensor cores as an A100 would (mma.sync), not {new}: "
+                f"{reason}."
+            )
             yield Sentence("older-tensor-instruction", text, use.dot.line)
 
 
@@ -164,7 +169,10 @@ def _spills(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     most = facts.local[0]
     where = f", most of it on line {most.line} (loads: {most.loads}, stores: {most.stores})" if most.line else ""
     what = "Registers do not suffice" if not facts.has_stack_array else "Not all of its values are in registers"
-    text = f"{what} ({facts.registers} for each thread): {facts.stack} bytes of each thread go through local memory{where}."
+    text = (
+        f"{what} ({facts.registers} for each thread): {facts.stack} bytes of each thread go through local "
+        f"memory{where}."
+    )
     yield Sentence("spills", text, most.line)
 
 
@@ -187,7 +195,10 @@ def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
         )
         busy = "one" if programs * ctas == 1 else str(programs * ctas)
         article = "an" if facts.target.card[0] in "AHLR" else "a"
-        text = f"{count} launched for this input: {busy} of the {sms} SMs of {article} {facts.target.card} can work at most."
+        text = (
+            f"{count} launched for this input: {busy} of the {sms} SMs of {article} {facts.target.card} can work "
+            "at most."
+        )
         yield Sentence("few-programs", text)
 
 

@@ -39,7 +39,8 @@ def autograde(
 ) -> Mapping[str, Any]:
     """Grade the submission in `platform`'s place with the assignment `id`, deliver the record, and answer with it.
 
-    `seconds` is the LMS's limit where it is not the usual one; below the level `isolation`, nothing is run (see doctor).
+    `seconds` is the LMS's limit where it is not the usual one; below the level
+    `isolation`, nothing is run (see doctor).
     """
     limit = max((seconds or platform.seconds) - MARGIN, MARGIN)
     end = time.monotonic() + limit
@@ -110,9 +111,7 @@ def _in_a_process(job: GradingJob, seconds: float) -> JobResult:
 
 def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:
     content = base64.b64encode(digests.content(path)).decode()
-    options = GradingOptions(
-        hidden=True, isolation=isolation, secret_seed=_secret_seed(assignment)
-    )
+    options = GradingOptions(hidden=True, isolation=isolation, secret_seed=_secret_seed(assignment))
     return GradingJob(assignment.id, digests.release(assignment), options.to_json(), path.name, content)
 
 

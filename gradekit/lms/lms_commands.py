@@ -35,8 +35,8 @@ def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int
 @click.command()
 @click.argument("lms")
 @click.argument("id")
-@click.option("-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="A .zip or .tar file.")  # fmt: skip
+@click.option("-o", "--output", "target", required=True, type=click.Path(dir_okay=False, path_type=Path),
+              metavar="FILE", help="A .zip or .tar file.")  # fmt: skip
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose GPUs time the programs, such as tls://...")
 @click.option("--certificates", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="The folder with ca.pem, cert.pem and key.pem for it.")  # fmt: skip
@@ -47,7 +47,8 @@ def package(
 ) -> None:
     """Make what is uploaded to LMS for the assignment ID: gradescope, prairielearn, autolab, classroom or oci.
 
-    It holds gradekit, the tests with the hidden ones, a secret seed for their examples, and the LMS's scripts; no solution.
+    It holds gradekit, the tests with the hidden ones, a secret seed for their examples,
+    and the LMS's scripts; no solution.
     """
     from gradekit.assignment import get
     from gradekit.lms.package import Cluster, PackageError, build

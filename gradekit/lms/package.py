@@ -38,7 +38,9 @@ class Cluster:
     certificates: Path | None = None
 
 
-def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, secret_seed: int | None = None) -> list[str]:
+def build(
+    lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, secret_seed: int | None = None
+) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
 
     Raises:
@@ -51,7 +53,9 @@ def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | Non
     return sorted(files)
 
 
-def contents(lms: str, assignment: Assignment, cluster: Cluster | None = None, secret_seed: int | None = None) -> dict[str, bytes]:
+def contents(
+    lms: str, assignment: Assignment, cluster: Cluster | None = None, secret_seed: int | None = None
+) -> dict[str, bytes]:
     """Everything in the package, by name; without a `secret_seed`, with a new one."""
     files = {name: _filled(text, assignment, cluster) for name, text in _scripts(lms).items()}
     files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
@@ -79,7 +83,12 @@ def _pins(*, with_cluster: bool) -> Iterator[str]:
 def _metadata() -> dict[str, bytes]:
     """By which gradekit is known where it lies uninstalled: reports name its version, the doctor what it accepts."""
     number = version("gradekit")
-    lines = ["Metadata-Version: 2.4", "Name: gradekit", f"Version: {number}", f"Requires-Python: {supported()['python']}"]
+    lines = [
+        "Metadata-Version: 2.4",
+        "Name: gradekit",
+        f"Version: {number}",
+        f"Requires-Python: {supported()['python']}",
+    ]
     lines += [f"Requires-Dist: {needed}" for needed in requirements()]
     text = "\n".join([*lines, ""]).encode()
     return {f"grader/gradekit-{number}.dist-info/METADATA": text} if number else {}

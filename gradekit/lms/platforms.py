@@ -1,4 +1,5 @@
-"""The contract of each LMS: where the submission lies, where the result goes, in what form, and how long it may take."""
+"""The contract of each LMS: where the submission lies, where the result goes, in what
+form, and how long it may take."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ class Platform:
     """One LMS. Its paths are under a root folder: "/", but in tests.
 
     `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
-    grading unless it is told otherwise. What hidden tests found is Gradescope's to show when it is time; the others never
-    get to see it. A grading exits with 0 whatever its result, since to an LMS any other code says that there is none;
-    but where the platform `tells_by_exit_code`, as `gradekit check` does.
+    grading unless it is told otherwise. What hidden tests found is Gradescope's to show when it is time; the others
+    never get to see it. A grading exits with 0 whatever its result, since to an LMS any other code says that there is
+    none; but where the platform `tells_by_exit_code`, as `gradekit check` does.
     """
 
     name: str

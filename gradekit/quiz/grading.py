@@ -1,7 +1,7 @@
 """From answers to a report: one check for each question.
 
-A student sees feedback on the choice that was made, and nothing about the others: feedback teaches, and is no key. Where
-the key is not on this machine, the answer is recorded, and pending.
+A student sees feedback on the choice that was made, and nothing about the others: feedback teaches, and is no key.
+Where the key is not on this machine, the answer is recorded, and pending.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The submission as a test sees it: `submission.softmax(x)` looks like a call, and is a trace, a run and an observation.
+"""The submission as a test sees it: `submission.softmax(x)` looks like a call, and is
+a trace, a run and an observation.
 
 subject.py      what a test calls
 entry.py        one function of the submission

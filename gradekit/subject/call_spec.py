@@ -40,8 +40,8 @@ _specs: SharedCache[Hashable, CallSpec] = shared(MOST)
 
 
 def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False) -> CallSpec:
-    """The call `entry(*args)`, to be `timed` or not; or where gradients are `wanted` of the arguments at these positions, of `entry(*args[:-1])`
-    and its backward pass, with the gradient of the result as the last of `args`."""
+    """The call `entry(*args)`, to be `timed` or not; or where gradients are `wanted` of the arguments at these
+    positions, of `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`."""
     inputs = inputs_of(args)
     if inputs is None:
         return _described(entry, to_arguments(args), wanted, is_known=False, timed=timed)
@@ -53,8 +53,8 @@ def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, 
 
 
 def inputs_of(args: Sequence[Any]) -> Hashable | None:
-    """What tells the arguments of a call from others: 1, 1.0 and True are three, and equal specs that are one tensor differ
-    from those that are two. None where one of them is a tensor."""
+    """What tells the arguments of a call from others: 1, 1.0 and True are three, and equal specs that are one tensor
+    differ from those that are two. None where one of them is a tensor."""
     if any(isinstance(arg, torch.Tensor) for arg in args):
         return None
     comparable = [(type(arg), repr(arg) if isinstance(arg, float) else arg) for arg in args]

@@ -28,7 +28,8 @@ CARD_NOT_WANTED = "speed is timed on a GPU, and this run was told not to use one
 
 
 STANDIN = "standin"
-"""For tests of everything around a card, where there is none: the CPU engine stands in, and all that it times is marked."""
+"""For tests of everything around a card, where there is none: the CPU engine stands in,
+and all that it times is marked."""
 
 
 class NeedsCard(Exception):
@@ -42,8 +43,8 @@ class NeedsCard(Exception):
 class Device:
     """What `wanted` names: "auto" (a card if there is one), "cpu" (none), "cuda" or "cuda:1" (that card).
 
-    `start` makes the worker for a card. `used` says whether anything ran on the card so far, `troubles` what it failed to
-    do for reasons of its own.
+    `start` makes the worker for a card. `used` says whether anything ran on the card so far, `troubles` what it
+    failed to do for reasons of its own.
     """
 
     def __init__(self, wanted: str = "auto", start: Callable[[Card], Worker] | None = None) -> None:
@@ -128,7 +129,8 @@ class Device:
             raise self.judged(fault, entry) from None
 
     def judged(self, fault: CardFault, entry: str) -> Failure | NeedsCard:
-        """What a fault on the card comes to: the student's failure where a kernel of theirs is to blame, else pending."""
+        """What a fault on the card comes to: the student's failure where a kernel of
+        theirs is to blame, else pending."""
         verdict = judged(fault, entry, self.need().name)
         if isinstance(verdict, NeedsCard):
             self.troubles.append(f"{verdict.reason.rstrip('.')}.")

@@ -1,8 +1,8 @@
 """What is proved of a submission's entry for all sizes, and refutations run on the engine before anybody is accused.
 
-A refutation is a call for which a formula says that memory goes wrong. Where that call can be run, what the engine finds
-is what counts; for sizes that fit nowhere, the programs that are to blame are run alone. What the engine does not see
-becomes open, and where the formulas were exact it is written down as a fault of the proof.
+A refutation is a call for which a formula says that memory goes wrong. Where that call can be run, what the engine
+finds is what counts; for sizes that fit nowhere, the programs that are to blame are run alone. What the engine does not
+see becomes open, and where the formulas were exact it is written down as a fault of the proof.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Proved:
         return data | ({"gaps": proofs.gaps} if proofs.gaps else {})
 
 
-def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False, dtypes: int = 1) -> Proved:
+def proved(
+    subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False, dtypes: int = 1
+) -> Proved:
     """What holds of all calls of `entry` within its domain; refutations are those that the engine confirms."""
     wanted = _wanted(entry) if gradient else ()
 
@@ -81,7 +83,9 @@ def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: 
         found.proofs.verdicts[index] = _open(verdict)
     else:
         found.proofs.verdicts[index] = replace(verdict, finding=seen.message)
-        if verdict.kind != GRID:  # that is advice: many right kernels count rows by y, which 65,535 of them are enough for
+        if (
+            verdict.kind != GRID
+        ):  # that is advice: many right kernels count rows by y, which 65,535 of them are enough for
             found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
 
 
@@ -138,7 +142,11 @@ def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVe
             kind = _kind(entry, str(kinds[0]), verdict)
             if kind is None:
                 return None
-            found.append(Input(argument.dtype, argument.shape, argument.stride, argument.offset, kind, 1, getattr(what, "name", "")))
+            found.append(
+                Input(
+                    argument.dtype, argument.shape, argument.stride, argument.offset, kind, 1, getattr(what, "name", "")
+                )
+            )
         elif isinstance(argument, Scalar):
             found.append(argument.value)
     return tuple(found)

@@ -1,7 +1,7 @@
 """Which calls a check is going to make, told from the first that it made: so that they can be traced while others run.
 
-A check does the same with every row of its design: it calls the entry with all arguments or the first of them, asks for the
-same gradients, and may give all tensors another dtype. A guess that is wrong costs time, and nothing else.
+A check does the same with every row of its design: it calls the entry with all arguments or the first of them, asks for
+the same gradients, and may give all tensors another dtype. A guess that is wrong costs time, and nothing else.
 
 Runs in the grader's process.
 """
@@ -22,7 +22,8 @@ Call = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class _Pattern:
-    """How a form came from a call: from its first `count` arguments, the floating tensors among them cast to `dtype`."""
+    """How a form came from a call: from its first `count` arguments, the floating
+    tensors among them cast to `dtype`."""
 
     entry: str
     wanted: tuple[int, ...]
@@ -35,8 +36,8 @@ class _Pattern:
 
 
 def expected_forms(seen: Mapping[str, Form], first: Call, others: Sequence[Call]) -> dict[str, Form]:
-    """The forms of calls that a check is going to make with `others`, by their signatures, where it made those of `seen` with
-    the `first`; in the order in which they will be wanted."""
+    """The forms of calls that a check is going to make with `others`, by their signatures, where it made those of
+    `seen` with the `first`; in the order in which they will be wanted."""
     patterns = [pattern for signature, form in seen.items() if (pattern := _pattern(signature, form, first))]
     specs = [pattern.spec(call) for call in others for pattern in patterns]
     return {spec.signature: spec.form for spec in specs}

@@ -23,8 +23,8 @@ def _files(ttir: str) -> frozenset[str]:
 
 
 def foreign_file(program: Program, kernel: Kernel) -> str:
-    """A file that code of the kernel stands in, which is neither the submission nor Triton's own library; "" where all of it
-    stands in those, or the program does not say what the submission's file is called."""
+    """A file that code of the kernel stands in, which is neither the submission nor Triton's own library; "" where all
+    of it stands in those, or the program does not say what the submission's file is called."""
     if not program.path:
         return ""
     files = _files(kernel.ttir)
@@ -38,8 +38,8 @@ def stores(kernel: Kernel) -> bool:
 
 
 def computed_by_kernels(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
-    """The storages whose values may come from a kernel of the program, after `steps` (all of them, by default): those that a
-    kernel which stores has been given, and what was copied or computed from them. An input is none."""
+    """The storages whose values may come from a kernel of the program, after `steps` (all of them, by default): those
+    that a kernel which stores has been given, and what was copied or computed from them. An input is none."""
     found: set[int] = set()
     for step in every_step(program.steps) if steps is None else steps:
         found |= _written(program, step, found) - program.storages.keys()

@@ -39,7 +39,8 @@ def check_program(program: Program, entry: str, allow: Collection[str], submissi
     """Hold `program` against the rules for every entry; `allow` names the ATen operations that may compute.
 
     Raises:
-        Failure: torch computed, a kernel ran that is not the submission's, or the result is not a new tensor, or from none.
+        Failure: torch computed, a kernel ran that is not the submission's, or the result
+        is not a new tensor, or from none.
     """
     _only_allowed_operations(program, entry, allow)
     _writes_out_no_table(program, entry)
@@ -83,7 +84,10 @@ def _writes_out_no_table(program: Program, entry: str) -> None:
         return
     line = written[0].source.line if written[0].source else None
     if any(isinstance(value, float) for step in written for value in step.values):
-        message = f"{entry} writes out {count:,} numbers as tensors, where {MOST_WRITTEN} are allowed: results are computed from the inputs."
+        message = (
+            f"{entry} writes out {count:,} numbers as tensors, where {MOST_WRITTEN} are allowed: results are "
+            "computed from the inputs."
+        )
         raise Failure(Cause.FORBIDDEN_OP, message, line=line)
     raise Unsupported(f"a table of {count:,} integers that the host writes out", line)
 
@@ -173,8 +177,8 @@ def _only_allowed_operations(program: Program, entry: str, allow: Collection[str
 def _beyond(program: Program, step: Aten, before: Sequence[Step]) -> str:
     """Why an operation that the assignment allows is more than it allows; "" where it is not.
 
-    Numbers that kernels have made may be added up, and single numbers may be worked with: what is left to do on the host
-    after a kernel. With whole tensors, a few operations make any loss.
+    Numbers that kernels have made may be added up, and single numbers may be worked with: what is left to do on the
+    host after a kernel. With whole tensors, a few operations make any loss.
     """
     given, made = list(views_in((step.args, step.kwargs))), sum(view.numel for view in step.outputs)
     if step.op in SUMS:

@@ -77,7 +77,8 @@ def digests_of(program: Program) -> ProgramDigests:
 
 @dataclass(frozen=True)
 class RunKey:
-    """All that a run depends on: the program that the call `spec` was traced to, and the arguments of `engine.executor.run`."""
+    """All that a run depends on: the program that the call `spec` was traced to, and the
+    arguments of `engine.executor.run`."""
 
     program: ProgramDigests
     option: int
@@ -166,7 +167,8 @@ class _CachedRun:
 
 
 class _Tensor(NamedTuple):
-    """A result, with torch's version counters as they were when it was stored: a caller may have written to it since."""
+    """A result, with torch's version counters as they were when it was stored: a
+    caller may have written to it since."""
 
     tensor: torch.Tensor
     versions: list[int]

@@ -40,7 +40,8 @@ HURRY = 1_500_000_000
 """The work that a run may use once another has used up a whole budget, so that no report takes minutes."""
 
 TRIED = 4
-"""One call of so many is made under other conditions too, beside all those that cost little; the same for each grader."""
+"""One call of so many is made under other conditions too, beside all those that cost
+little; the same for each grader."""
 
 MOST_WORK = 60_000_000_000
 """The work that all runs of a submission may use together: about two minutes, on any machine counted alike."""
@@ -124,7 +125,8 @@ class Case:
 
 @dataclass
 class Share:
-    """How many runs of a check the card gets: `most` of them, every `stride`-th, so that they are not the simplest ones.
+    """How many runs of a check the card gets: `most` of them, every `stride`-th, so
+    that they are not the simplest ones.
 
     Kernels must be compiled for the card, which takes longer than the engine does.
     """

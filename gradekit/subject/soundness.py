@@ -1,9 +1,10 @@
 """Whether a program's kernels are Triton's, and who is to blame where the engine breaks down over a program.
 
-A submission's process can send whatever program it likes. So each kernel is shown to Triton itself first, in a clean and
-confined process that has met no submission: what its parser and verifier refuse is no kernel, whatever the engine would
-have made of it. Where the engine breaks down nevertheless, the arguments of the launches are held against the kernels:
-if they do not fit, the program is forged; if they do, gradekit has met a mistake of its own, which costs nobody a point.
+A submission's process can send whatever program it likes. So each kernel is shown to Triton itself first, in a
+clean and confined process that has met no submission: what its parser and verifier refuse is no kernel, whatever
+the engine would have made of it. Where the engine breaks down nevertheless, the arguments of the launches are
+held against the kernels: if they do not fit, the program is forged; if they do, gradekit has met a mistake of
+its own, which costs nobody a point.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ def _forged(entry: str) -> Failure:
 
 
 def _fit(types: Sequence[str], arguments: Sequence[Argument]) -> bool:
-    """Descriptors stand for several arguments each, by version: with one of them, the rest cannot be matched one by one."""
+    """Descriptors stand for several arguments each, by version: with one of them, the
+    rest cannot be matched one by one."""
     if any(isinstance(argument, Descriptor) for argument in arguments):
         return True
     return len(types) == len(arguments) and all(map(_fits, types, arguments))

@@ -49,8 +49,8 @@ class Impossible(Exception):
 
 @dataclass(frozen=True)
 class SpeedTrial:
-    """A call to be timed: its `args` (specs and numbers) and `program`, the torch function that it is measured `against`,
-    and `expected`, which gives the Reference of a result as in any other check."""
+    """A call to be timed: its `args` (specs and numbers) and `program`, the torch function that it is measured
+    `against`, and `expected`, which gives the Reference of a result as in any other check."""
 
     entry: str
     args: tuple[Any, ...]

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from gradekit.submission import Submission
 
 PATIENCE = 2
-"""A submission whose process hung or died so many times is not called again: each time costs the student ten seconds."""
+"""A submission whose process hung or died so many times is not called again: each
+time costs the student ten seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +50,10 @@ class Subject:
     """A submission that tests can call, by the name of any function that it defines.
 
     `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
-    `substitute`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may be
-    used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those
-    made since `forget_calls`; `found_in_memory` has the first call that showed each thing wrong in memory; `timings` what was timed, and `forms` what was called, since `begin_check`.
+    `substitute`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may
+    be used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are
+    those made since `forget_calls`; `found_in_memory` has the first call that showed each thing wrong in memory;
+    `timings` what was timed, and `forms` what was called, since `begin_check`.
     """
 
     def __init__(
@@ -132,7 +134,8 @@ class Subject:
 
         Raises:
             TraceError: there is no such entry, or its process was lost.
-            Unsupported: torch.compile does not work here; or the entry asks where its tensors are, which cannot be answered
+            Unsupported: torch.compile does not work here; or the entry asks where its
+            tensors are, which cannot be answered
                 while a model is compiled.
         """
         self.calls.append(Call(entry, tuple(args)))
@@ -186,7 +189,8 @@ class Subject:
 
     @property
     def programs_to_time(self) -> dict[str, Program]:
-        """What the calls became that were to be timed, by form: another Subject takes it as `programs`, where a card is."""
+        """What the calls became that were to be timed, by form: another Subject takes it
+        as `programs`, where a card is."""
         return dict(self._to_time)
 
     def begin_check(self, share: Share) -> None:
@@ -283,7 +287,8 @@ def _certain(seen: Inspection, text: str) -> Inspection:
     if means is None:
         return seen
     why = (
-        f"line {means.line} has {means.what}, by which a submission could change what torch says of it, and only torch in the "
+        f"line {means.line} has {means.what}, by which a submission could change what torch says of it, and only "
+        "torch in the "
         "submission's own process says that this check passes"
     )
     return replace(seen, unconfirmed=why)

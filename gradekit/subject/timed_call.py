@@ -3,8 +3,8 @@
     timed = submission.softmax.timed(x, against=torch_softmax, expected=expected)
     assert_speed(timed, at_least(1.5, "eager"), at_least(0.95, "compiled", some_from=0.7))
 
-Runs in the grader's process, on figures alone; `measuring` gets them. A side is what the submission is measured against:
-"eager" is torch as it is, "compiled" the same function under torch.compile.
+Runs in the grader's process, on figures alone; `measuring` gets them. A side is what the submission is measured
+against: "eager" is torch as it is, "compiled" the same function under torch.compile.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Thresholds = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Work:
-    """What a call has to do and does: `least_bytes` if every element that it needs is moved once, `bytes_moved` that its
-    kernels ask for, and `flops`, on numbers of `dtype`."""
+    """What a call has to do and does: `least_bytes` if every element that it needs is moved once, `bytes_moved` that
+    its kernels ask for, and `flops`, on numbers of `dtype`."""
 
     least_bytes: float
     bytes_moved: float
@@ -88,7 +88,8 @@ class Timed:
         return ratio(self.rounds, side)
 
     def measure_longer(self, thresholds: Thresholds) -> None:
-        """More rounds, as far as the budget goes, until it is clear on which side of the `thresholds` the ratios lie."""
+        """More rounds, as far as the budget goes, until it is clear on which side of
+        the `thresholds` the ratios lie."""
         self.rounds = self.longer(self.rounds, thresholds)
 
 
@@ -97,7 +98,8 @@ class Timed:
 
 @dataclass(frozen=True)
 class Requirement:
-    """The submission is to be `factor` times as fast as `side`; from `some_from` times on it earns some of the points."""
+    """The submission is to be `factor` times as fast as `side`; from `some_from` times
+    on it earns some of the points."""
 
     factor: float
     side: str

@@ -56,8 +56,10 @@ def test_the_filter_is_one_that_the_kernel_would_take() -> None:
 def confined(action: str, means: str) -> str:
     """What a fresh process prints that does `action` under `means`."""
     code = (
-        "import os, socket\nfrom gradekit.confine import identity, landlock, seccomp\nfrom gradekit.confine.landlock import Rules\n"
-        f"identity.drop_capabilities()\n{means}\ntry:\n    print({action})\nexcept OSError as error:\n    print(type(error).__name__)\n"
+        "import os, socket\nfrom gradekit.confine import identity, landlock, seccomp\n"
+        "from gradekit.confine.landlock import Rules\n"
+        f"identity.drop_capabilities()\n{means}\ntry:\n    print({action})\nexcept OSError as error:\n"
+        "    print(type(error).__name__)\n"
     )
     root = str(Path(gradekit.__file__).parents[1])
     command = [sys.executable, "-c", code]

@@ -43,11 +43,17 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{wellformed.MOST_TTIR >> 20} MiB of TTIR",
         f"have {quotas.MEMORY_BYTES >> 30} GiB of memory together",
         f"its files {quotas.FILE_BYTES >> 20} MiB, in {quotas.FILES:,} files",
-        f"looked at {['never', 'once', 'twice', 'three times', 'four times'][round(1 / quotas.PULSE_SECONDS)]} a second",
+        (
+            f"looked at {['never', 'once', 'twice', 'three times', 'four times'][round(1 / quotas.PULSE_SECONDS)]} a "
+            "second"
+        ),
         f"{children.OPEN_FILES} of {sandbox.Limits().file_bytes >> 20} MiB",
         f"{server.MEMORY_BYTES >> 30} GiB of memory of its own, to files of {server.FILE_BYTES >> 30} GiB",
         f"have {sandboxing.TASKS} processes and threads",
-        f"offline has {compiling.SECONDS} seconds, {compiling.MEMORY_BYTES >> 30} GiB and files of {compiler.FILE_BYTES >> 20} MiB",
+        (
+            f"offline has {compiling.SECONDS} seconds, {compiling.MEMORY_BYTES >> 30} GiB and files of "
+            f"{compiler.FILE_BYTES >> 20} MiB"
+        ),
         f"level {HIGHEST_WITHOUT_NAMESPACES} at most",
         f"may have {archive.MAX_BYTES >> 20} MiB and {archive.MAX_ENTRIES:,} entries",
         f"Python {reading.MAX_SOURCE_BYTES >> 20} MiB; notebooks {reading.MAX_NOTEBOOK_BYTES >> 20} MiB",

@@ -1,7 +1,7 @@
 """Readers of what strangers sent: any input is read or refused, with one kind of error, soon, and in little memory.
 
-For each reader, 200 inputs are tried, and more of them for GRADEKIT_FUZZ_SECONDS (`make fuzz` takes a minute for each); how
-many they were is printed.
+For each reader, 200 inputs are tried, and more of them for GRADEKIT_FUZZ_SECONDS (`make fuzz` takes a minute for
+each); how many they were is printed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def product(a, b, c, K, BLOCK: tl.constexpr):
     r, k = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK, BLOCK], tl.float32)
     for start in range(0, K, BLOCK):
-        total = tl.dot(tl.load(a + r[:, None] * K + k[None, :] + start), tl.load(b + (k[:, None] + start) * BLOCK + r), total)
+        left, right = a + r[:, None] * K + k[None, :], b + k[:, None] * BLOCK + r
+        total = tl.dot(tl.load(left + start), tl.load(right + start * BLOCK), total)
     tl.store(c + r[:, None] * BLOCK + r, total.to(tl.float16))
 
 def entry(x):
@@ -218,10 +219,14 @@ def test_ttir(answer: dict[str, Any]) -> None:
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
-CODE = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n\nclass A:\n    x = [1, 2]\n\ndef add(x, y):\n    return x\n"
+CODE = (
+    "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n\nclass A:\n    x = [1, 2]\n\ndef add(x, y):\n"
+    "    return x\n"
+)
 BOOK = json.dumps(
     {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"language": "python", "name": "p"}}, "cells": [
-        {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": 1, "outputs": [], "source": ["%time x = 1\n", "!ls\n"]},
+        {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": 1, "outputs": [],
+         "source": ["%time x = 1\n", "!ls\n"]},
         {"cell_type": "markdown", "id": "b", "metadata": {}, "source": "# Title"},
         {"cell_type": "code", "id": "c", "metadata": {}, "execution_count": None, "source": CODE, "outputs": [
             {"output_type": "stream", "name": "stdout", "text": "hello"}]},
@@ -229,7 +234,8 @@ BOOK = json.dumps(
 )  # fmt: skip
 OLD = json.dumps(
     {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": [{"metadata": {}, "cells": [
-        {"cell_type": "code", "collapsed": False, "input": CODE, "language": "python", "metadata": {}, "outputs": []}]}]}
+        {"cell_type": "code", "collapsed": False, "input": CODE, "language": "python", "metadata": {}, "outputs": []},
+    ]}]}
 )  # fmt: skip
 
 

@@ -85,7 +85,9 @@ def test_inputs_that_would_fit_into_the_cache_are_read_from_memory(card: Card) -
 
 def test_two_clocks_of_one_function_agree(card: Card) -> None:
     first, second = clock_of(card), clock_of(card)
-    timings = interleave({"student": lambda: first.turn(TURN), "eager": lambda: second.turn(TURN)}, settled({"eager": []}))
+    timings = interleave(
+        {"student": lambda: first.turn(TURN), "eager": lambda: second.turn(TURN)}, settled({"eager": []})
+    )
     assert timings.settled
     assert ratio(timings.rounds, "eager").value == pytest.approx(1.0, abs=0.01)
 

@@ -1,4 +1,5 @@
-"""Speed as a check grades it, on a real card: right figures, wrong results, faults, and attacks on a timer that is not there."""
+"""Speed as a check grades it, on a real card: right figures, wrong results, faults, and
+attacks on a timer that is not there."""
 
 from __future__ import annotations
 

@@ -146,7 +146,8 @@ def test_its_own_work_it_can_do(captured: Worker) -> None:
         "thread = threading.Thread(target=print); thread.start(); thread.join()\n"
         "ptxas = glob.glob(triton.__path__[0] + '/backends/nvidia/bin/ptxas')[0]\n"
         "got = [subprocess.run([ptxas, '--version']).returncode]\n"
-        "if shutil.which('gcc'):\n    subprocess.run(['gcc', '-O3', '-shared', '-fPIC', 'a.c', '-o', 'a.so'], check=True)\n"
+        "if shutil.which('gcc'):\n    subprocess.run(['gcc', '-O3', '-shared', '-fPIC', 'a.c', '-o', 'a.so'], "
+        "check=True)\n"
         "    got.append(ctypes.CDLL(folder + '/a.so').f())"
     )
     assert said(captured, order) in ("[0, 7]", "[0]")

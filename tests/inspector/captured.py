@@ -1,6 +1,7 @@
 """A compiler in which hostile TTIR has won: its "TTIR" is Python, run in the kernel's process after that was shut in.
 
-Started as the compiler is, by `python -m tests.inspector.captured FOLDER PARENT`; what is left in `got` is its first stage.
+Started as the compiler is, by `python -m tests.inspector.captured FOLDER PARENT`; what
+is left in `got` is its first stage.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def test_a_kernel_is_compiled_for_every_architecture_without_a_card() -> None:
 
 
 def test_a_crash_of_the_compiler_is_told_and_harms_no_other_kernel() -> None:
-    good, crash, nonsense = compile_all([CompileJob(GOOD, 90), CompileJob(Kernel("k", "module {}"), 90), CompileJob(Kernel("k", "?"), 90)])
+    good, crash, nonsense = compile_all(
+        [CompileJob(GOOD, 90), CompileJob(Kernel("k", "module {}"), 90), CompileJob(Kernel("k", "?"), 90)]
+    )
     assert good.error == "" and "sass" in good.stages
     assert (crash.failed, crash.error) == ("ttir", "the compiler crashed (SIGSEGV)")
     assert nonsense.failed == "ttir" and "Parse MLIR file failed" in nonsense.error and "/tmp" not in nonsense.error
@@ -91,6 +93,9 @@ def test_a_link_in_place_of_a_stage_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_places_inside_of_inline_assembly_are_left_out() -> None:
-    ptx = "\t.loc\t1 20 9\n\t// begin inline asm\n\tmov.u32 %r1, %r5;\n\t.loc\t1 21 9\n\t@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];\n\t// end inline asm\n\t.loc\t1 22 9\n"
+    ptx = (
+        "\t.loc\t1 20 9\n\t// begin inline asm\n\tmov.u32 %r1, %r5;\n\t.loc\t1 21 9\n"
+        "\t@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];\n\t// end inline asm\n\t.loc\t1 22 9\n"
+    )
     kept = with_true_places(ptx)
     assert "1 21 9" not in kept and "1 20 9" in kept and "1 22 9" in kept and "ld.global.b32" in kept

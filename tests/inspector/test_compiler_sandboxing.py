@@ -24,10 +24,12 @@ pytestmark = pytest.mark.skipif(not (seccomp.available() and landlock.version())
 
 ORDERS = {
     "reads a secret": "got = open({secret!r}).read()",
-    "reads a secret by a program": "import subprocess; got = subprocess.run(['cat', {secret!r}], capture_output=True).stdout",
+    "reads a secret by a program": "import subprocess; got = subprocess.run(['cat', {secret!r}], "
+    "capture_output=True).stdout",
     "reads the solution": "got = open({solution!r}).read()[:0] + {token!r}",
     "reads the other kernels": "import os; got = os.listdir(os.path.dirname(folder)) and {token!r}",
-    "reads gradekit's judge": "import gradekit; got = open(gradekit.__path__[0] + '/judge/compare.py').read()[:0] + {token!r}",
+    "reads gradekit's judge": "import gradekit; got = open(gradekit.__path__[0] + '/judge/compare.py').read()[:0] + "
+    "{token!r}",
     "writes beside its folder": "open(folder + '/../status.json', 'w').write('[0]'); got = {token!r}",
     "writes for everybody": "open({folder!r} + '/new', 'w'); got = {token!r}",
     "connects": "import socket; socket.create_connection(('127.0.0.1', {port}), 1); got = {token!r}",
@@ -68,7 +70,8 @@ def test_its_own_work_it_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "MODULE", "tests.inspector.captured")
     order = (
         "import glob, subprocess, triton\nopen('a', 'w').write('x')\n"
-        "got = subprocess.run([glob.glob(triton.__path__[0] + '/backends/nvidia/bin/ptxas')[0], '--version']).returncode"
+        "got = subprocess.run([glob.glob(triton.__path__[0] + '/backends/nvidia/bin/ptxas')[0], "
+        "'--version']).returncode"
     )
     (made,) = compile_all([CompileJob(Kernel("k", order), 80)])
     assert made.stages["ttir"] == "0"

@@ -123,7 +123,8 @@ def test_fewer_programs_than_the_card_has_sms_are_told() -> None:
     (text,) = said("matmul", float16(512, 512), float16(512, 512))["few-programs"]
     assert (
         text
-        == "Only 64 programs of matmul_kernel are launched for this input: 64 of the 108 SMs of an A100 can work at most."
+        == "Only 64 programs of matmul_kernel are launched for this input: 64 of the 108 SMs of an A100 can work at "
+        "most."
     )
 
 

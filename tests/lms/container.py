@@ -1,4 +1,5 @@
-"""An LMS's container, as far as a mount namespace and a control group make one: its paths, its root user, its limits."""
+"""An LMS's container, as far as a mount namespace and a control group make one: its
+paths, its root user, its limits."""
 
 from __future__ import annotations
 
@@ -89,8 +90,8 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def _limited(memory: int, cores: float) -> Iterator[tuple[str, Callable[[], float], Callable[[], int]]]:
-    """The words by which a shell enters the limits, and what tells the seconds and the most memory that were used; as far
-    as they can be set here."""
+    """The words by which a shell enters the limits, and what tells the seconds and the most memory that were used;
+    as far as they can be set here."""
     name = f"gradekit-{uuid.uuid4().hex[:8]}"
     made: list[Path] = []
     try:

@@ -41,8 +41,8 @@ def results(root: Path, address: str) -> dict[str, Any]:
     words = ["autograde", "gradescope", "double", "--root", str(root), "--seconds", "1800"]
     variables = environment(root, uuid.uuid4().hex) | {"GRADEKIT_CLUSTER": address}
     done = subprocess.run(
-        [sys.executable, "-m", "gradekit", *words], cwd=root, env=variables, capture_output=True, text=True, timeout=GUARD,
-        check=False,
+        [sys.executable, "-m", "gradekit", *words], cwd=root, env=variables, capture_output=True, text=True,
+        timeout=GUARD, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return read(root)
