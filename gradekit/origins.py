@@ -57,4 +57,25 @@ class Origins:
     views: tuple[ViewOrigin, ...] = ()
 
 
-add_nouns(Condition, LaunchOrigin, ViewOrigin, Origins)
+@dataclass(frozen=True)
+class LaunchedNames:
+    """A launch whose kernel was not compiled: terms for its grid, and of each argument that is a whole number, by name."""
+
+    kernel: str
+    line: int | None
+    grid: tuple[int, ...]
+    names: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What a call compares: see gradekit.tracer.exploring. `left` are places where a size became something that does not
+    remember (text, a float), each a line and what; `whole` is whether the call came to its end."""
+
+    origins: Origins
+    launches: tuple[LaunchedNames, ...]
+    left: tuple[tuple[int, str], ...]
+    whole: bool
+
+
+add_nouns(Condition, LaunchOrigin, ViewOrigin, Origins, LaunchedNames, Explored)

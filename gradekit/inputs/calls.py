@@ -71,6 +71,7 @@ def calls(
     """
     sized, chosen, more = dict(sizes or {}), dict(others or {}), {"at_most": AT_MOST, **(how or {})}
     ranks = _ranks(entry, more.pop("ranks", None))
+    free = frozenset(size.name for size in entry.sizes.values() if size.name not in sized and not size.only)
     drawn = Draws(
         entry,
         repr(entry),
@@ -82,6 +83,7 @@ def calls(
         _values(entry, values, upstream),
         _scalars(entry, chosen),
         upstream=upstream is not None,
+        free=free,
         **more,
     )
     if sized or chosen:

@@ -38,7 +38,8 @@ class Draws:
 
     `ranks` are the numbers of dimensions that are not named. `values` has a list of kinds for each tensor, or for several
     tensors (names with spaces between) a list of tuples of kinds. No tensor has more than `at_most` elements. `derive`
-    computes derived sizes from all that is known; `upstream` says whether the gradient of the result is the last argument.
+    computes derived sizes from all that is known; `upstream` says whether the gradient of the result is the last argument; `free`
+    are the sizes of which the check says nothing: all that the entry promises are among its calls.
     """
 
     entry: EntryDomain = field(compare=False)
@@ -53,6 +54,7 @@ class Draws:
     at_most: int
     aliases: tuple[str, ...] = ()
     upstream: bool = False
+    free: frozenset[str] = frozenset()
     derive: Mapping[str, Callable[[Mapping[str, Any]], int]] = field(default_factory=dict, compare=False)
 
     @property

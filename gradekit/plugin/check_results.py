@@ -46,7 +46,7 @@ class CheckEvidence:
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
     raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear. `is_secret` is
-    whether the example was drawn under the secret seed.
+    whether the example was drawn under the secret seed, `origin` where it came from.
     """
 
     award: check_points.Award = field(default_factory=check_points.Award)
@@ -57,6 +57,7 @@ class CheckEvidence:
     history: History = field(default_factory=History)
     details: dict[str, Any] = field(default_factory=dict)
     is_secret: bool = False
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,8 @@ def _counterexample(
 ) -> dict[str, Any] | None:
     if verdict.outcome is not Outcome.FAILED or run.rejection or not (evidence.call or evidence.drawn):
         return None
-    return {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run, evidence)}
+    found = {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run, evidence)}
+    return found | ({"origin": evidence.origin} if evidence.origin else {})
 
 
 def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:

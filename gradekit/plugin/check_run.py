@@ -16,6 +16,7 @@ from gradekit.plugin import check_points, example_cache
 from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.plugin.design import Design, design_of
 from gradekit.plugin.examples import Example, Examples, controlled
+from gradekit.plugin.further_run import FurtherInputs, FurtherRun
 from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import proofs
 from gradekit.plugin.run_state import GradingRun
@@ -28,6 +29,7 @@ EVIDENCE = pytest.StashKey[CheckEvidence]()
 _EXAMPLES = pytest.StashKey[Examples]()
 _DESIGN = pytest.StashKey[Design | None]()
 _REPLAY = pytest.StashKey[ReplayDatabase]()
+_FURTHER = pytest.StashKey[FurtherRun]()
 
 
 @contextlib.contextmanager
@@ -46,6 +48,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
         test = getattr(item, "obj", None)
         design = item.stash[_DESIGN] = design_of(test, run.profile, run.request.seed)
         replay = item.stash[_REPLAY] = ReplayDatabase()
+        further = item.stash[_FURTHER] = FurtherRun()
         drawn = None if design is None else run.profile.drawn
         with (
             hypothesis_examples(test, drawn, replay, at_least=run.profile.at_least),
@@ -59,16 +62,16 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
                 if answers_for_all:
                     _assert_memory_of_all_calls(run.subject)
                 evidence.details |= proofs(item, run)
-                _remember(item, run, examples)
+                _remember(item, run, examples, further)
             except BaseException as error:
-                _trace_back(evidence, examples, error)
+                _trace_back(evidence, examples, error, design, further)
                 evidence.call = _last_call(run.subject)
                 evidence.diagnosis = diagnosis(evidence.repeated or error, evidence, run)
                 raise
             else:
                 evidence.call = _last_call(run.subject)
             finally:
-                evidence.details |= _counted(examples, design) | _timed(run.subject)
+                evidence.details |= _counted(examples, design, further) | _timed(run.subject)
 
 
 def _assert_memory_of_all_calls(subject: Subject) -> None:
@@ -116,7 +119,26 @@ def ran_planned(item: pytest.Function, run: GradingRun) -> bool:
         return False
     if run.request.options.inputs:
         return _ran_given(item, run.request.options.inputs, examples)
-    return _passed_cached(item, run, examples) or _passed_design(item, run, examples)
+    if _passed_cached(item, run, examples):
+        _run_further(item, run, examples)
+        return True
+    return _passed_design(item, run, examples)
+
+
+def _run_further(item: pytest.Function, run: GradingRun, examples: Examples) -> None:
+    """Try what the examples that have passed did not see of the submission.
+
+    Raises:
+        what the first failing example of these raised.
+    """
+    if run.profile.name == "quick" or run.request.options.trivial is not None or run.request.programs is not None:
+        return
+    assert run.subject is not None, "checks of a rejected submission do not run"
+    if run.further is None:
+        run.further = FurtherInputs(run.subject)
+    run.further.run(item.obj, examples, arguments(item), item.stash[_FURTHER])
+    if examples.failed is not None and examples.first_problem is not None:
+        raise examples.first_problem
 
 
 def _passed_cached(item: pytest.Function, run: GradingRun, examples: Examples) -> bool:
@@ -150,6 +172,8 @@ def _passed_design(item: pytest.Function, run: GradingRun, examples: Examples) -
         passed = examples.run_all(rest, arguments(item))
     if examples.failed is not None:
         item.stash[_REPLAY].numbers = design.numbers(examples.failed.given)
+    elif passed:
+        _run_further(item, run, examples)
     return passed and not run.profile.drawn
 
 
@@ -190,8 +214,10 @@ def _remembered(
     return known or ()
 
 
-def _remember(item: pytest.Item, run: GradingRun, examples: Examples | None) -> None:
+def _remember(item: pytest.Item, run: GradingRun, examples: Examples | None, further: FurtherRun) -> None:
+    """Keep what any submission is to be tried on: not what this one alone asks for."""
     passed = examples.all_passed if examples is not None else None
+    passed = [given for given in passed or () if repr(given) not in further.ran] or None
     key = example_cache.key(item, run)
     if passed is not None and not example_cache.get(key):
         example_cache.put(key, passed)
@@ -249,22 +275,30 @@ def _decide(examples: Examples | None) -> None:
         raise examples.first_problem
 
 
-def _trace_back(evidence: CheckEvidence, examples: Examples | None, error: BaseException) -> None:
+def _trace_back(evidence: CheckEvidence, examples: Examples | None, error: BaseException, design: Design | None,
+                further: FurtherRun) -> None:  # fmt: skip
     """Find the example behind the error, and run it once more, so that the calls are those of this example."""
     example = examples.failure(error) if examples is not None else None
     if examples is None or example is None:
         return
     evidence.drawn = example.given | _by_position(example)
+    evidence.origin = further.origin(example.given) or _origin(design, example)
     evidence.repeated = examples.again(example)
+
+
+def _origin(design: Design | None, example: Example) -> str:
+    planned = design is not None and design.numbers(example.given) is not None
+    return "the covering design" if planned else "a random draw"
 
 
 def _by_position(example: Example) -> dict[str, Any]:
     return {f"draw {number}": value for number, value in enumerate(example.drawn, 1)}
 
 
-def _counted(examples: Examples | None, design: Design | None) -> dict[str, Any]:
+def _counted(examples: Examples | None, design: Design | None, further: FurtherRun) -> dict[str, Any]:
     if examples is None:
         return {}
     if design is None:
         return {"examples": examples.ran}
-    return {"examples": examples.ran, "coverage": design.coverage(examples.has_run, examples.ran)}
+    coverage = design.coverage(examples.has_run, examples.ran - len(further.ran))
+    return {"examples": examples.ran, "coverage": coverage | further.as_data()}

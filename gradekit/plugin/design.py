@@ -89,4 +89,13 @@ def coverage_lines(checks: Sequence[Check]) -> list[str]:
             more = f", and {coverage['drawn']} more" if coverage["drawn"] else ""
             lines.append(f"{check.id}: {coverage['rows']} of {coverage['of']} rows{more}")
             lines += [f"    {name}: {', '.join(levels)}" for name, levels in coverage["factors"].items()]
+            lines += _branch_lines(coverage)
     return lines
+
+
+def _branch_lines(coverage: Mapping[str, Any]) -> list[str]:
+    branches = coverage.get("branches")
+    if not branches:
+        return []
+    lines = [f"    ways of the submission's branches: {branches['seen']} of {branches['of']}, {coverage['solved']} solved for"]
+    return lines + [f"    unseen, line {one['line']}: {one['what']}" for one in branches["unseen"]]

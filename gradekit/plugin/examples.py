@@ -168,6 +168,11 @@ class Examples:
         self._went_on.clear()
         self.ran, self.undecided, self._last = 0, None, None
 
+    def forgive(self) -> None:
+        """Forget the failures: they say nothing against the submission."""
+        self._failures.clear()
+        self._last = None
+
     def has_run(self, given: Mapping[str, Any]) -> bool:
         """Whether a test that draws nothing on its way has run with these arguments."""
         key = Example(dict(given), self.fixtures).key

@@ -25,6 +25,7 @@ from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
 
 if TYPE_CHECKING:
+    from gradekit.plugin.further_run import FurtherInputs
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject.device import Device
     from gradekit.subject.subject import Subject
@@ -46,7 +47,8 @@ class GradingRun:
     """One run of the tests of `request.assignment` on its submission; a context manager, whose `open` begins it.
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
-    `faults` are sentences about the grader's own failures: a run that has any costs no points.
+    `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs from
+    what the submission itself compares.
     """
 
     request: GradingRequest
@@ -60,6 +62,7 @@ class GradingRun:
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    further: FurtherInputs | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None

@@ -222,6 +222,8 @@ def _evidence(
     if telling.advice and check["outcome"] == "failed" and _advice(check) not in seen:
         lines += _hint(check, look, _INDENT)
         seen.add(_advice(check))
+    if telling.example and counterexample.get("origin", "").startswith("line "):
+        lines.append(_labelled("found by", one_line(counterexample["origin"]), look, _INDENT))
     if telling.example and counterexample.get("replay"):
         lines.append(_labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
     seen.add(blame(check))

@@ -58,3 +58,8 @@ class Form:
         """What the tracer is asked for the origins of the call's numbers; a gradient of the result is contiguous."""
         args = [encode(arg) for arg in self.args]
         return {"do": "follow", "entry": self.entry, "args": args, "wanted": list(self.wanted)}
+
+    @property
+    def exploring(self) -> dict[str, Any]:
+        """What the tracer is asked for what host code compares in the call."""
+        return self.following | {"do": "explore"}

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradekit import wellformed
 from gradekit.findings import Cause
-from gradekit.origins import Origins
+from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
 from gradekit.sandbox.trace_error import TraceError, malformed
 from gradekit.tracer.hints import hint
@@ -70,6 +70,30 @@ def origins(answer: Mapping[str, Any]) -> Origins:
         return decode(answer["origins"], Origins)
     except (ProgramError, KeyError, TypeError, RecursionError) as error:
         raise malformed(text(str(error))) from None
+
+
+def explored(answer: Mapping[str, Any]) -> Explored:
+    """That of an answer to "explore".
+
+    Raises:
+        TraceError: it makes no sense.
+    """
+    try:
+        return decode(answer["explored"], Explored)
+    except (ProgramError, KeyError, TypeError, RecursionError) as error:
+        raise malformed(text(str(error))) from None
+
+
+def ways(answer: Mapping[str, Any], count: int) -> list[str]:
+    """The digests of an answer to "ways", as many as were asked for.
+
+    Raises:
+        TraceError: they make no sense.
+    """
+    found = answer.get("ways")
+    if not isinstance(found, list) or len(found) != count or not all(isinstance(one, str) for one in found):
+        raise malformed()
+    return [one[:16] for one in found]
 
 
 def types(answer: Mapping[str, Any]) -> list[str]:

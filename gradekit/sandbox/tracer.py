@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from gradekit import framework, wire
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
-from gradekit.origins import Origins
+from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Kernel, Program, View, encode
 from gradekit.sandbox import replies
 from gradekit.sandbox.form import MANY, Form
@@ -122,6 +122,27 @@ class Tracer:
         self.load()
         answer = self._ask(form.following, self._limits.call_seconds)
         return self._program(answer, form.args), replies.origins(answer)
+
+    def explore(self, form: Form) -> Explored:
+        """What host code compares in a call, whose kernels are not compiled: not to be trusted.
+
+        Raises:
+            TraceError: there is no such entry, or the process was lost.
+        """
+        self._settle()
+        self.load()
+        return replies.explored(self._ask(form.exploring, self._limits.call_seconds))
+
+    def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
+        """For each call of `entry` a digest of the way that it takes through host code; "" where it fails.
+
+        Raises:
+            TraceError: there is no such entry, or the process was lost.
+        """
+        self._settle()
+        self.load()
+        request = {"do": "ways", "entry": entry, "calls": [[encode(arg) for arg in args] for args in calls]}
+        return replies.ways(self._ask(request, self._limits.call_seconds), len(calls))
 
     def prefetch(self, forms: Iterable[Form]) -> None:
         """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one does

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
-from gradekit.origins import Origins
-from gradekit.program import Program
+from gradekit.origins import Explored, Origins
+from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec
@@ -76,6 +76,7 @@ class Subject:
         self._last_trial: tuple[SpeedTrial, Timed] | None = None
         self._start = start
         self._tracer: Tracer | None = None
+        self._exploring: Tracer | None = None
         self._programs: dict[str, Program | TraceError] = dict(programs or {})
         self._to_time: dict[str, Program] = {}
         self._inspections: dict[str, Inspection] = {}
@@ -104,6 +105,7 @@ class Subject:
         args = tuple(args)
         self.calls.append(Call(entry, args))
         this = call_spec(entry, args, wanted)
+        self.forms.setdefault(this.signature, this.form)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self._program(this)))
         self.calls[-1] = Call(entry, args, observation)
         for finding in observation.findings:
@@ -165,6 +167,27 @@ class Subject:
         assert self._tracer is not None
         return self._tracer.follow(form)
 
+    def explore(self, form: Form) -> Explored:
+        """What host code compares in a call. A process of its own is asked: no call of a check depends on it.
+
+        Raises:
+            TraceError: there is no such entry, or its process was lost.
+        """
+        return self._explorer().explore(form)
+
+    def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
+        """For each call of `entry` a digest of the way that it takes through host code; "" where it fails.
+
+        Raises:
+            TraceError: there is no such entry, or its process was lost.
+        """
+        return self._explorer().ways(entry, calls)
+
+    def _explorer(self) -> Tracer:
+        if self._exploring is None:
+            self._exploring = self._start()
+        return self._exploring
+
     def program(self, this: CallSpec) -> Program:
         """The program of a call, which is not run.
 
@@ -222,10 +245,11 @@ class Subject:
         return self._tracer.load()
 
     def close(self) -> None:
-        """End the tracer's process; a later call would start a new one."""
-        if self._tracer is not None:
-            self._tracer.close()
-        self._tracer = None
+        """End the tracer's processes; a later call would start a new one."""
+        for tracer in (self._tracer, self._exploring):
+            if tracer is not None:
+                tracer.close()
+        self._tracer = self._exploring = None
 
     def _program(self, this: CallSpec) -> Program:
         self.forms.setdefault(this.signature, this.form)

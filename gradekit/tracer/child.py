@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from gradekit import wire
 from gradekit.compat.triton import signature
 from gradekit.program import Program, View, decode, encode
-from gradekit.tracer import cuda, loading, requests
+from gradekit.tracer import cuda, exploring, loading, requests
 from gradekit.tracer.errors import Refusal, TimeUp, refusal
 from gradekit.tracer.output import Output
 from gradekit.tracer.trace import CallTracer
@@ -52,6 +52,8 @@ class Child:
             "trace": self.trace,
             "gradient": self.gradient,
             "follow": self.follow,
+            "explore": self.explore,
+            "ways": self.ways,
             "signature": self.signature,
             "inspect": self.inspect,
         }
@@ -86,20 +88,34 @@ class Child:
 
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
         """The program of one call on a GPU with many multiprocessors, and the origins of its numbers."""
-        cuda.multiprocessors.count = cuda.MANY
-        if self.text and self._told not in self.modules:
-            self._load_silently()
+        self._usual()
         views = [decode(arg, object) for arg in args]
         program, origins = self._tried(lambda: self.tracer.follow(self._loaded(), entry, views, wanted))
         return self._program(program) | {"origins": encode(origins)}
+
+    def explore(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
+        """What host code compares in one call."""
+        self._usual()
+        views = [decode(arg, object) for arg in args]
+        return {"explored": encode(exploring.explored(self.tracer, self._loaded(), entry, views, wanted))}
+
+    def ways(self, entry: str, calls: list[Any]) -> Any:
+        """Which way each of these calls takes through host code."""
+        self._usual()
+        every = [[decode(arg, object) for arg in args] for args in calls]
+        return {"ways": [exploring.way(self.tracer, self._loaded(), entry, views) for views in every]}
+
+    def _usual(self) -> None:
+        """Host code is told of many multiprocessors."""
+        cuda.multiprocessors.count = cuda.MANY
+        if self.text and self._told not in self.modules:
+            self._load_silently()
 
     def inspect(self, entry: str, args: list[Any]) -> Any:
         """What torch makes of a model around the entry."""
         from gradekit.tracer import compiled_model  # imports torch.compile's machinery, which few submissions need
 
-        cuda.multiprocessors.count = cuda.MANY
-        if self.text and self._told not in self.modules:
-            self._load_silently()
+        self._usual()
         return compiled_model.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
 
     def _on(self, multiprocessors: int, call: Callable[[], Program]) -> Program:

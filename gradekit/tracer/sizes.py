@@ -16,6 +16,7 @@ from gradekit.program import Source
 
 MOST_TERMS = 4000
 MOST_CONDITIONS = 400
+MOST_LEFT = 40
 _BITS = 31
 """Bits that must have been filled downwards for the number after it to be a power of two."""
 
@@ -27,6 +28,7 @@ class Table:
         self.path = path
         self.terms: dict[tuple[str | int, ...], int] = {}
         self.conditions: dict[Condition, None] = {}
+        self.left: dict[tuple[int, str], None] = {}
 
     def size(self, value: int, *term: str | int) -> Any:
         """`value`, which remembers that it is `term`; a plain int where there are too many terms."""
@@ -58,6 +60,12 @@ class Table:
             condition = Condition(self.number(left), relation, self.number(right), held, self.source())
             self.conditions[condition] = None
 
+    def lost(self, what: str) -> None:
+        """The submission itself makes something of a number that does not remember where it comes from."""
+        frame = sys._getframe(2)
+        if frame.f_code.co_filename == self.path and len(self.left) < MOST_LEFT:
+            self.left[frame.f_lineno, what] = None
+
     def source(self) -> Source | None:
         """The innermost line of the submission that is executing now."""
         frame: Any = sys._getframe(1)
@@ -79,7 +87,27 @@ class TracedSize(int):
         made.table, made.term = table, term
         return made
 
-    __hash__ = int.__hash__
+    def __hash__(self) -> int:
+        self.table.lost("a key")
+        return int.__hash__(self)
+
+    def __str__(self) -> str:
+        self.table.lost("text")
+        return int.__repr__(self)
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        self.table.lost("text")
+        return int.__format__(self, spec)
+
+    def __int__(self) -> int:
+        self.table.lost("an int")
+        return int.__int__(self)
+
+    def __float__(self) -> float:
+        self.table.lost("a float")
+        return int.__float__(self)
 
     def __reduce__(self) -> Any:
         return int, (int(self),)
@@ -127,7 +155,7 @@ class TracedSize(int):
     def __rlshift__(self, other: Any) -> Any:
         value = int.__rlshift__(self, other)
         term = _of(self)
-        if other == 1 and term[0] == "bits":
+        if type(other) is int and other == 1 and term[0] == "bits":
             return self.table.size(value, "next_power_of_2", self.table.number(_at(self, term[1], 0) + 1))
         return self.table.opaque(value)
 
@@ -220,8 +248,9 @@ def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[TracedSize
     def method(self: TracedSize, other: Any) -> Any:
         value = apply(self, other)
         if value is NotImplemented or not _is_int(other):
+            self.table.lost("a float")
             return value
-        if symbol == "+" and other == 1 and type(other) is int and (made := _power_after(self, value)) is not None:
+        if symbol == "+" and type(other) is int and other == 1 and (made := _power_after(self, value)) is not None:
             return made
         left, right = (other, self) if reflected else (self, other)
         return self.table.size(value, symbol, self.table.number(left), self.table.number(right))

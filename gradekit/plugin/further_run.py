@@ -1,0 +1,109 @@
+"""The part of a check that comes after its covering design: calls for what the design has not seen of the submission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradekit.causes import Cause
+from gradekit.compat.hypothesis import strategies
+from gradekit.plugin.examples import Examples
+
+if TYPE_CHECKING:
+    from gradekit.inputs.draws import Draws
+    from gradekit.origins import Explored
+    from gradekit.subject.subject import Subject
+    from gradekit.unseen.further import FurtherCall
+    from gradekit.unseen.host_branches import TracedForm
+
+ROUNDS = 3
+"""How often a check looks again: a new path may have comparisons of its own."""
+
+MOST_CALLS = 24
+"""Further calls of one check."""
+
+_TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
+"""Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
+
+
+@dataclass
+class FurtherRun:
+    """The further calls of one check: those that have `ran`, by the text of their arguments; and its `branches`, as the
+    report has them."""
+
+    ran: dict[str, FurtherCall] = field(default_factory=dict)
+    branches: dict[str, Any] = field(default_factory=dict)
+
+    def origin(self, given: Any) -> str:
+        """Where an example came from; "" for one that is not of these."""
+        call = self.ran.get(repr(given))
+        return "" if call is None else f"line {call.line} of the submission: {call.why}" if call.line else call.why
+
+    def as_data(self) -> dict[str, Any]:
+        """As the report record holds it."""
+        return {"solved": len(self.ran), "branches": self.branches} if self.branches or self.ran else {}
+
+
+class FurtherInputs:
+    """Makes further calls for all checks of one submission, and remembers what they have seen of it."""
+
+    def __init__(self, subject: Subject) -> None:
+        from gradekit.unseen.host_branches import HostBranches
+        from gradekit.unseen.host_inputs import HostInputs
+
+        self._subject = subject
+        self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
+
+    def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
+        """Runs further examples of a check that has passed so far, up to the first that fails; notes them in `found`."""
+        from gradekit.inputs.calls import draws_of
+
+        given = strategies(test)
+        draws = draws_of(next(iter(given.values()))) if len(given) == 1 else None
+        if draws is None:
+            return
+        (name,) = given
+        self._host.begin_check()
+        for call in self._rounds(draws, found, name):
+            examples.run_all([{name: call.call}], fixtures)
+            if getattr(examples.first_problem, "cause", None) in _TOO_LARGE:
+                examples.forgive()
+            if examples.failed is not None:
+                return
+        found.branches = self._host.as_data()
+
+    def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
+        for _ in range(ROUNDS):
+            before = len(found.ran)
+            for call in self._host.further(draws, traced(self._subject)):
+                text = repr({name: call.call})
+                if text not in found.ran and len(found.ran) < MOST_CALLS:
+                    found.ran[text] = call
+                    yield call
+            if len(found.ran) == before:
+                return
+
+    def _explore(self, form: TracedForm) -> Explored | None:
+        from gradekit.sandbox import Form, TraceError
+
+        try:
+            return self._subject.explore(Form(form.entry, form.args, form.wanted))
+        except TraceError:
+            return None
+
+
+def traced(subject: Subject) -> list[TracedForm]:
+    """The calls that the check has made, as data."""
+    from gradekit.unseen.host_branches import TracedForm
+
+    return [TracedForm(key, f.entry, f.args, f.wanted, f.upstream) for key, f in subject.forms.items()]
+
+
+def _argument_names(subject: Subject) -> dict[str, Sequence[str]]:
+    from gradekit import domain
+
+    file = subject.assignment.folder / "domain.toml"
+    if not file.is_file():
+        return {}
+    return {name: [a.name for a in entry.arguments] for name, entry in domain.load(file).items()}

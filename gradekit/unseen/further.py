@@ -1,0 +1,95 @@
+"""Further calls of a check: made by its own draws, with what was solved for in place of what they would pick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.domain import ANY_DIMENSIONS
+from gradekit.inputs.draws import Call, Draws
+from gradekit.program import View
+from gradekit.unseen.host_branches import TracedForm
+
+PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
+"""Kinds of values that show most mistakes, the best first."""
+
+
+@dataclass(frozen=True)
+class FurtherCall:
+    """A call that a check is to try as well, why (a comparison, at a line), and the line of the submission that asks for it."""
+
+    call: Call
+    why: str
+    line: int | None = None
+
+
+@dataclass
+class ChosenPick:
+    """A `gradekit.inputs.draws.Pick` that takes what is `chosen` by label, and else something plain."""
+
+    chosen: Mapping[str, Any]
+    turn: int = 0
+    preferred: Callable[[str, Sequence[Any]], Any] | None = None
+    _seen: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, label: str, options: Sequence[Any]) -> Any:
+        picked = self._of(label, options)
+        self._seen[label] = picked
+        return picked
+
+    def _of(self, label: str, options: Sequence[Any]) -> Any:
+        if label in self.chosen:
+            return self.chosen[label]
+        if label == "seed of values":
+            return 77 + self.turn
+        if label.startswith("values "):
+            return plain_values(options, self.turn)
+        if label.startswith(("layout ", "dtype ")) or label == "alias":
+            return options[0]
+        return options[self.turn % len(options)]
+
+
+def plain_values(options: Sequence[Any], turn: int = 0) -> Any:
+    """The kind, or the kinds together, that show most."""
+    for kind in PLAIN_VALUES:
+        if kind in options or (kind,) * len(options[0]) in options:
+            return kind if kind in options else (kind,) * len(options[0])
+    return options[turn % len(options)]
+
+
+def like(draws: Draws, form: TracedForm) -> dict[str, Any]:
+    """What picks a call of `draws` that is like a traced one: its rank and dtypes, where the check has them."""
+    found: dict[str, Any] = {"rank": rank_of(draws, form)}
+    views = dict(zip((tensor.name for tensor in draws.tensors), form.views, strict=False))
+    for name, options in draws.dtypes:
+        used = [views[t.name].dtype for t in draws.tensors if t.dtype == name and t.name in views]
+        found[f"dtype {name}"] = next((dtype for dtype in used if dtype in options), options[0])
+    return found
+
+
+def rank_of(draws: Draws, form: TracedForm) -> int:
+    """How many dimensions without a name a traced call has."""
+    for tensor, view in zip(draws.tensors, form.views, strict=False):
+        if ANY_DIMENSIONS in tensor.shape:
+            rank = len(view.shape) - len(tensor.shape) + 1
+            return rank if rank in draws.ranks else draws.ranks[0]
+    return draws.ranks[0] if draws.ranks else 0
+
+
+def fits(draws: Draws, form: TracedForm) -> bool:
+    """Whether a traced call has the tensors that calls of `draws` have."""
+    views = form.views
+    pairs = zip(draws.tensors, views, strict=False)
+    return len(views) <= len(draws.tensors) and all(_rank_fits(tensor.shape, view) for tensor, view in pairs)
+
+
+def _rank_fits(shape: Sequence[str], view: View) -> bool:
+    least = len(shape) - (ANY_DIMENSIONS in shape)
+    return len(view.shape) >= least if ANY_DIMENSIONS in shape else len(view.shape) == least
+
+
+def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, more: Mapping[str, Any]) -> Call:
+    """The call with the sizes and scalars that were chosen."""
+    sizes = {f"size {name}": n for name, n in chosen.items()}
+    return draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))

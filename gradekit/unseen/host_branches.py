@@ -1,0 +1,187 @@
+"""The comparisons that host code makes, and which ways each has gone in the calls of a check.
+
+Calls that are alike (dtypes, numbers of dimensions, contiguous or not) are followed once for each path through the host
+code: the comparisons of that path are terms of sizes, and tell by themselves which of the other calls take it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.inputs.layouts import row_major
+from gradekit.origins import Condition, Explored, Origins
+from gradekit.program import Argument, Scalar, View
+from gradekit.unseen.evaluation import COMPARE, Leaf, evaluated, leaves_in, told
+
+MOST_PATHS = 8
+"""Paths through the host code that are followed for calls that are alike."""
+
+MOST_BRANCHES = 200
+"""Comparisons of one path that are looked at."""
+
+Kind = tuple[Any, ...]
+"""What calls that are alike have in common."""
+
+
+@dataclass(frozen=True)
+class TracedForm:
+    """A call: `entry`, its arguments as views and scalars, the arguments that gradients are wanted of, and its upstream
+    gradient; `key` is what the caller knows it by."""
+
+    key: str
+    entry: str
+    args: tuple[Argument, ...]
+    wanted: tuple[int, ...] = ()
+    upstream: View | None = None
+
+    @property
+    def views(self) -> list[View]:
+        """Its tensors, in order; the gradient of the result is the last."""
+        return [a for a in self.args if isinstance(a, View)] + ([self.upstream] if self.upstream else [])
+
+    @property
+    def kind(self) -> Kind:
+        """Equal for calls that are alike."""
+        return (self.entry, self.wanted, *(map(_kind, (*self.args, *([self.upstream] if self.upstream else [])))))
+
+    @property
+    def leaves(self) -> dict[Leaf, int]:
+        """The numbers that host code is given."""
+        found: dict[Leaf, int] = {}
+        for number, view in enumerate(self.views):
+            found |= {("size", number, axis): n for axis, n in enumerate(view.shape)}
+            found |= {("stride", number, axis): n for axis, n in enumerate(view.stride)}
+        scalars = ((p, a.value) for p, a in enumerate(self.args) if isinstance(a, Scalar))
+        return found | {("scalar", p): value for p, value in scalars if type(value) is int}
+
+    @property
+    def elements(self) -> int:
+        """The elements of all its tensors."""
+        return sum(view.numel for view in self.views)
+
+
+def _kind(arg: Argument) -> Any:
+    if isinstance(arg, View):
+        return arg.storage, arg.dtype, len(arg.shape), arg.stride == row_major(arg.shape)
+    value = arg.value if isinstance(arg, Scalar) else None
+    return value if isinstance(value, bool) or value is None else type(value).__name__
+
+
+@dataclass(frozen=True)
+class HostBranch:
+    """A comparison of host code: its line, and what it compares, as text. `context` tells apart where it was met if it asks
+    for one special value: such a branch is looked at with each dtype and layout."""
+
+    line: int | None
+    text: str
+    context: Kind = ()
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way through the host code, by what a call that took it has shown, and its comparisons that depend on arguments."""
+
+    form: TracedForm
+    explored: Explored
+    steps: tuple[tuple[Condition, HostBranch], ...]
+
+    @property
+    def origins(self) -> Origins:
+        """The origins of its numbers."""
+        return self.explored.origins
+
+    def holds(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
+        """For each comparison whether it goes as it did; None where that is not known."""
+        values = evaluated(self.origins.terms, leaves)
+        return [_holds(condition, values) for condition, _ in self.steps]
+
+    def taken_by(self, form: TracedForm) -> bool:
+        """Whether a call that is alike takes this path too, as far as comparisons tell."""
+        return all(went is not False for went in self.holds(form.leaves))
+
+
+def _holds(condition: Condition, values: Sequence[Any]) -> Any:
+    if not (0 <= condition.left < len(values) and 0 <= condition.right < len(values)):
+        return None
+    left, right = values[condition.left], values[condition.right]
+    compare = COMPARE.get(condition.relation)
+    if left is None or right is None or compare is None:
+        return None
+    return compare(left, right) == condition.held
+
+
+Explore = Callable[[TracedForm], "Explored | None"]
+"""Gives what host code compares in a call; None where that cannot be known."""
+
+
+@dataclass
+class HostBranches:
+    """The branches that calls have met, each with the ways that it has gone. `names` are those of the tensors and scalars
+    of an entry's domain; `left` are places where a size became something else, such as text: a line, and what."""
+
+    explore: Explore
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ways: dict[HostBranch, set[bool]] = field(default_factory=dict)
+    _paths: dict[Kind, list[Path]] = field(default_factory=dict)
+    left: dict[tuple[int, str], None] = field(default_factory=dict)
+    _explored: dict[str, Explored | None] = field(default_factory=dict)
+
+    def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
+        """Notes which ways the branches go in these calls; the paths that they take."""
+        taken: dict[int, Path] = {}
+        for form in sorted(forms, key=lambda one: (one.elements == 0, one.elements, one.key)):
+            path = self._path(form)
+            if path is not None:
+                taken[id(path)] = path
+                for condition, branch in path.steps:
+                    self.ways.setdefault(branch, set()).add(condition.held)
+        return list(taken.values())
+
+    def _path(self, form: TracedForm) -> Path | None:
+        known = self._paths.setdefault(form.kind, [])
+        path = next((path for path in known if path.taken_by(form)), None)
+        if path is not None or len(known) >= MOST_PATHS:
+            return path
+        if form.key not in self._explored:
+            self._explored[form.key] = self.explore(form)
+        explored = self._explored[form.key]
+        if explored is None:
+            return None
+        self.left.update(dict.fromkeys(explored.left))
+        path = Path(form, explored, tuple(self._steps(form, explored.origins)))
+        known.append(path)
+        return path
+
+    def _steps(self, form: TracedForm, origins: Origins) -> Iterator[tuple[Condition, HostBranch]]:
+        terms = origins.terms
+        for condition in origins.conditions[:MOST_BRANCHES]:
+            leaves = leaves_in(terms, condition.left, condition.right)
+            if ("opaque",) in leaves:
+                self.left[condition.source.line if condition.source else 0, "a number that is not followed"] = None
+            elif leaves:
+                line = condition.source.line if condition.source else None
+                text = self._told(form, terms, condition)
+                special = condition.relation == "==" and not _asks_for_zero(terms, condition)
+                yield condition, HostBranch(line, text, form.kind if special else ())
+
+    def _told(self, form: TracedForm, terms: Sequence[Leaf], condition: Condition) -> str:
+        names = self.names.get(form.entry, ())
+
+        def name(leaf: Leaf) -> str:
+            kind, number, *axis = leaf
+            called = names[int(number)] if int(number) < len(names) else f"argument {int(number) + 1}"
+            if kind == "scalar":
+                return called
+            tensors = [p for p, arg in enumerate(form.args) if isinstance(arg, View)]
+            at = tensors[int(number)] if int(number) < len(tensors) else len(names)
+            called = names[at] if at < len(names) else "the gradient of the result"
+            return f"{called}.shape[{axis[0]}]" if kind == "size" else f"{called}.stride({axis[0]})"
+
+        left, right = (told(terms, n, name) for n in (condition.left, condition.right))
+        return f"{left} {condition.relation} {right}"
+
+
+def _asks_for_zero(terms: Sequence[Leaf], condition: Condition) -> bool:
+    return ("number", 0) in (terms[condition.left], terms[condition.right])

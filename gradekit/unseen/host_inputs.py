@@ -1,0 +1,92 @@
+"""Calls that send host code the ways that a check's examples have not gone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.inputs.draws import Draws
+from gradekit.unseen.further import FurtherCall, fits, made, rank_of
+from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
+from gradekit.unseen.scope import BEYOND, Scope
+from gradekit.unseen.solving import Wanted, solutions
+
+MOST_SOLVED = 24
+"""Comparisons of one check that are solved for."""
+
+MOST_TOLD = 30
+"""Unseen ways that a record names."""
+
+Way = tuple[HostBranch, bool]
+
+
+@dataclass
+class HostInputs:
+    """What the checks of a submission have seen of its host code: `branches` are those of the check that runs, `narrowly` the
+    ways that some check has gone with sizes that it lists itself."""
+
+    branches: HostBranches
+    narrowly: set[Way] = field(default_factory=set)
+    _solved: dict[tuple[Way, Draws, bool], list[dict[str, int]]] = field(default_factory=dict)
+
+    def begin_check(self) -> None:
+        """Another check begins, which has seen nothing yet."""
+        self.branches.ways.clear()
+
+    def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
+        """Calls for the ways that none of these `forms`, which the check has run, has gone."""
+        first = not self.branches.ways
+        paths = self.branches.look_at([form for form in forms if fits(draws, form)])
+        if first:
+            self.narrowly |= {(branch, way) for branch, ways in self.branches.ways.items() for way in ways}
+        found: dict[HostBranch, list[FurtherCall]] = {}
+        for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), MOST_SOLVED)):
+            if not found.get(branch):
+                found[branch] = [*self._calls(draws, wanted, turn)]
+        return [call for calls in found.values() for call in calls]
+
+    def as_data(self) -> dict[str, Any]:
+        """The branches of the check, as the report record holds them."""
+        ways = self.branches.ways
+        unseen = [
+            {"line": branch.line, "what": f"{branch.text} is never {'true' if way else 'false'}"}
+            for branch, way in self.unseen()
+        ]
+        return {"of": 2 * len(ways), "seen": sum(map(len, ways.values())), "unseen": unseen[:MOST_TOLD]}
+
+    def unseen(self) -> list[tuple[HostBranch, bool]]:
+        """The ways that no example of the check has gone, in the order of lines."""
+        missing = [(branch, not way) for branch, ways in self.branches.ways.items() if len(ways) == 1 for way in ways]
+        return sorted(missing, key=lambda one: (one[0].line or 0, one[0].text, one[1]))
+
+    def _wanted(self, paths: Sequence[Path]) -> Iterator[tuple[HostBranch, Wanted]]:
+        """The branches that went one way alone, each with the paths on which it was met; each once before any twice."""
+        met: dict[HostBranch, list[Wanted]] = {}
+        for path in paths:
+            for step, (_, branch) in enumerate(path.steps):
+                if len(self.branches.ways.get(branch, ())) == 1:
+                    met.setdefault(branch, []).append(Wanted(path, step))
+        for turn in itertools.zip_longest(*met.values()):
+            yield from ((branch, wanted) for branch, wanted in zip(met, turn, strict=True) if wanted is not None)
+
+    def _calls(self, draws: Draws, wanted: Wanted, turn: int) -> Iterator[FurtherCall]:
+        condition, branch = wanted.path.steps[wanted.step]
+        way = branch, not condition.held
+        chosen = self._chosen(draws, wanted, way, wide=False)
+        if chosen:
+            self.narrowly.add(way)
+        elif way not in self.narrowly:
+            chosen = self._chosen(draws, wanted, way, wide=True)
+        for one in chosen:
+            call = made(draws, wanted.path.form, one, turn, {})
+            yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
+
+    def _chosen(self, draws: Draws, wanted: Wanted, way: Way, wide: bool) -> list[dict[str, int]]:
+        key = way, draws, wide
+        if key not in self._solved:
+            rank = rank_of(draws, wanted.path.form)
+            scopes = (Scope(draws, rank, wide, beyond) for beyond in (1, BEYOND))
+            self._solved[key] = next((found for scope in scopes if (found := solutions(wanted, scope))), [])
+        return self._solved[key]

@@ -1,0 +1,142 @@
+"""What further calls of a check may be: sizes and whole scalars with their ranges, and the tensors that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
+from gradekit.inputs.draws import Draws, shape_parts
+from gradekit.unseen.evaluation import Leaf
+
+LARGEST, BEYOND = 1 << 21, 4
+"""Elements of the largest tensor of a further call, and how many times the largest of the check's own it may be."""
+
+MOST_PRODUCT = 1 << 26
+"""The product of all sizes of a further call: what a matrix product costs."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Calls of a check's `draws` with `rank` dimensions that have no name, and contiguous tensors. `wide` says that sizes which
+    the check lists may be any that the entry promises."""
+
+    draws: Draws
+    rank: int
+    wide: bool = False
+    beyond: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """What may be chosen: sizes, then whole scalars."""
+        return [*self.sizes, *(scalar.name for scalar in self._scalars)]
+
+    @property
+    def sizes(self) -> list[str]:
+        """The sizes of dimensions; those without a name are numbered."""
+        found: list[str] = []
+        for name, _ in self.draws.sizes:
+            found += [f"{ANY_DIMENSIONS}{n}" for n in range(self.rank)] if name == ANY_DIMENSIONS else [name]
+        return found
+
+    @property
+    def _scalars(self) -> list[ScalarDomain]:
+        known = {name for name, _ in self.draws.scalars}
+        return [s for s in self.draws.entry.scalars if s.type == "int" and s.name in known and s.most is not None]
+
+    @property
+    def at_most(self) -> int:
+        """Elements of the largest tensor."""
+        return min(self.beyond * max(self.draws.at_most, 1 << 12), LARGEST)
+
+    def range(self, name: str) -> tuple[int, int]:
+        """The least and the largest that `name` may be."""
+        scalar = next((s for s in self._scalars if s.name == name), None)
+        if scalar is not None:
+            return int(scalar.least or 0), int(scalar.most or 0)
+        own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
+        size = self.draws.entry.sizes[own]
+        members = [n for one in dict(self.draws.sizes)[own] for n in one.members]
+        if own in self.draws.free or self.wide and not size.only:
+            return size.least if 0 in members else max(size.least, 1), min(size.most, self.at_most)
+        return min(members), max(members)
+
+    def _listed(self, name: str) -> Sequence[int] | None:
+        """The only sizes that `name` may have; None for all of its range."""
+        own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
+        options = dict(self.draws.sizes).get(own, ())
+        only = self.draws.entry.sizes[own].only if own in self.draws.entry.sizes else ()
+        if only or not options or own in self.draws.free or self.wide:
+            return only or None
+        listed = all(one.name == str(one.members[0]) for one in options) and len(options) > 1
+        return [one.members[0] for one in options] if listed else None
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """Those of the entry that its named sizes decide."""
+        return self.draws.entry.limits
+
+    def allows(self, names: Mapping[str, Tensor]) -> Tensor:
+        """Which of many choices are calls that the check may make."""
+        fits = (self.elements(names) <= self.at_most) & (self._product(names) <= MOST_PRODUCT)
+        for name, column in names.items():
+            least, most = self.range(name)
+            listed = self._listed(name)
+            fits &= (column >= least) & (column <= most)
+            if listed is not None:
+                fits &= torch.isin(column, torch.tensor(listed))
+        for limit in self.limits:
+            fits &= torch.as_tensor(evaluate(limit, self._known(names)))
+        return fits
+
+    def formulas(self, names: Mapping[str, Any]) -> list[Any]:
+        """What must hold of a solver's variables for the check to make the call."""
+        known = self._known(names)
+        found = [evaluate(limit, known) for limit in self.limits]
+        for shape in self._shapes(known):
+            found.append(math.prod(shape) <= self.at_most)
+        return [one for one in found if not isinstance(one, bool)] + [
+            math.prod(known[name] for name in self.sizes) <= MOST_PRODUCT
+        ]
+
+    def elements(self, names: Mapping[str, Tensor]) -> Tensor:
+        """The elements of the largest tensor, for each of many choices."""
+        known = self._known(names)
+        count = len(next(iter(names.values())))
+        largest = torch.zeros(count, dtype=torch.float64)
+        for shape in self._shapes(known):
+            product = torch.ones(count, dtype=torch.float64)
+            for part in shape:
+                product = product * part
+            largest = torch.maximum(largest, product)
+        return largest
+
+    def leaves(self, names: Mapping[str, Any]) -> dict[Leaf, Any]:
+        """The numbers that host code is given in these calls, where tensors are contiguous."""
+        known = self._known(names)
+        found: dict[Leaf, Any] = {}
+        for number, shape in enumerate(self._shapes(known)[: len(self.draws.tensors)]):
+            found |= {("size", number, axis): n for axis, n in enumerate(shape)}
+        places = {argument.name: place for place, argument in enumerate(self.draws.entry.arguments)}
+        return found | {("scalar", places[s.name]): names[s.name] for s in self._scalars if s.name in names}
+
+    def _product(self, names: Mapping[str, Tensor]) -> Tensor:
+        product = torch.ones(len(next(iter(names.values()))), dtype=torch.float64)
+        for name in self.sizes:
+            product = product * names[name]
+        return product
+
+    def _known(self, names: Mapping[str, Any]) -> dict[str, Any]:
+        known = dict(names)
+        for name in self.draws.derive:
+            known[name] = 1
+        return known
+
+    def _shapes(self, known: Mapping[str, Any]) -> list[list[Any]]:
+        every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
+        return [[known[p] if p in known else evaluate(p, known) for p in shape_parts(t, self.rank)] for t in every]

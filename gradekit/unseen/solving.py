@@ -1,0 +1,181 @@
+"""Arguments for which a comparison of host code goes the way that it has not gone: by trial over many sizes, then by z3.
+
+Solutions lie within the domain, and are small where that is possible. Everything is counted, so that the same submission gets
+the same inputs on any machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import z3
+from torch import Tensor
+
+from gradekit.unseen.evaluation import LEAVES, OPERATIONS, Leaf, Numbers
+from gradekit.unseen.host_branches import Path
+from gradekit.unseen.scope import Scope
+
+RLIMIT = 2_000_000
+"""z3's own count of work for one comparison: about half a second."""
+
+DENSE = 4096
+"""All sizes up to this one are tried for each dimension."""
+
+MOST_TOGETHER = 30_000
+"""Combinations of telling sizes that are tried."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A step of a path that is to go the other way, all before it being as they were."""
+
+    path: Path
+    step: int
+
+
+def solutions(wanted: Wanted, scope: Scope) -> list[dict[str, int]]:
+    """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest that were found, and the
+    largest of them. Empty where none were."""
+    found = _by_trial(wanted, scope)
+    if found:
+        return found
+    one = _by_solver(wanted, scope)
+    return [] if one is None else [one]
+
+
+# --- by trial --------------------------------------------------------------------------------------------------------
+
+
+def _by_trial(wanted: Wanted, scope: Scope) -> list[dict[str, int]]:
+    names = tried(scope, constants(wanted.path.origins.terms))
+    if not names:
+        return []
+    fits = scope.allows(names) & _goes(wanted, scope.leaves(names), len(next(iter(names.values()))))
+    places = fits.nonzero().view(-1)
+    if not places.numel():
+        return []
+    weights = scope.elements(names)[places]
+    chosen = dict.fromkeys([int(places[weights.argmin()]), int(places[weights.argmax()])])
+    return [{name: int(column[place]) for name, column in names.items()} for place in chosen]
+
+
+def _goes(wanted: Wanted, leaves: Mapping[Leaf, Numbers], count: int) -> Tensor:
+    goes = torch.ones(count, dtype=torch.bool)
+    holds = wanted.path.holds(leaves)
+    for step, went in enumerate(holds[: wanted.step + 1]):
+        if went is not None:
+            goes &= torch.as_tensor(went) if step < wanted.step else ~torch.as_tensor(went)
+    return goes if holds[wanted.step] is not None else torch.zeros(count, dtype=torch.bool)
+
+
+def tried(scope: Scope, special: Sequence[int]) -> dict[str, Tensor]:
+    """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at their
+    simplest; then combinations of those that are telling."""
+    telling = {name: _telling(special, *scope.range(name)) for name in scope.names}
+    columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
+    for name in scope.names:
+        least, most = scope.range(name)
+        alone = torch.tensor(sorted({*range(least, min(most, least + DENSE) + 1), *telling[name]}))
+        for base in (1, 2, 33):
+            for other in scope.names:
+                low, high = scope.range(other)
+                simple = torch.full_like(alone, min(max(base, low), high))
+                columns[other].append(alone if other == name else simple)
+    if len(scope.names) > 1:
+        together = list(itertools.islice(_spread([telling[name] for name in scope.names]), MOST_TOGETHER))
+        for place, name in enumerate(scope.names):
+            columns[name].append(torch.tensor([row[place] for row in together]))
+    return {name: torch.cat(parts) for name, parts in columns.items()}
+
+
+def _spread(options: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Combinations of the options: all of the first few of each, then a walk through the rest."""
+    count = int(MOST_TOGETHER ** (1 / len(options)))
+    yield from itertools.product(*(one[:count] for one in options))
+    state = 1
+    for _ in range(MOST_TOGETHER):
+        row = []
+        for one in options:
+            state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+            row.append(one[(state >> 33) % len(one)])
+        yield tuple(row)
+
+
+def _telling(special: Sequence[int], least: int, most: int) -> list[int]:
+    near = [n + d for n in special for d in (0, 1, -1)]
+    near += [math.isqrt(n) + d for n in special if n > 0 for d in (0, 1)]
+    multiples = [n * k + d for n in special[:12] if n > 0 for k in (2, 3, 4, 8, 16, 64, 128) for d in (0, 1)]
+    powers = [(1 << k) + d for k in range(2, 22) for d in (0, 1, -1)]
+    small = list(range(1, 20))
+    found = [n for n in dict.fromkeys([*small, *near, *powers, *multiples, least, 0]) if least <= n <= most]
+    return found or [least]
+
+
+def constants(terms: Sequence[Leaf]) -> list[int]:
+    """The numbers among the terms, in order, each once."""
+    return list(dict.fromkeys(int(t[1]) for t in terms if t[0] == "number" and 1 < abs(int(t[1])) < 1 << 40))
+
+
+# --- by z3 -----------------------------------------------------------------------------------------------------------
+
+
+def _by_solver(wanted: Wanted, scope: Scope) -> dict[str, int] | None:
+    solver = z3.Solver()
+    solver.set("rlimit", RLIMIT)
+    names = {name: z3.Int(name) for name in scope.names}
+    for name, variable in names.items():
+        least, most = scope.range(name)
+        solver.add(variable >= least, variable <= most)
+    solver.add(*scope.formulas(names))
+    values = _formulas(wanted.path, scope.leaves(names), solver)
+    for step, (condition, _) in enumerate(wanted.path.steps[: wanted.step + 1]):
+        left, right = values.get(condition.left), values.get(condition.right)
+        if left is None or right is None:
+            if step == wanted.step:
+                return None
+            continue
+        holds = (
+            left < right
+            if condition.relation == "<"
+            else left <= right
+            if condition.relation == "<="
+            else left == right
+        )
+        solver.add(holds if condition.held == (step < wanted.step) else z3.Not(holds))
+    if solver.check() != z3.sat:
+        return None
+    model = solver.model()
+    return {name: model.eval(variable, model_completion=True).as_long() for name, variable in names.items()}
+
+
+def _formulas(path: Path, leaves: Mapping[Leaf, Any], solver: Any) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for number, term in enumerate(path.origins.terms):
+        value = _formula(term, number, found, leaves, solver)
+        if value is not None:
+            found[number] = value
+    return found
+
+
+def _formula(term: Leaf, number: int, known: Mapping[int, Any], leaves: Mapping[Leaf, Any], solver: Any) -> Any:
+    match term:
+        case ("number", int(value)):
+            return z3.IntVal(value)
+        case (str(kind), *_) if kind in LEAVES:
+            return leaves.get(term)
+        case ("next_power_of_2", int(a)) if a in known:
+            power = z3.Int(f"power {number}")
+            solver.add(z3.Or(*(power == 1 << k for k in range(32))), power >= known[a], power < 2 * known[a])
+            return power
+        case (str(symbol), int(a), int(b)) if symbol in OPERATIONS and a in known and b in known:
+            x, y = known[a], known[b]
+            if symbol in "+-*":
+                return x + y if symbol == "+" else x - y if symbol == "-" else x * y
+            solver.add(y > 0)
+            return x / y if symbol == "//" else x % y
+    return None

@@ -1,0 +1,73 @@
+"""Sizes that only a submission's own host code makes special are found, and named with their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradekit.assignment import get
+from gradekit.findings import Check, Outcome
+from gradekit.unseen.evaluation import evaluated, leaves_in, told
+from tests.graded import grade
+from tests.unseen.submissions import HOST_LINE, vector_add
+
+
+def checked(folder: Path, text: str, keyword: str) -> Check:
+    """A check of vector_add on this text."""
+    (folder / "submission.py").write_text(text)
+    (check,) = grade(get("vector_add"), folder / "submission.py", keyword=keyword).checks
+    return check
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "n = n - (n == 4099)",
+        "if n % 1009 == 17 and n > 3000:\n    n = n - 1",
+        "n = min(n, 19_999)",
+        "if x.shape[0] // 3 == 2222:\n    n = n - 1",
+        "if triton.next_power_of_2(n) == 32768:\n    n = n - 1",
+        "n = n - 1 if n * n + n == 7000 * 7001 else n",
+    ],
+)
+def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str, tmp_path: Path) -> None:
+    check = checked(tmp_path, vector_add(host), "contiguous_float32")
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    line = int(check.counterexample["origin"].split()[1])
+    assert HOST_LINE <= line <= HOST_LINE + 1
+
+
+def test_what_stays_unseen_is_named(tmp_path: Path) -> None:
+    check = checked(tmp_path, vector_add("n = n if n < 1 << 30 else n - 1"), "contiguous_float32")
+    assert check.outcome is Outcome.PASSED
+    unseen = check.details["coverage"]["branches"]["unseen"]
+    assert {"line": HOST_LINE, "what": "x.shape[0] < 1073741824 is never false"} in unseen
+
+
+def test_a_submission_that_compares_nothing_unseen_gets_no_further_examples(tmp_path: Path) -> None:
+    check = checked(tmp_path, vector_add(), "contiguous_float32")
+    assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] == 0
+
+
+def test_terms_are_evaluated_for_many_calls_at_once() -> None:
+    terms = [
+        ("size", 0, 0),
+        ("number", 128),
+        ("+", 0, 1),
+        ("//", 2, 1),
+        ("next_power_of_2", 0),
+        ("%", 0, 1),
+        ("opaque", 3),
+    ]
+    values = evaluated(terms, {("size", 0, 0): torch.tensor([1, 128, 300])})
+    assert [v.tolist() for v in values[3:6]] == [[1, 2, 3], [1, 128, 512], [1, 0, 44]]  # type: ignore[union-attr]
+    assert values[6] is None
+    assert told(terms, 3, lambda leaf: "n") == "(n + 128) // 128"
+    assert leaves_in(terms, 3) == {("size", 0, 0)}
+
+
+def test_terms_that_make_no_sense_have_no_value() -> None:
+    terms = [("size", 0, 0), ("//", 0, 7), ("%", 0, 0), ("+", 5, 0), ("what", 1)]
+    assert evaluated(terms, {("size", 0, 0): 0}) == [0, None, None, None, None]
