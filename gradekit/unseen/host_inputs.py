@@ -10,8 +10,8 @@ from typing import Any
 from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import BEYOND, Scope
-from gradekit.unseen.solving import Wanted, solutions
+from gradekit.unseen.scope import BEYOND, CallScope
+from gradekit.unseen.solving import OtherWay, solutions
 
 MOST_SOLVED = 24
 """Comparisons of one check that are solved for."""
@@ -61,17 +61,17 @@ class HostInputs:
         missing = [(branch, not way) for branch, ways in self.branches.ways.items() if len(ways) == 1 for way in ways]
         return sorted(missing, key=lambda one: (one[0].line or 0, one[0].text, one[1]))
 
-    def _wanted(self, paths: Sequence[Path]) -> Iterator[tuple[HostBranch, Wanted]]:
+    def _wanted(self, paths: Sequence[Path]) -> Iterator[tuple[HostBranch, OtherWay]]:
         """The branches that went one way alone, each with the paths on which it was met; each once before any twice."""
-        met: dict[HostBranch, list[Wanted]] = {}
+        met: dict[HostBranch, list[OtherWay]] = {}
         for path in paths:
             for step, (_, branch) in enumerate(path.steps):
                 if len(self.branches.ways.get(branch, ())) == 1:
-                    met.setdefault(branch, []).append(Wanted(path, step))
+                    met.setdefault(branch, []).append(OtherWay(path, step))
         for turn in itertools.zip_longest(*met.values()):
             yield from ((branch, wanted) for branch, wanted in zip(met, turn, strict=True) if wanted is not None)
 
-    def _calls(self, draws: Draws, wanted: Wanted, turn: int) -> Iterator[FurtherCall]:
+    def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
         condition, branch = wanted.path.steps[wanted.step]
         way = branch, not condition.held
         chosen = self._chosen(draws, wanted, way, wide=False)
@@ -83,10 +83,10 @@ class HostInputs:
             call = made(draws, wanted.path.form, one, turn, {})
             yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
 
-    def _chosen(self, draws: Draws, wanted: Wanted, way: Way, wide: bool) -> list[dict[str, int]]:
+    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> list[dict[str, int]]:
         key = way, draws, wide
         if key not in self._solved:
             rank = rank_of(draws, wanted.path.form)
-            scopes = (Scope(draws, rank, wide, beyond) for beyond in (1, BEYOND))
+            scopes = (CallScope(draws, rank, wide, beyond) for beyond in (1, BEYOND))
             self._solved[key] = next((found for scope in scopes if (found := solutions(wanted, scope))), [])
         return self._solved[key]

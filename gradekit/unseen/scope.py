@@ -22,7 +22,7 @@ MOST_PRODUCT = 1 << 26
 
 
 @dataclass(frozen=True)
-class Scope:
+class CallScope:
     """Calls of a check's `draws` with `rank` dimensions that have no name, and contiguous tensors. `wide` says that sizes which
     the check lists may be any that the entry promises."""
 

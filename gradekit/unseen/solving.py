@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gradekit.unseen.evaluation import LEAVES, OPERATIONS, Leaf, Numbers
 from gradekit.unseen.host_branches import Path
-from gradekit.unseen.scope import Scope
+from gradekit.unseen.scope import CallScope
 
 RLIMIT = 2_000_000
 """z3's own count of work for one comparison: about half a second."""
@@ -31,14 +31,14 @@ MOST_TOGETHER = 30_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OtherWay:
     """A step of a path that is to go the other way, all before it being as they were."""
 
     path: Path
     step: int
 
 
-def solutions(wanted: Wanted, scope: Scope) -> list[dict[str, int]]:
+def solutions(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
     """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest that were found, and the
     largest of them. Empty where none were."""
     found = _by_trial(wanted, scope)
@@ -51,7 +51,7 @@ def solutions(wanted: Wanted, scope: Scope) -> list[dict[str, int]]:
 # --- by trial --------------------------------------------------------------------------------------------------------
 
 
-def _by_trial(wanted: Wanted, scope: Scope) -> list[dict[str, int]]:
+def _by_trial(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
     names = tried(scope, constants(wanted.path.origins.terms))
     if not names:
         return []
@@ -64,7 +64,7 @@ def _by_trial(wanted: Wanted, scope: Scope) -> list[dict[str, int]]:
     return [{name: int(column[place]) for name, column in names.items()} for place in chosen]
 
 
-def _goes(wanted: Wanted, leaves: Mapping[Leaf, Numbers], count: int) -> Tensor:
+def _goes(wanted: OtherWay, leaves: Mapping[Leaf, Numbers], count: int) -> Tensor:
     goes = torch.ones(count, dtype=torch.bool)
     holds = wanted.path.holds(leaves)
     for step, went in enumerate(holds[: wanted.step + 1]):
@@ -73,7 +73,7 @@ def _goes(wanted: Wanted, leaves: Mapping[Leaf, Numbers], count: int) -> Tensor:
     return goes if holds[wanted.step] is not None else torch.zeros(count, dtype=torch.bool)
 
 
-def tried(scope: Scope, special: Sequence[int]) -> dict[str, Tensor]:
+def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
     """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at their
     simplest; then combinations of those that are telling."""
     telling = {name: _telling(special, *scope.range(name)) for name in scope.names}
@@ -124,7 +124,7 @@ def constants(terms: Sequence[Leaf]) -> list[int]:
 # --- by z3 -----------------------------------------------------------------------------------------------------------
 
 
-def _by_solver(wanted: Wanted, scope: Scope) -> dict[str, int] | None:
+def _by_solver(wanted: OtherWay, scope: CallScope) -> dict[str, int] | None:
     solver = z3.Solver()
     solver.set("rlimit", RLIMIT)
     names = {name: z3.Int(name) for name in scope.names}
