@@ -44,7 +44,6 @@ ROOMS = {
         "what holds of a call for all sizes, by a solver: bounds, coverage, one writer",
         "programs, origins, the domain",
     ),
-    "prove": ("what holds of a call for all sizes, by a solver: bounds, coverage, one writer", "programs, origins, the domain"),
     "unseen": ("inputs made from what a submission compares, and its examples have not seen", "origins, programs, the domain"),
     "sandbox": ("starts tracers and talks to them", "what a submission's process answers"),
     "marks": ("points that a person gave", "plain data"),
