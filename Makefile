@@ -86,6 +86,7 @@ test-gpu: $(READY)
 	$(BIN)/python -m pytest tests/gpu tests/inspector tests/engine/test_against_gpu.py
 
 # --system-site-packages only where the system's Python has a torch that knows CUDA: replacing it would break the GPU.
+# The wheel of axe-playwright-python carries axe-core, which the tests of the pages run: without Playwright, which it names.
 # Where pip is told of a place of its own for packages, torch comes from there; else uv knows where torch's builds are.
 $(READY): pyproject.toml
 	@if $(PYTHON) -c 'import torch; assert torch.version.cuda' 2>/dev/null; \
@@ -96,6 +97,8 @@ $(READY): pyproject.toml
 	    else $(BIN)/pip install --quiet uv && \
 	        $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) '$(TORCH)'; fi; fi
 	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --no-deps axe-playwright-python
+	@tools/install_chromium || echo 'No Chromium: the tests of the pages in a browser will be skipped.'
 	@touch $(READY)
 
 clean:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -15,6 +16,7 @@ from gradekit import versions
 
 ROOT = Path(__file__).parent.parent
 HANDOUTS = Path(__file__).parent / "handouts"
+sys.path.insert(0, str(ROOT))  # for tests.browser.sample
 
 project = "gradekit"
 author = "the gradekit authors"
@@ -26,6 +28,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "gradekit"
 html_static_path: list[str] = []
+html_extra_path = ["_live"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_default_options = {"members": False}
@@ -55,7 +58,18 @@ def write_api(app: Sphinx) -> None:
     HANDOUTS.parent.joinpath("api.md").write_text("\n".join(lines), encoding="utf-8")
 
 
+def write_live_pages(app: Sphinx) -> None:
+    """The step view of a wrong submission, as `gradekit view` writes it."""
+    from gradekit.report import steps
+    from tests.browser import sample
+
+    folder = Path(__file__).parent / "_live" / "examples"
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.joinpath("matmul-steps.html").write_text(steps.render(sample.made()), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
     """Write the pages that are made from elsewhere, before the sources are read."""
     app.connect("builder-inited", write_handouts)
     app.connect("builder-inited", write_api)
+    app.connect("builder-inited", write_live_pages)

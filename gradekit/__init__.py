@@ -43,7 +43,7 @@ _OFFERED = {
     "gradekit.inputs.value_kinds": ("value_kind",),
     "gradekit.subject.runs": ("Observation",),
     "gradekit.subject.timed_call": ("assert_peak_memory", "assert_speed", "at_least"),
-    "gradekit.session": ("check",),
+    "gradekit.session": ("check", "view"),
 }
 
 _HOME = {name: module for module, names in _OFFERED.items() for name in names}

@@ -10,6 +10,7 @@ IPython is asked where it runs already, and never imported. No student's code is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.report import cell as fragment
-from gradekit.report import terminal
+from gradekit.report import steps, terminal
 from gradekit.submission.notebook import Cell, NotebookError, code_of
 
 HERE = "this notebook"
@@ -59,6 +60,43 @@ def check(assignment: str | None = None, path: str | Path | None = None, **optio
     return command([*words, *(["-a", assignment] if assignment else []), *_words(options)])
 
 
+@dataclass(frozen=True)
+class StepPage:
+    """A step view, or why there is none (`message`): Jupyter shows it in a frame of its own."""
+
+    page: str
+    message: str = ""
+
+    def _repr_html_(self) -> str | None:
+        return steps.framed(self.page) if self.page else None
+
+    def __repr__(self) -> str:
+        return self.message or "A step view: a notebook shows it."
+
+
+def view(assignment: str | None = None, path: str | Path | None = None, **options: Any) -> StepPage:
+    """A call of this notebook's code, or of the file at `path`, played step by step: see `gradekit view`.
+
+    Args:
+        assignment: its id; by default, as the code tells.
+        options: those of `gradekit view` by their long names: program="3,0", keyword="dtype", quick=True.
+    """
+    words = [*(["-a", assignment] if assignment else []), *_words(options), "--output=-"]
+    if path is not None:
+        return _viewed([str(path), *words])
+    cells = _session()
+    if cells is None:
+        return StepPage("", 'Not in a notebook: name the file, as in gradekit.view("softmax", "submission.py").')
+    with _session_file(cells) as file:
+        shown = _viewed([str(file), *words])
+        return StepPage(shown.page.replace(str(file), HERE), shown.message.replace(str(file), HERE))
+
+
+def _viewed(words: Sequence[str]) -> StepPage:
+    done = _gradekit(["view", *words])
+    return StepPage(done.stdout) if done.returncode == 0 else StepPage("", done.stderr.strip())
+
+
 def _words(options: Mapping[str, Any]) -> Iterator[str]:
     """The options as `gradekit check` takes them: seed=7 is --seed=7, quick=True is --quick."""
     for name, value in options.items():
@@ -76,10 +114,17 @@ def command(words: Sequence[str]) -> Shown:
     cells = _session()
     if cells is None:
         return Shown(None, 'Not in a notebook: name the file, as in gradekit.check("softmax", "submission.py").')
+    with _session_file(cells) as file:
+        return _here(_run([str(file), *words]), str(file))
+
+
+@contextlib.contextmanager
+def _session_file(cells: Sequence[str]) -> Iterator[Path]:
+    """A notebook of what the session knows, while the block runs."""
     with tempfile.TemporaryDirectory(prefix="gradekit-") as folder:
         file = Path(folder) / "session.ipynb"
         file.write_text(json.dumps(_notebook(current(cells))), encoding="utf-8")
-        return _here(_run([str(file), *words]), str(file))
+        yield file
 
 
 def _here(shown: Shown, file: str) -> Shown:
@@ -92,15 +137,19 @@ def _here(shown: Shown, file: str) -> Shown:
 
 
 def _run(words: Sequence[str]) -> Shown:
-    """One check in a process of its own: what the session has imported, patched or set does not reach it."""
-    parent = str(Path(__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([parent, os.environ.get("PYTHONPATH", "")])}
-    program = [sys.executable, "-P", "-m", "gradekit.cli", "check", *words, "--json", "-"]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    done = _gradekit(["check", *words, "--json", "-"])
     try:
         return Shown(json.loads(done.stdout))
     except ValueError:
         return Shown(None, done.stderr.strip() or "gradekit ended without a word")
+
+
+def _gradekit(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own: what the session has imported, patched or set does not reach it."""
+    parent = str(Path(__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([parent, os.environ.get("PYTHONPATH", "")])}
+    program = [sys.executable, "-P", "-m", "gradekit.cli", *words]
+    return subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
 
 
 # --- what the session knows -------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
     runs      executor: a Program and its inputs give a RunResult; schedule: which programs run together; arguments;
               host: fills, copies and allowed torch operations; budget; explain: incidents in the student's words
     traffic   what a program moves and computes, counted on a sample
+    observer  who may look on while programs run, and which elements an access touches
 
 What other rooms use of it is offered here by name; nothing is imported before it is asked for.
 """
@@ -24,6 +25,7 @@ _OFFERED = {
     "gradekit.engine.trials": ("run_with_trials",),
     "gradekit.engine.conditions": ("Conditions", "Order"),
     "gradekit.engine.budget": ("Budget", "OverBudget"),
+    "gradekit.engine.observer": ("Observer", "Touched", "touched"),
     "gradekit.engine.registry": ("Unsupported",),
     "gradekit.engine.host": ("ForbiddenOp",),
     "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),

@@ -55,14 +55,16 @@ def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op,
 
 
 def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
-    values = frame.values
+    values, observe = frame.values, frame.context.observe
     try:
-        for op, step, names, dead in steps:  # noqa: B007  # where it goes wrong, `op` is the one
+        for op, step, names, dead in steps:  # where it goes wrong, `op` is the one
             result = step(frame)
             if type(names) is str:
                 values[names] = result
             elif names:
                 values.update(zip(names, result, strict=True))
+            if observe is not None:
+                observe(frame, op)
             for name in dead:
                 values.pop(name, None)
     except Unsupported as error:

@@ -28,6 +28,7 @@ from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
+from gradekit.engine.observer import Observer
 from gradekit.engine.promises import misaligned_arguments
 from gradekit.engine.registry import Unsupported
 from gradekit.findings import Cause, Finding
@@ -88,6 +89,7 @@ class _Setup:
     allow: Collection[str]
     names: Sequence[str]
     conditions: Conditions
+    observer: Observer | None
 
 
 def run(
@@ -99,6 +101,7 @@ def run(
     budget: Budget | None = None,
     names: Sequence[str] = (),
     conditions: Conditions = USUAL,
+    observer: Observer | None = None,
 ) -> RunResult:
     """Runs `program` once, on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
 
@@ -107,13 +110,14 @@ def run(
         allow: torch operations ("aten::sum") that the assignment allows besides allocation, copies and fills.
         names: what the student calls the inputs, for findings.
         conditions: what a card would leave open.
+        observer: sees each operation of the launches that it asks for.
 
     Raises:
         Unsupported: the engine does not know an operation.
         OverBudget: the work or the bytes of `budget` are used up.
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
-    setup, meter = _Setup(program, inputs, option, allow, names, conditions), Meter(budget or Budget())
+    setup, meter = _Setup(program, inputs, option, allow, names, conditions, observer), Meter(budget or Budget())
     try:
         return _Execution(setup, meter, careful=False).run()
     except Suspicion:
@@ -235,6 +239,8 @@ class _Execution:
             site = Site(line, launch, kernel.name)
             self.incidents.append(Incident(Cause.BROKEN_PROMISE, site, None, 1, [], [0], total, promise))
         arguments = bind(module.entry, step.args, self.memory)
+        if self.setup.observer is not None:
+            context.observe = self.setup.observer.launch(context, self.memory)
         run_programs(context, arguments)
         if isinstance(memory, CheckedMemory):
             self.in_place |= bool(memory.loaded & memory.stored)

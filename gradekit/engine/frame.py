@@ -25,6 +25,7 @@ from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
 
 if TYPE_CHECKING:
+    from gradekit.engine.observer import Observe
     from gradekit.engine.ttir import Module, Op, Type
 
 PROGRAM = "program id"
@@ -33,7 +34,8 @@ PROGRAM = "program id"
 
 @dataclass
 class LaunchContext:
-    """What all frames of one launch share. `pause` lets another program go on, where programs take turns."""
+    """What all frames of one launch share. `pause` lets another program go on, where programs take turns; `observe` is
+    called after each operation (see observer.py)."""
 
     module: Module
     facts: KernelFacts
@@ -47,6 +49,7 @@ class LaunchContext:
     incidents: list[Incident] = field(default_factory=list)
     conditions: Conditions = USUAL
     pause: Callable[[], None] = lambda: None
+    observe: Observe | None = None
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""

@@ -300,7 +300,9 @@ def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     frame.context.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.access(op))
 
 
-def _rows(frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, width: int) -> tuple[Pointer, Value]:
+def located_rows(
+    frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, width: int
+) -> tuple[Pointer, Value]:
     """The pointers of whole rows named one by one: tile [rows, width] from `column` on."""
     shape = (frame.count, rows.shape[-1], width)
     row = rows.to(torch.int64)[:, :, None]
@@ -319,13 +321,13 @@ def _rows(frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, widt
 @evaluates("tt.descriptor_gather", "tt.experimental_descriptor_gather")
 def _evaluate_descriptor_gather(frame: Frame, op: Op) -> Value:
     block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.result_types[0]
-    pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
+    pointer, mask = located_rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
     return from_memory(frame, op, pointer, mask, _padding(block.padding, type), type)
 
 
 @evaluates("tt.descriptor_scatter", "tt.experimental_descriptor_scatter")
 def _evaluate_descriptor_scatter(frame: Frame, op: Op) -> None:
     block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.operand_types[-1]
-    pointer, mask = _rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
+    pointer, mask = located_rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
     value = to_memory(frame, frame.operand(op, 3), type)
     frame.context.memory.store(pointer, value, mask, frame.shape(type), frame.access(op))

@@ -9,6 +9,7 @@ import pytest
 from gradekit.findings import Check, Report
 
 if TYPE_CHECKING:
+    from gradekit.plugin.check_results import CheckEvidence
     from gradekit.subject.subject import Subject
 
 
@@ -20,6 +21,11 @@ def pytest_gradekit_begin(title: str, done: int, total: int) -> None:
 @pytest.hookspec
 def pytest_gradekit_check(check: Check, done: int, total: int) -> None:
     """A check has ended: the `done`-th of `total`."""
+
+
+@pytest.hookspec
+def pytest_gradekit_evidence(check: Check, evidence: CheckEvidence, error: BaseException | None) -> None:
+    """A check has ended with `error` (None: it passed); `evidence` is what its outcome rests on."""
 
 
 @pytest.hookspec

@@ -115,6 +115,7 @@ class GradingPlugin:
             self.run.checks.append(check)
             _as_pytest_says(report, check, item)
             self.config.hook.pytest_gradekit_check(check=check, **self._progress())
+            self.config.hook.pytest_gradekit_evidence(check=check, evidence=evidence, error=error)
         return report
 
     # --- the end -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gradekit.assignment import Assignment
-from gradekit.findings import Report
+from gradekit.findings import Check, Report
 from gradekit.plugin import check_results
 from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.plugin.run_state import GradingRun
@@ -23,6 +23,7 @@ from gradekit.request import GradingRequest
 from gradekit.reuse import per_submission
 
 if TYPE_CHECKING:
+    from gradekit.plugin.check_results import CheckEvidence
     from gradekit.subject.subject import Subject
 
 OnProgress = Callable[[str, int, int], None]
@@ -30,6 +31,9 @@ OnProgress = Callable[[str, int, int], None]
 
 OnSubject = Callable[["Subject"], None]
 """Called when all checks have run, with the submission as they saw it."""
+
+OnEvidence = Callable[[Check, "CheckEvidence", BaseException | None], None]
+"""Called when a check has ended, with what its outcome rests on and the error that it ended with, if any."""
 
 
 class NoSuchCheck(LookupError):
@@ -43,9 +47,12 @@ class NoSuchCheck(LookupError):
 class Listener:
     """Watches one run of pytest for the caller of `grade`, and keeps the names of the checks that were left out."""
 
-    def __init__(self, on_progress: OnProgress | None, on_subject: OnSubject | None) -> None:
+    def __init__(
+        self, on_progress: OnProgress | None, on_subject: OnSubject | None, on_evidence: OnEvidence | None
+    ) -> None:
         self.on_progress = on_progress
         self.on_subject = on_subject
+        self.on_evidence = on_evidence
         self.left_out: list[str] = []
         self._streams = sys.stdout, sys.stderr
 
@@ -60,14 +67,20 @@ class Listener:
         if self.on_subject is not None:
             self.on_subject(subject)
 
+    def pytest_gradekit_evidence(self, check: Check, evidence: CheckEvidence, error: BaseException | None) -> None:
+        """Pass on what the outcome of a check rests on."""
+        if self.on_evidence is not None:
+            self.on_evidence(check, evidence, error)
+
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Note which checks are not run."""
         self.left_out += [item.name for item in items]
 
 
 def grade(
-    request: GradingRequest, *, on_progress: OnProgress | None = None, on_subject: OnSubject | None = None
-) -> Report:
+    request: GradingRequest, *, on_progress: OnProgress | None = None, on_subject: OnSubject | None = None,
+    on_evidence: OnEvidence | None = None,
+) -> Report:  # fmt: skip
     """The report on the submission of `request`, by its assignment's tests.
 
     Raises:
@@ -79,7 +92,7 @@ def grade(
     if request.assignment.is_quiz:
         report = grade_quiz(request.assignment, request.path, hidden=request.options.hidden)
         return selected(report, keyword, NoSuchCheck) if keyword else report
-    listener = Listener(on_progress, on_subject)
+    listener = Listener(on_progress, on_subject, on_evidence)
     run = GradingRun(request)
     with run:
         found, output = _run_pytest(GradingPlugin(run), listener)

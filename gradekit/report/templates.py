@@ -1,10 +1,11 @@
-"""Jinja2's environment for the pages: everything is escaped, and the one style sheet is allowed by its hash."""
+"""Jinja2's environment for the pages: everything is escaped, and the one style sheet and script are allowed by their hashes."""
 
 from __future__ import annotations
 
 import base64
 import functools
 import hashlib
+import json
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,16 +21,27 @@ def environment() -> Environment:
 
 
 @functools.cache
-def style() -> tuple[Markup, str]:
-    """The style sheet, and the hash by which a Content-Security-Policy allows it."""
+def asset(name: str) -> tuple[Markup, str]:
+    """A style sheet or script of the pages, and the hash by which a Content-Security-Policy allows it."""
     loader = environment().loader
     assert loader is not None
-    text = loader.get_source(environment(), "style.css")[0]
+    text = loader.get_source(environment(), name)[0]
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Markup(text), f"sha256-{digest}"
 
 
-def page(template: str, view: dict[str, Any]) -> str:
-    """The page that `template` makes of `view`."""
-    text, digest = style()
-    return environment().get_template(template).render(style=text, style_hash=digest, **view)
+def data_block(data: Any) -> Markup:
+    """`data` as JSON inside a script element of a type that no browser runs: no text in it can end the element."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def page(template: str, view: dict[str, Any], script: str = "") -> str:
+    """The page that `template` makes of `view`, with one script of ours or none."""
+    style, style_hash = asset("style.css")
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{style_hash}'"
+    known: dict[str, Any] = {"style": style}
+    if script:
+        known["script"], script_hash = asset(script)
+        policy += f"; script-src '{script_hash}'"
+    return environment().get_template(template).render(policy=policy, **known, **view)

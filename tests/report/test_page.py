@@ -81,8 +81,9 @@ def test_nothing_from_a_submission_becomes_a_tag_or_a_script() -> None:
 def test_the_page_may_use_its_own_style_sheet_and_nothing_else() -> None:
     text = page.render(record(PASSED))
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
-    assert style and style[1] == templates.style()[0]
-    assert f"default-src 'none'; style-src '{templates.style()[1]}'" in text.replace("&#39;", "'")
+    assert style and style[1] == templates.asset("style.css")[0]
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{templates.asset('style.css')[1]}'"
+    assert f'content="{policy}"' in text.replace("&#39;", "'")
     assert "http://" not in text and "https://" not in text
 
 

@@ -1,0 +1,83 @@
+"""The step view as one page that loads nothing: a pure function of the record of steps (see gradekit.stepview.played).
+
+The page's one script plays the steps and builds what it shows from text alone. Without a script, the page has the source
+and a table of what the first program did.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gradekit.report import templates
+from gradekit.report.text import clean, described, one_line
+
+MOST_ROWS = 300
+"""Rows of the table for those who have no script."""
+
+
+def render(record: Mapping[str, Any]) -> str:
+    """The page of a record of steps."""
+    return templates.page("steps.html", view(record), script="steps.js")
+
+
+def framed(page: str) -> str:
+    """A rendered page inside of a frame, for a notebook's cell: the frame may run the page's script and nothing else."""
+    inner = html.escape(page, quote=True)
+    return f'<iframe title="gradekit step view" sandbox="allow-scripts" width="100%" height="720" srcdoc="{inner}"></iframe>'
+
+
+def view(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the template shows, every text of it clean."""
+    played = record["programs"][0]
+    return {
+        "title": f"{one_line(record['assignment'])}: step by step", "path": one_line(record["path"]),
+        "check": one_line(record["check"]), "message": clean(record["message"]),
+        "circumstances": one_line(record["circumstances"]),
+        "inputs": [described(given) for given in record["inputs"]],
+        "source": [{"number": number, "text": clean(text)} for number, text in enumerate(record["source"], 1)],
+        "notes": [one_line(note) for note in record["notes"]], "rows": list(_rows(played)),
+        "program": f"({', '.join(map(str, played['id']))})", "data": templates.data_block(_data(record)),
+    }  # fmt: skip
+
+
+def _data(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the script needs of the record, every text clean."""
+    return {
+        "tensors": [tensor | {"name": one_line(tensor["name"])} for tensor in record["tensors"]],
+        "launches": [launch | {"kernel": one_line(launch["kernel"])} for launch in record["launches"]],
+        "programs": [_cleaned(program) for program in record["programs"]], "wrong": record["wrong"],
+    }  # fmt: skip
+
+
+def _cleaned(program: Mapping[str, Any]) -> dict[str, Any]:
+    steps = [
+        dict(step) | {"values": [value | {"name": one_line(value["name"])} for value in step["values"]]}
+        for step in program["steps"]
+    ]
+    return dict(program) | {"steps": steps}
+
+
+def _rows(program: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    values = [(step, value) for step in program["steps"] for value in step["values"]]
+    for step, value in values[:MOST_ROWS]:
+        yield {
+            "line": str(step["line"]), "turn": ", ".join(str(turn) for _, turn in step["loops"]),
+            "what": one_line(value["name"]) or value.get("access", value["op"]), "form": _form(value), "range": _range(value),
+        }  # fmt: skip
+    if len(values) > MOST_ROWS:
+        yield {"line": "", "turn": "", "what": f"{len(values) - MOST_ROWS} more values are not shown", "form": "", "range": ""}
+
+
+def _form(value: Mapping[str, Any]) -> str:
+    return " ".join([value["dtype"], *([str(value["shape"])] if value["shape"] else [])]) if "dtype" in value else ""
+
+
+def _range(value: Mapping[str, Any]) -> str:
+    parts = [value["number"]] if "number" in value else []
+    parts += [f"{value['low']} to {value['high']}"] if "low" in value and not parts else []
+    parts += [f"{value[name]} {word}" for name, word in (("nan", "NaN"), ("inf", "infinite"), ("true", "true")) if name in value]
+    parts += [f"{value['wrong']} wrong"] if "wrong" in value else []
+    parts += [f"{sum(value['outside'][side] for side in ('before', 'after'))} outside"] if "outside" in value else []
+    return ", ".join(parts)

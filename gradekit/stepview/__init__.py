@@ -1,0 +1,9 @@
+"""gradekit view: one program of a grid played step by step, beside the student's source.
+
+owners.py        which program wrote each element of a tensor
+tensors.py       tensors as a page draws them: rows and columns, and which of their elements an access touches
+strips.py        the value of an operation as few characters
+recording.py     looks on while the chosen programs run, and keeps their steps
+played.py        a submission and an example to the record of its steps
+view_command.py  the command
+"""

@@ -1,0 +1,179 @@
+"""Which call of a submission is played, and under which conditions it goes wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+
+from gradekit.engine.budget import OverBudget
+from gradekit.engine.conditions import USUAL, Conditions, Order
+from gradekit.engine.executor import RunResult
+from gradekit.findings import Cause, Check, Finding, Outcome
+from gradekit.inputs.spec import Input
+from gradekit.judge.comparison import Comparison
+from gradekit.judge.failure import Failure
+from gradekit.program import Program, View
+from gradekit.subject.entry import UPSTREAM
+from gradekit.subject.subject import Call
+
+if TYPE_CHECKING:
+    from gradekit.plugin.check_results import CheckEvidence
+
+DULL = 24
+"""A passing example of fewer elements shows little: a larger one is played where there is one."""
+
+Run = Callable[[int, Conditions], RunResult]
+"""Runs the call in one configuration (its option) under conditions."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A call to be played; `check` made it (None: somebody asked for it), and `failure` is what it showed, if anything."""
+
+    check: Check | None
+    call: Call
+    failure: Failure | None = None
+
+
+@dataclass
+class Chooser:
+    """Listens to a grading run, and keeps the call that is worth playing: the first that fails, or a small one."""
+
+    failing: Played | None = None
+    passing: list[Played] = field(default_factory=list)
+
+    def __call__(self, check: Check, evidence: CheckEvidence, error: BaseException | None) -> None:
+        """A check has ended."""
+        call, error = evidence.call, evidence.repeated or error
+        if call is None:
+            return
+        if check.outcome is Outcome.FAILED and isinstance(error, Failure):
+            mine = Played(check, call, error)
+            self.failing = self.failing or (mine if self.playable(mine) else None)
+        elif check.outcome is Outcome.PASSED:
+            self.passing += [Played(check, Call(call.entry, past.inputs)) for past in evidence.history.ran]
+            self.passing.append(Played(check, call))
+
+    def playable(self, played: Played) -> bool:
+        """Whether it is known what was called: of a backward pass, the observation has it."""
+        names = [arg.name for arg in played.call.args if isinstance(arg, Input)]
+        return played.call.observation is not None or UPSTREAM not in names
+
+    @property
+    def chosen(self) -> Played | None:
+        """The first call that failed; where none did, the smallest that is not dull."""
+        return self.failing or min(filter(self.playable, self.passing), key=_dullness, default=None)
+
+
+def _dullness(played: Played) -> tuple[bool, int, int]:
+    sizes = [math.prod(arg.shape) for arg in played.call.args if isinstance(arg, (Input, torch.Tensor))]
+    shapes = [arg.shape for arg in played.call.args if isinstance(arg, (Input, torch.Tensor))]
+    flat = sum(size == 1 for shape in shapes for size in shape)
+    return max(sizes, default=0) < DULL, flat, sum(sizes)
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """Under which option and conditions the call is played, what came of it, and what is wrong with that: `comparison`
+    of result number `result`, or the `findings` that made the check fail."""
+
+    option: int
+    conditions: Conditions
+    run: RunResult
+    comparison: Comparison | None = None
+    result: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the failure was seen again."""
+        return self.comparison is not None or bool(self.findings)
+
+    @property
+    def words(self) -> str:
+        """What is not as usual, as the beginning of a sentence; empty where all is."""
+        if self.conditions.order is not Order.ASCENDING:
+            return f"With the programs {self.conditions.order.value}"
+        if self.conditions.tuning:
+            return "In the autotuner's first call, after its other configurations"
+        return "With a large number in lanes that a mask leaves undefined" if self.conditions.filled else ""
+
+
+def circumstances(failure: Failure | None, options: Sequence[int], run: Run) -> Circumstances:
+    """The first configuration and conditions under which the call fails as it did; the usual ones where it does not.
+
+    Raises:
+        OverBudget: the call takes too much to be played.
+    """
+    usual = Circumstances(options[0], USUAL, run(options[0], USUAL))
+    if failure is None:
+        return usual
+    for option, conditions in _to_try(failure, options):
+        try:
+            done = usual.run if (option, conditions) == (options[0], USUAL) else run(option, conditions)
+        except OverBudget:
+            continue
+        expected = usual.run if conditions.filled else None
+        found = _wrong(failure, Circumstances(option, conditions, done), expected)
+        if found is not None:
+            return found
+    return usual
+
+
+def _to_try(failure: Failure, options: Sequence[int]) -> Iterator[tuple[int, Conditions]]:
+    if failure.cause is Cause.UNDEFINED_LANES:
+        yield options[0], Conditions(filled=True)
+    orders = [Conditions(order) for order in Order]
+    for conditions in (*orders, Conditions(tuning=True)):
+        yield from ((option, conditions) for option in options)
+
+
+def _wrong(failure: Failure, seen: Circumstances, usual: RunResult | None) -> Circumstances | None:
+    """`seen` with what is wrong about it; None where it is not what `failure` says."""
+    done = seen.run
+    if usual is not None:
+        return _changed(seen, usual)
+    if failure.comparison is not None:
+        return _different(failure.comparison, seen)
+    mine = tuple(finding for finding in done.findings if finding.cause is failure.cause)
+    return Circumstances(seen.option, seen.conditions, done, findings=mine) if mine else None
+
+
+def _different(known: Comparison, seen: Circumstances) -> Circumstances | None:
+    for number, result in enumerate(seen.run.results):
+        if isinstance(result, torch.Tensor) and (result.shape, result.dtype) == (known.actual.shape, known.actual.dtype):
+            comparison = Comparison(result, known.reference)
+            if comparison.wrong_count and _equal(result, known.actual):
+                return Circumstances(seen.option, seen.conditions, seen.run, comparison, number)
+    return None
+
+
+def _changed(seen: Circumstances, usual: RunResult) -> Circumstances | None:
+    """A run whose results are others than they are `usual`ly."""
+    from gradekit.judge.reference import reference
+
+    for number, (before, after) in enumerate(zip(usual.results, seen.run.results, strict=True)):
+        if isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor) and not _equal(before, after):
+            comparison = Comparison(after, reference(lambda value: value, before))
+            return Circumstances(seen.option, seen.conditions, seen.run, comparison, number)
+    return None
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(((a == b) | (a.isnan() & b.isnan())).all()) if a.is_floating_point() else torch.equal(a, b)
+
+
+def wrong_places(program: Program, seen: Circumstances) -> dict[int, torch.Tensor]:
+    """By storage, the elements that end up wrong: bool for each element of the storage, in units of its result."""
+    if seen.comparison is None:
+        return {}
+    views = [result for result in program.results if isinstance(result, View)]
+    view, wrong = views[seen.result], seen.comparison.wrong
+    size = 1 + view.offset + sum((n - 1) * s for n, s in zip(view.shape, view.stride, strict=True))
+    marked = torch.zeros(max(size, 1), dtype=torch.bool)
+    marked.as_strided(view.shape, view.stride, view.offset)[wrong] = True
+    return {view.storage: marked}

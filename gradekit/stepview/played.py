@@ -1,0 +1,286 @@
+"""A submission and an example to the record of its steps: plain data, which gradekit.report.steps makes a page of."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gradekit import engine
+from gradekit.assignment import Assignment, of_path
+from gradekit.engine.observer import Touched
+from gradekit.findings import Cause
+from gradekit.inputs.spec import Input
+from gradekit.judge.compare import show
+from gradekit.plugin import grade
+from gradekit.program import Program, View
+from gradekit.report.text import counted
+from gradekit.request import GradingOptions, GradingRequest
+from gradekit.sandbox import Tracer
+from gradekit.stepview.failing import Chooser, Circumstances, Played, circumstances, wrong_places
+from gradekit.stepview.owners import NOBODY, Owners, coordinates, linear_id
+from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, StepRecorder
+from gradekit.stepview.strips import LONGEST_ROW, MOST_COLUMNS, MOST_ROWS
+from gradekit.stepview.tensors import Tensors
+from gradekit.subject import rules
+from gradekit.subject.call_spec import call_spec
+from gradekit.subject.subject import Call, Subject
+from gradekit.submission import Submission, read
+
+SCHEMA = "gradekit/steps/1"
+
+MOST_PROGRAMS = 12
+"""Programs that one page plays."""
+
+MOST_BYTES = 1_500_000
+"""Bytes of all steps of a page: programs that would make it larger are left out."""
+
+WORK = 300_000_000
+"""The work of a run that can be played: see gradekit.engine.budget."""
+
+
+class NothingToPlay(Exception):
+    """No call of the submission can be played: `message` says why in one sentence."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass(frozen=True)
+class PlayRequest:
+    """What is to be played: the call of `arguments`, or where there are none, what the grading run with these options shows;
+    and program (x, y, z) of launch number `launch` first, where somebody asks for it by hand."""
+
+    path: Path
+    id: str | None = None
+    options: GradingOptions = field(default_factory=lambda: GradingOptions(device="cpu"))
+    arguments: tuple[Any, ...] = ()
+    program: tuple[int, ...] | None = None
+    launch: int | None = None
+
+
+def step_record(request: PlayRequest) -> dict[str, Any]:
+    """The steps of the call that fails first, or of a small call where none does.
+
+    Raises:
+        NothingToPlay: the submission cannot be called, or what it calls has no kernel.
+        AssignmentError, NoSuchSubmission, SubmissionError: there is nothing to be played.
+    """
+    assignment = of_path(request.path, request.id)
+    if assignment.is_quiz:
+        raise NothingToPlay(f"{assignment.id} asks questions: there is no kernel to be played.")
+    submission = read(request.path)
+    played = (
+        Played(None, Call(assignment.entry, request.arguments)) if request.arguments
+        else _seen_by_checks(request, assignment, submission)
+    )  # fmt: skip
+    return _Playing(request, assignment, submission, played).record()
+
+
+def _seen_by_checks(request: PlayRequest, assignment: Assignment, submission: Submission) -> Played:
+    chooser = Chooser()
+    report = grade(GradingRequest(assignment, submission, request.options), on_evidence=chooser)
+    if chooser.chosen is not None:
+        return chooser.chosen
+    failed = next((check.message for check in report.checks if check.message), "no check called it")
+    raise NothingToPlay(f"No call can be played: {report.message or failed}")
+
+
+def _program(call: Call, assignment: Assignment, submission: Submission) -> Program:
+    if call.observation is not None:
+        return call.observation.program
+    subject = Subject(submission, assignment, lambda: Tracer(submission))
+    try:
+        return subject.program(call_spec(call.entry, call.args))
+    finally:
+        subject.close()
+
+
+class _Playing:
+    """One call of one submission, while its record is made."""
+
+    def __init__(
+        self, request: PlayRequest, assignment: Assignment, submission: Submission, played: Played
+    ) -> None:
+        self.request, self.assignment, self.submission, self.played = request, assignment, submission, played
+        self.program = _program(played.call, assignment, submission)
+        args = played.call.args
+        self.names = rules.argument_names(args, self.played.call.entry, submission)
+        self.inputs = [a.tensor() if isinstance(a, Input) else a for a in args if isinstance(a, (Input, torch.Tensor))]
+        self.tensors = Tensors(self.program, self._tensor_names())
+        self.owners = Owners()
+
+    def _tensor_names(self) -> list[str]:
+        named = zip(self.names, self.played.call.args, strict=True)
+        return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
+
+    def record(self) -> dict[str, Any]:
+        """The record of its steps."""
+        options = [option for option, _ in rules.options(self.program)]
+        try:
+            seen = circumstances(self.played.failure, options, functools.partial(self._run, None))
+            seen = replace(seen, run=self._run(self.owners, seen.option, seen.conditions))
+            chosen = self._chosen(seen)
+            if not chosen:
+                raise NothingToPlay(f"{self.played.call.entry} launches no program of a kernel.")
+            recorder = StepRecorder(_by_launch(chosen), self.tensors, _Wrong(wrong_places(self.program, seen)))
+            self._run(recorder, seen.option, seen.conditions)
+        except (engine.OverBudget, engine.Unsupported) as error:
+            raise NothingToPlay(f"The call cannot be played: {error}.") from None
+        programs = [recorder.programs[key] for key in chosen if key in recorder.programs]
+        return self._page(seen, programs)
+
+    def _run(self, observer: Any, option: int, conditions: engine.Conditions) -> engine.RunResult:
+        return engine.run(
+            self.program, self.inputs, option=option, allow=self.assignment.allow, budget=engine.Budget(WORK),
+            names=self._tensor_names(), conditions=conditions, observer=observer,
+        )  # fmt: skip
+
+    # --- which programs ----------------------------------------------------------------------------------------------
+
+    def _chosen(self, seen: Circumstances) -> list[tuple[int, int]]:
+        """Launches and linear program ids, those at fault first."""
+        wanted = dict.fromkeys([*self._by_hand(), *self._at_fault(seen), *self._all()])
+        return list(wanted)[:MOST_PROGRAMS]
+
+    def _by_hand(self) -> Iterator[tuple[int, int]]:
+        if self.request.program is None:
+            return
+        launches = range(len(self.owners.grids)) if self.request.launch is None else [self.request.launch]
+        found = [
+            (launch, id) for launch in launches if launch < len(self.owners.grids)
+            and (id := linear_id(self.request.program, self.owners.grids[launch])) is not None
+        ]  # fmt: skip
+        if not found:
+            grids = ", ".join(map(str, self.owners.grids))
+            raise NothingToPlay(f"There is no program {self.request.program}: the grids are {grids}.")
+        yield from found
+
+    def _at_fault(self, seen: Circumstances) -> Iterator[tuple[int, int]]:
+        for finding in seen.findings:
+            if finding.launch < len(self.owners.grids):
+                for id in finding.programs:
+                    if (linear := linear_id(id, self.owners.grids[finding.launch])) is not None:
+                        yield finding.launch, linear
+            if finding.cause is Cause.UNWRITTEN_OUTPUT:
+                yield from self._beside(finding.elements[0])
+        for storage, wrong in wrong_places(self.program, seen).items():
+            owners = (self.owners.owner(storage, position) for position in wrong.nonzero().view(-1)[:4096].tolist())
+            yield from list(dict.fromkeys(owner for owner in owners if owner is not None))[:4]
+
+    def _beside(self, element: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The program that wrote the last element before one that nobody wrote."""
+        for view in (result for result in self.program.results if isinstance(result, View)):
+            position = view.offset + sum(i * s for i, s in zip(element, view.stride, strict=False))
+            before = self.owners.program.get(view.storage, torch.empty(0))[:position]
+            written = (before != NOBODY).nonzero().view(-1)
+            if written.numel():
+                owner = self.owners.owner(view.storage, int(written[-1]))
+                yield from [owner] if owner else []
+
+    def _all(self) -> Iterator[tuple[int, int]]:
+        """The first program of each launch, then the others launch by launch."""
+        yield from ((launch, 0) for launch, grid in enumerate(self.owners.grids[:MOST_PROGRAMS]) if math.prod(grid))
+        for launch, grid in enumerate(self.owners.grids):
+            yield from ((launch, id) for id in range(min(math.prod(grid), MOST_PROGRAMS)))
+
+    # --- the record --------------------------------------------------------------------------------------------------
+
+    def _page(self, seen: Circumstances, programs: Sequence[PlayedProgram]) -> dict[str, Any]:
+        kept, size = list[dict[str, Any]](), 0
+        for played in programs:
+            data = self._program_data(played)
+            size += len(json.dumps(data))
+            if kept and size > MOST_BYTES:
+                break
+            kept.append(data)
+        call, check = self.played.call, self.played.check
+        return {
+            "schema": SCHEMA, "assignment": self.assignment.id, "path": self.submission.path, "entry": call.entry,
+            "check": check.title if check else "The call that was asked for", "message": check.message if check else "",
+            "circumstances": seen.words, "inputs": [_described(n, a) for n, a in zip(self.names, call.args, strict=True)],
+            "source": self.submission.text.split("\n"), "tensors": [drawn.as_data() for drawn in self.tensors.drawn],
+            "launches": [{"kernel": k, "grid": list(g)} for k, g in zip(self.owners.kernels, self.owners.grids, strict=True)],
+            "programs": kept, "wrong": self._wrong(seen), "notes": list(self._notes(seen, kept, programs)),
+        }  # fmt: skip
+
+    def _program_data(self, played: PlayedProgram) -> dict[str, Any]:
+        grid = self.owners.grids[played.launch]
+        steps = played.steps
+        return {
+            "launch": played.launch, "id": list(coordinates(played.program, grid)), "count": played.count,
+            "steps": steps, "first_wrong": next((n for n, step in enumerate(steps) if _is_wrong(step)), None),
+        }  # fmt: skip
+
+    def _wrong(self, seen: Circumstances) -> dict[str, Any] | None:
+        """The first wrong element of the result, what it is and what it should be."""
+        comparison = seen.comparison
+        if comparison is None:
+            return None
+        index = tuple(comparison.wrong.nonzero()[0].tolist())
+        return {
+            "index": list(index), "got": show(comparison.actual[index]), "count": comparison.wrong_count,
+            "expected": show(comparison.reference.rounded[index]), "total": comparison.wrong.numel(),
+        }  # fmt: skip
+
+    def _notes(
+        self, seen: Circumstances, kept: Sequence[Mapping[str, Any]], programs: Sequence[PlayedProgram]
+    ) -> Iterator[str]:
+        every = sum(map(math.prod, self.owners.grids))
+        if len(kept) < every:
+            yield (
+                f"{counted(len(kept), 'program')} of {every} can be played here, those at fault first; "
+                "`gradekit view --program X,Y,Z` plays another."
+            )
+        if any(played.count > len(played.steps) for played in programs):
+            yield f"Of a program with more steps, the first {FIRST_STEPS} and the last {LAST_STEPS} are kept."
+        if any("at_rows" in value for data in kept for step in data["steps"] for value in step["values"]):
+            yield (
+                f"Of tiles above {MOST_ROWS} rows or {MOST_COLUMNS} columns ({LONGEST_ROW} where there is one row), rows "
+                "and columns are left out at even distances. Shapes, extremes and counts are of whole tiles."
+            )
+        if self.played.failure is not None and not seen.is_wrong:
+            yield "What the check saw did not show again in this run: it is played as usual."
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """Which lanes of an access touch an element that ends up wrong: `places` by storage."""
+
+    places: Mapping[int, torch.Tensor]
+
+    def __call__(self, touched: Touched, program: int) -> torch.Tensor | None:
+        marked = self.places.get(touched.storage.id) if touched.storage is not None else None
+        if marked is None:
+            return None
+        index, active = touched.index[program], touched.active[program]
+        inside = active & (index >= 0) & (index < marked.numel())
+        return inside & marked[index.clamp(0, marked.numel() - 1)]
+
+
+def _is_wrong(step: Mapping[str, Any]) -> bool:
+    return any("wrong" in value or "outside" in value for value in step["values"])
+
+
+def _by_launch(chosen: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for launch, program in chosen:
+        found.setdefault(launch, []).append(program)
+    return found
+
+
+def _described(name: str, value: Any) -> dict[str, Any]:
+    """An argument as a counterexample of the report has it."""
+    if isinstance(value, Input):
+        return value.to_json() | {"name": name}
+    if isinstance(value, torch.Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        return {"name": name, "shape": list(value.shape), "stride": list(value.stride()), "dtype": dtype}
+    return {"name": name, "value": value if isinstance(value, (bool, int, float, str)) else repr(value)}

@@ -1,0 +1,195 @@
+"""Looks on while the chosen programs of a grid run, and keeps their steps: what each line made, and what it touched."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.frame import Frame, LaunchContext, dtype_of
+from gradekit.engine.memory import Memory
+from gradekit.engine.observer import Observe, Touched, touched
+from gradekit.engine.registry import Unsupported
+from gradekit.engine.ttir import Op, Type
+from gradekit.engine.values import dense
+from gradekit.stepview.nesting import LoopTurns, Nesting
+from gradekit.stepview.strips import chosen_cells, levels, tile_data
+from gradekit.stepview.tensors import Tensors, access_data
+
+FIRST_STEPS, LAST_STEPS = 600, 200
+"""Steps of one program that are kept: the first of them, and the last."""
+
+_SILENT = frozenset(
+    {"arith.constant", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.make_range", "tt.addptr",
+     "tt.advance", "tt.make_tensor_ptr", "tt.make_tensor_descriptor", "arith.extsi", "arith.extui", "arith.index_cast",
+     "scf.for", "scf.while", "scf.if", "tt.assert", "tt.print", "ttg.barrier", "gpu.barrier"}
+)  # fmt: skip
+"""Operations that make no value which a student has in mind."""
+
+_SUFFIX = re.compile(r"_\d+$|#\d+$")
+Wrong = Callable[[Touched, int], Tensor | None]
+"""Which lanes of an access by the n-th program of a frame touch an element that ends up wrong: bool [lanes], or None."""
+
+
+@dataclass
+class PlayedProgram:
+    """One program while it is recorded; `steps` are data for the page."""
+
+    launch: int
+    program: int
+    first: list[dict[str, Any]] = field(default_factory=list)
+    last: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LAST_STEPS))
+    count: int = 0
+    turns: LoopTurns = field(default_factory=LoopTurns)
+    line: int = 0
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """Those that are kept, in order."""
+        return [*self.first, *self.last]
+
+    @property
+    def open(self) -> dict[str, Any] | None:
+        """The step that the next operation may belong to."""
+        return self.last[-1] if self.last else self.first[-1] if self.first else None
+
+    def begin(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Begin a step."""
+        step["number"] = self.count
+        self.count += 1
+        (self.first if len(self.first) < FIRST_STEPS else self.last).append(step)
+        return step
+
+
+@dataclass
+class StepRecorder:
+    """An observer that records the programs in `chosen`: by launch, their linear ids."""
+
+    chosen: Mapping[int, Sequence[int]]
+    tensors: Tensors
+    wrong: Wrong = lambda touched, program: None
+    programs: dict[tuple[int, int], PlayedProgram] = field(default_factory=dict)
+
+    def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
+        """A launch begins; with launch 0, everything does."""
+        if context.launch == 0:
+            self.programs.clear()
+        mine = {program: PlayedProgram(context.launch, program) for program in self.chosen.get(context.launch, ())}
+        if not mine:
+            return None
+        self.programs |= {(context.launch, program): played for program, played in mine.items()}
+        nesting = Nesting.of(context.module)
+
+        def observe(frame: Frame, op: Op) -> None:
+            place = nesting.places.get(id(op))
+            if place is None:
+                return
+            for position, program in enumerate(frame.programs().tolist()):
+                if program in mine:
+                    played = mine[program]
+                    turns = played.turns.after(op, place)
+                    loops = [[frame.context.line(loop) or 0, turn] for loop, turn in zip(place.loops, turns, strict=True)]
+                    self._note(_Ended(frame, op, position, memory), played, loops)
+
+        return observe
+
+    def _note(self, ended: _Ended, played: PlayedProgram, loops: list[list[int]]) -> None:
+        played.line = ended.frame.context.line(ended.op) or played.line
+        value = self._value(ended)
+        if value is None:
+            return
+        step = played.open
+        if step is None or (step["line"], step["loops"]) != (played.line, loops):
+            step = played.begin({"line": played.line, "loops": loops, "values": []})
+        step["values"] = [v for v in step["values"] if not _replaced(v, value)] + [value]
+
+    def _value(self, ended: _Ended) -> dict[str, Any] | None:
+        """What the page shows of an operation; None for nothing."""
+        op = ended.op
+        try:
+            access = touched(ended.frame, op, ended.memory)
+            if access is not None:
+                return self._accessed(ended, access)
+            shows = op.name not in _SILENT and op.results and op.result_types[0].element not in ("ptr", "tensordesc")
+            return _named(op, op.results[0]) | tile_data(ended.tile(op.results[0], op.result_types[0])) if shows else None
+        except Unsupported:  # a type that torch cannot hold: there is nothing to draw
+            return None
+
+    def _accessed(self, ended: _Ended, access: Touched) -> dict[str, Any]:
+        op, kind = ended.op, _kind(ended.op)
+        place = 3 if op.name.endswith("scatter") else 1
+        shows_result = bool(op.results) and (kind != "atomic" or len(op.operands) < 2 or op.name == "tt.atomic_load")
+        name = op.results[0] if shows_result else op.operands[place]
+        type = op.result_types[0] if shows_result else op.operand_types[place]
+        found = _named(op, name) | {"access": kind}
+        if type.element != "ptr":
+            found |= tile_data(ended.tile(name, type))
+        number = self.tensors.number(access)
+        if number is None:
+            return found | {"tensor": None, "active": int(access.active[ended.position].sum())}
+        found |= {"tensor": number} | access_data(access, ended.position, self.tensors.drawn[number])
+        return found | _mask(access, ended.position, type) | self._wrong(access, ended, kind, type)
+
+    def _wrong(self, access: Touched, ended: _Ended, kind: str, type: Type) -> dict[str, Any]:
+        """Which cells hold what ends up wrong in the result."""
+        lanes = self.wrong(access, ended.position) if kind != "load" else None
+        if lanes is None or not bool(lanes.any()):
+            return {}
+        first = int(lanes.to(torch.uint8).argmax())
+        return {
+            "wrong": int(lanes.sum()), "wrong_cells": _cells(lanes, type), "wrong_lane": first,
+            "wrong_element": int(access.index[ended.position][first]),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """An operation that has ended, for the program at `position` of its frame."""
+
+    frame: Frame
+    op: Op
+    position: int
+    memory: Memory
+
+    def tile(self, name: str, type: Type) -> Tensor:
+        """The value of `name` for this program, at full size."""
+        value = dense(self.frame.get(name), dtype_of(type), self.frame.shape(type))
+        mine = value[self.position if value.shape[0] > 1 else 0]
+        return mine.expand(list(type.shape)) if type.shape else mine.reshape(())
+
+
+def _kind(op: Op) -> str:
+    if op.name == "tt.load" or op.name.endswith(("descriptor_load", "descriptor_gather")):
+        return "load"
+    return "store" if op.name == "tt.store" or op.name.endswith(("descriptor_store", "descriptor_scatter")) else "atomic"
+
+
+def _named(op: Op, name: str) -> dict[str, Any]:
+    """The student's name of a value, where the text has it, and the operation."""
+    plain = _SUFFIX.sub("", name)
+    return {"name": "" if plain.isdigit() or plain.startswith("cst") else plain, "op": op.name.partition(".")[2]}
+
+
+def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether a value is only on the way to the next one of its line."""
+    return "access" not in old and (not old["name"] or old["name"] == new["name"])
+
+
+def _mask(access: Touched, position: int, type: Type) -> dict[str, Any]:
+    """The lanes that take part, where not all do."""
+    active = access.active[position]
+    return {} if bool(active.all()) else {"mask": _cells(active, type)}
+
+
+def _cells(lanes: Tensor, type: Type) -> str:
+    """Lanes of a tile as the levels of its cells."""
+    if lanes.numel() <= 1 or not type.shape:
+        return levels(lanes)
+    whole = lanes.view(-1, type.shape[-1])
+    rows, columns = chosen_cells(whole.shape)
+    return levels(whole[rows][:, columns])

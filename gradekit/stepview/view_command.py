@@ -1,0 +1,75 @@
+"""The command `gradekit view`. Nothing heavy is imported before it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def _whole_numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    try:
+        found = tuple(int(part) for part in value.split(","))
+    except ValueError:
+        found = ()
+    if not 1 <= len(found) <= 3 or min(found) < 0:
+        raise click.BadParameter(f"{value!r} is no program id such as 3 or 3,0,1", ctx, parameter)
+    return found
+
+
+@click.command()
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
+@click.option("-o", "--output", metavar="FILE", help="Where the page is written; by default beside PATH. - for stdout.")
+@click.option("-k", "--keyword", metavar="EXPR", help="Play a call of the checks whose names match, as in pytest.")
+@click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
+@click.option("--inputs", metavar="JSON", help="Play this one example, as a report's replay line gives it (with -k).")
+@click.option("-i", "--input", "given", metavar="SPEC", multiple=True, help="Play the call of these arguments: 'float32 64x64', 3.")
+@click.option("--program", metavar="X,Y,Z", callback=_whole_numbers, help="Play this program of the grid first.")
+@click.option("--launch", type=click.IntRange(1), metavar="N", help="With --program: of the N-th launch of the call.")
+@click.option("--quick", is_flag=True, help="Look for a failure among few examples.")
+def view(
+    path: Path, id: str | None, output: str | None, given: tuple[str, ...], program: tuple[int, ...] | None,
+    launch: int | None, quick: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Play a call of PATH step by step, as a page of HTML: the first that fails, or a small one where none does.
+
+    The page shows what each line of a kernel makes, for one program of its grid, and where it touches memory. Nothing
+    but a browser is needed to look at it.
+    """
+    from gradekit.inspector.submitted import parse_input
+    from gradekit.plugin import NoSuchCheck
+    from gradekit.report import record, steps
+    from gradekit.request import GradingOptions
+    from gradekit.sandbox import TraceError
+    from gradekit.stepview.played import NothingToPlay, PlayRequest, step_record
+    from gradekit.submission import NoSuchSubmission, SubmissionError
+
+    asked = GradingOptions(profile="quick" if quick else "default", device="cpu", **options)
+    try:
+        arguments = tuple(parse_input(text) for text in given)
+        found = step_record(PlayRequest(path, id, asked, arguments, program, None if launch is None else launch - 1))
+    except (ValueError, NoSuchSubmission, NoSuchCheck) as error:
+        raise click.UsageError(str(error)) from None
+    except (SubmissionError, TraceError, NothingToPlay) as error:
+        line = getattr(error, "line", None)
+        click.echo(error.message + (f" (line {line})" if line else ""), err=True)
+        raise click.exceptions.Exit(1) from None
+    if output == "-":
+        click.echo(steps.render(found), nl=False)
+        return
+    target = Path(output) if output else _beside(path)
+    try:
+        record.write(steps.render(found), target)
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {target}: {error.strerror}") from None
+    for note in found["notes"]:
+        click.echo(note, err=True)
+    click.echo(f"Open {target} in a browser.")
+
+
+def _beside(path: Path) -> Path:
+    return path / "steps.html" if path.is_dir() else path.with_name(f"{path.stem}-steps.html")

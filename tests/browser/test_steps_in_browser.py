@@ -1,0 +1,135 @@
+"""The step view in Chromium: it plays, by keys alone too, loads nothing, complains of nothing, and anybody can read it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from gradekit.report import steps
+from tests.browser import sample
+from tests.browser.devtools import Browser
+
+RECORD = json.loads(sample.FILE.read_text())
+PAGE = steps.render(RECORD)
+LOOKS = [(390, False), (390, True), (1280, False), (1280, True)]
+
+
+def where(browser: Browser) -> str:
+    return str(browser.evaluate("document.getElementById('where').textContent"))
+
+
+def step(browser: Browser) -> int:
+    return int(where(browser).split()[1])
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_every_look_is_accessible_quiet_and_no_wider_than_the_screen(browser: Browser, width: int, dark: bool) -> None:
+    browser.look(width, dark=dark)
+    browser.open(PAGE)
+    assert (browser.requests(), browser.complaints()) == ([], [])
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.violations() == []
+    back = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert back == ("rgb(20, 25, 27)" if dark else "rgb(255, 255, 255)")
+
+
+def test_it_begins_at_the_first_wrong_value_and_keys_alone_walk_it(browser: Browser) -> None:
+    browser.open(PAGE)
+    first = RECORD["programs"][0]["first_wrong"] + 1
+    assert step(browser) == first and "goes wrong" in where(browser)
+    browser.press("Home")
+    assert step(browser) == 1 and "goes wrong" not in where(browser)
+    browser.press("ArrowRight")
+    assert step(browser) == 2
+    browser.press("ArrowLeft")
+    assert step(browser) == 1
+    browser.press("End")
+    assert step(browser) == len(RECORD["programs"][0]["steps"])
+    browser.press("w")
+    assert step(browser) == first
+    browser.press("ArrowLeft", shift=True)
+    assert "turn 2 of the loop" in where(browser)
+    browser.press("ArrowRight", shift=True)
+    assert "turn 3 of the loop" in where(browser) and step(browser) == first
+
+
+def test_each_control_is_reached_by_tab_with_its_focus_in_sight(browser: Browser) -> None:
+    browser.open(PAGE)
+    reached, widths = [], []
+    for _ in range(9):
+        browser.press("Tab")
+        reached.append(browser.evaluate("document.activeElement.id"))
+        widths.append(browser.evaluate("getComputedStyle(document.activeElement).outlineWidth"))
+    wanted = ["to-start", "back", "forward", "turn-back", "to-wrong", "program", "position", "source"]
+    assert [name for name in reached if name in wanted] == wanted
+    assert set(widths) == {"3px"}
+
+
+def test_a_button_is_pressed_by_enter_and_a_line_by_a_click(browser: Browser) -> None:
+    browser.open(PAGE)
+    browser.evaluate("document.getElementById('back').focus()")
+    now = step(browser)
+    browser.press("Enter")
+    assert step(browser) == now - 1
+    line = RECORD["programs"][0]["steps"][-1]["line"]
+    browser.evaluate(f"document.getElementById('line-{line}').click()")
+    assert f"line {line}." in where(browser).replace(",", ".")
+
+
+def test_another_program_is_chosen_by_its_id(browser: Browser) -> None:
+    browser.open(PAGE)
+    names = browser.evaluate("[...document.getElementById('program').options].map((o) => o.textContent)")
+    assert [name.split(" ", 1)[1].removesuffix(" ✗") for name in names] == [
+        f"({', '.join(map(str, played['id']))})" for played in RECORD["programs"]
+    ]
+    browser.evaluate("(() => { const p = document.getElementById('program'); p.value = '1'; p.dispatchEvent(new Event('change')); })()")
+    assert step(browser) == RECORD["programs"][1]["first_wrong"] + 1
+
+
+def test_without_a_script_the_source_and_a_table_of_all_values_are_there(browser: Browser) -> None:
+    browser.look(script=False)
+    browser.open(PAGE)
+    text = browser.evaluate("document.body.innerText")
+    assert "needs its script" in text and "def matmul_kernel" in text and "What this line did" not in text
+    rows = browser.evaluate("document.querySelectorAll('#table tbody tr').length")
+    assert rows == sum(len(each["values"]) for each in RECORD["programs"][0]["steps"])
+
+
+def test_printed_it_is_dark_on_light_and_without_controls(browser: Browser) -> None:
+    browser.look(dark=True, media="print")
+    browser.open(PAGE)
+    assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.evaluate("getComputedStyle(document.querySelector('.buttons')).display") == "none"
+
+
+def test_nothing_that_a_submission_says_becomes_markup_or_runs(browser: Browser) -> None:
+    nasty = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    programs = json.loads(json.dumps(RECORD["programs"]))
+    for played in programs:
+        for each in played["steps"]:
+            for value in each["values"]:
+                value["name"] = nasty
+    tensors = [tensor | {"name": nasty} for tensor in RECORD["tensors"]]
+    launches = [launch | {"kernel": nasty} for launch in RECORD["launches"]]
+    hostile = RECORD | {
+        "programs": programs, "tensors": tensors, "launches": launches, "path": nasty, "message": nasty, "check": nasty,
+        "source": [nasty] * 30, "assignment": nasty, "notes": [nasty], "inputs": [{"name": nasty, "value": nasty}],
+    }  # fmt: skip
+    browser.open(steps.render(hostile))
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert browser.evaluate("document.scripts.length") == 2
+    assert "owned" not in str(browser.evaluate("document.title")).removeprefix(nasty)
+    assert (browser.requests(), browser.complaints()) == ([], [])
+
+
+def test_a_notebook_shows_it_in_a_frame_of_an_origin_of_its_own(browser: Browser) -> None:
+    browser.open(f"<!doctype html><title>notebook</title>{steps.framed(PAGE)}")
+    end = time.monotonic() + 30
+    frame = "document.querySelector('iframe')"
+    while time.monotonic() < end and browser.evaluate(f"{frame}.clientHeight") < 700:
+        time.sleep(0.05)
+    assert browser.evaluate(f"{frame}.contentDocument") is None  # an origin of its own: it reaches nothing of the notebook
+    assert (browser.requests(), browser.complaints()) == ([], [])
