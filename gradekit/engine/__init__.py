@@ -25,7 +25,7 @@ _OFFERED = {
     "gradekit.engine.trials": ("run_with_trials",),
     "gradekit.engine.conditions": ("Conditions", "Order"),
     "gradekit.engine.budget": ("Budget", "OverBudget"),
-    "gradekit.engine.observer": ("Observer", "Touched", "touched"),
+    "gradekit.engine.observer": ("Observer", "TouchedElements", "touched"),
     "gradekit.engine.registry": ("Unsupported",),
     "gradekit.engine.host": ("ForbiddenOp",),
     "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),

@@ -35,7 +35,7 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedElements:
     """The elements of `storage` (None: of no storage) that one operation touches: `index` int64 and `active` bool, both
     [programs, lanes], in units of `itemsize` bytes."""
 
@@ -51,7 +51,7 @@ _VALUE_FIRST = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_store"})
 _DESCRIBED = ("tt.descriptor_", "tt.experimental_descriptor_")
 
 
-def touched(frame: Frame, op: Op, memory: Memory) -> Touched | None:
+def touched(frame: Frame, op: Op, memory: Memory) -> TouchedElements | None:
     """What `op` has just touched for the programs of `frame`; None where it touches no memory."""
     mask: Value | None
     if op.name.startswith(_DESCRIBED):
@@ -66,7 +66,7 @@ def touched(frame: Frame, op: Op, memory: Memory) -> Touched | None:
     here = torch.ones_like(index, dtype=torch.bool) if active is None else active.view(frame.count, -1)
     if pointer.storage is None:
         return _of_addresses(index, here, pointer.itemsize, memory)
-    return Touched(pointer.storage, index, here, pointer.itemsize)
+    return TouchedElements(pointer.storage, index, here, pointer.itemsize)
 
 
 def _pointed(frame: Frame, op: Op) -> tuple[Pointer, Value | None, tuple[int, ...]]:
@@ -93,12 +93,12 @@ def _described(frame: Frame, op: Op) -> tuple[Pointer, Value, tuple[int, ...]]:
     return pointer, inside, block.block
 
 
-def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memory) -> Touched:
+def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memory) -> TouchedElements:
     """Lanes that have addresses in place of elements: those of the storage in which the first of them lies."""
     gaps = addresses // ADDRESS_GAP
     chosen = gaps[active]
     storage = memory.at_gaps().get(int(chosen[0])) if chosen.numel() else None
     if storage is None:
-        return Touched(None, addresses, active, itemsize)
+        return TouchedElements(None, addresses, active, itemsize)
     inside = active & (gaps == storage.address // ADDRESS_GAP)
-    return Touched(storage, (addresses - storage.address) // itemsize, inside, itemsize)
+    return TouchedElements(storage, (addresses - storage.address) // itemsize, inside, itemsize)

@@ -14,7 +14,7 @@ import torch
 
 from gradekit import engine
 from gradekit.assignment import Assignment, of_path
-from gradekit.engine.observer import Touched
+from gradekit.engine.observer import TouchedElements
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import show
@@ -25,7 +25,7 @@ from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Tracer
 from gradekit.stepview.failing import Chooser, Circumstances, Played, circumstances, wrong_places
 from gradekit.stepview.owners import NOBODY, Owners, coordinates, linear_id
-from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, StepRecorder
+from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, PlayRecorder
 from gradekit.stepview.strips import LONGEST_ROW, MOST_COLUMNS, MOST_ROWS
 from gradekit.stepview.tensors import Tensors
 from gradekit.subject import rules
@@ -130,7 +130,7 @@ class _Playing:
             chosen = self._chosen(seen)
             if not chosen:
                 raise NothingToPlay(f"{self.played.call.entry} launches no program of a kernel.")
-            recorder = StepRecorder(_by_launch(chosen), self.tensors, _Wrong(wrong_places(self.program, seen)))
+            recorder = PlayRecorder(_by_launch(chosen), self.tensors, _Wrong(wrong_places(self.program, seen)))
             self._run(recorder, seen.option, seen.conditions)
         except (engine.OverBudget, engine.Unsupported) as error:
             raise NothingToPlay(f"The call cannot be played: {error}.") from None
@@ -256,7 +256,7 @@ class _Wrong:
 
     places: Mapping[int, torch.Tensor]
 
-    def __call__(self, touched: Touched, program: int) -> torch.Tensor | None:
+    def __call__(self, touched: TouchedElements, program: int) -> torch.Tensor | None:
         marked = self.places.get(touched.storage.id) if touched.storage is not None else None
         if marked is None:
             return None

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gradekit.engine.frame import Frame, LaunchContext, dtype_of
 from gradekit.engine.memory import Memory
-from gradekit.engine.observer import Observe, Touched, touched
+from gradekit.engine.observer import Observe, TouchedElements, touched
 from gradekit.engine.registry import Unsupported
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import dense
@@ -32,7 +32,7 @@ _SILENT = frozenset(
 """Operations that make no value which a student has in mind."""
 
 _SUFFIX = re.compile(r"_\d+$|#\d+$")
-Wrong = Callable[[Touched, int], Tensor | None]
+Wrong = Callable[[TouchedElements, int], Tensor | None]
 """Which lanes of an access by the n-th program of a frame touch an element that ends up wrong: bool [lanes], or None."""
 
 
@@ -67,7 +67,7 @@ class PlayedProgram:
 
 
 @dataclass
-class StepRecorder:
+class PlayRecorder:
     """An observer that records the programs in `chosen`: by launch, their linear ids."""
 
     chosen: Mapping[int, Sequence[int]]
@@ -120,7 +120,7 @@ class StepRecorder:
         except Unsupported:  # a type that torch cannot hold: there is nothing to draw
             return None
 
-    def _accessed(self, ended: _Ended, access: Touched) -> dict[str, Any]:
+    def _accessed(self, ended: _Ended, access: TouchedElements) -> dict[str, Any]:
         op, kind = ended.op, _kind(ended.op)
         place = 3 if op.name.endswith("scatter") else 1
         shows_result = bool(op.results) and (kind != "atomic" or len(op.operands) < 2 or op.name == "tt.atomic_load")
@@ -135,7 +135,7 @@ class StepRecorder:
         found |= {"tensor": number} | access_data(access, ended.position, self.tensors.drawn[number])
         return found | _mask(access, ended.position, type) | self._wrong(access, ended, kind, type)
 
-    def _wrong(self, access: Touched, ended: _Ended, kind: str, type: Type) -> dict[str, Any]:
+    def _wrong(self, access: TouchedElements, ended: _Ended, kind: str, type: Type) -> dict[str, Any]:
         """Which cells hold what ends up wrong in the result."""
         lanes = self.wrong(access, ended.position) if kind != "load" else None
         if lanes is None or not bool(lanes.any()):
@@ -180,7 +180,7 @@ def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return "access" not in old and (not old["name"] or old["name"] == new["name"])
 
 
-def _mask(access: Touched, position: int, type: Type) -> dict[str, Any]:
+def _mask(access: TouchedElements, position: int, type: Type) -> dict[str, Any]:
     """The lanes that take part, where not all do."""
     active = access.active[position]
     return {} if bool(active.all()) else {"mask": _cells(active, type)}

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.observer import Touched
+from gradekit.engine.observer import TouchedElements
 from gradekit.program import ITEMSIZE, Program, View
 
 MOST_RUNS = 512
@@ -70,7 +70,7 @@ class Tensors:
         for position, view in enumerate(program.inputs):
             self._known[view.storage] = Drawn(names[position] if position < len(names) else f"input {position}", view)
 
-    def number(self, touched: Touched) -> int | None:
+    def number(self, touched: TouchedElements) -> int | None:
         """The number of the tensor that was touched; None where the access is to no storage."""
         storage = touched.storage
         if storage is None:
@@ -87,7 +87,7 @@ class Tensors:
         return Drawn(name, View(storage.id, dtype, (storage.count(itemsize),), (1,)))
 
 
-def access_data(touched: Touched, program: int, drawn: Drawn) -> dict[str, Any]:
+def access_data(touched: TouchedElements, program: int, drawn: Drawn) -> dict[str, Any]:
     """Which elements of a tensor the `program`-th program of the frame touches: runs of [first, how many] in row-major
     order, how many lanes are masked, and how many are outside of the memory of the tensor."""
     assert touched.storage is not None

@@ -40,7 +40,7 @@ def view(
     The page shows what each line of a kernel makes, for one program of its grid, and where it touches memory. Nothing
     but a browser is needed to look at it.
     """
-    from gradekit.inspector.submitted import parse_input
+    from gradekit.inspector.inspected_submission import parse_input
     from gradekit.plugin import NoSuchCheck
     from gradekit.report import record, steps
     from gradekit.request import GradingOptions
@@ -48,7 +48,7 @@ def view(
     from gradekit.stepview.played import NothingToPlay, PlayRequest, step_record
     from gradekit.submission import NoSuchSubmission, SubmissionError
 
-    asked = GradingOptions(profile="quick" if quick else "default", device="cpu", **options)
+    asked = GradingOptions(profile="quick" if quick else "default", device="cpu", stop=True, **options)
     try:
         arguments = tuple(parse_input(text) for text in given)
         found = step_record(PlayRequest(path, id, asked, arguments, program, None if launch is None else launch - 1))

@@ -11,7 +11,7 @@ from launching import program
 from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import run
 from gradekit.stepview.owners import Owners, coordinates, linear_id
-from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, StepRecorder
+from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayRecorder
 from gradekit.stepview.tensors import Tensors
 
 X = torch.arange(1, 41, dtype=torch.float32).view(5, 8)
@@ -19,7 +19,7 @@ X = torch.arange(1, 41, dtype=torch.float32).view(5, 8)
 
 def recorded(made, inputs, chosen, conditions=None, names=("x",)):
     tensors = Tensors(made, names)
-    recorder = StepRecorder({0: chosen}, tensors)
+    recorder = PlayRecorder({0: chosen}, tensors)
     result = run(made, inputs, observer=recorder, conditions=conditions or Conditions())
     return result, [recorder.programs[0, id] for id in chosen], tensors
 
