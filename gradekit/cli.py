@@ -17,6 +17,7 @@ import click
 from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.proving.prove_command import prove
+from gradekit.replaying import replay
 from gradekit.stepview.view_command import view
 from gradekit.versions import version
 
@@ -419,7 +420,7 @@ def doctor() -> None:
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
 
 
-for _name, _command in (BATCH | LMS | {"prove": prove, "view": view}).items():
+for _name, _command in (BATCH | LMS | {"prove": prove, "replay": replay, "view": view}).items():
     main.add_command(_command, _name)
 
 

@@ -56,6 +56,7 @@ ROOMS = {
     "proving": ("gradekit prove: a submission's proofs as a record", "a submission and its assignment"),
     "progress": ("what a check prints while it runs", "titles"),
     "checking": ("one submission from a path to a report, whatever happens", "one grading run"),
+    "replaying": ("gradekit replay: a failing call as a Python file", "a submission or a record"),
     "session": ("gradekit in a notebook", "one grading run"),
     "course": ("starters, releases, worksheets, and the proof that an assignment grades as it should", "assignments"),
     "doctor": ("what this machine can check", "the machine"),

@@ -52,6 +52,15 @@ class Comparison:
         return torch.where(self.wrong, size.nan_to_num(math.inf, math.inf), size.nan_to_num(0.0, 0.0))
 
     @property
+    def telling(self) -> tuple[int, int]:
+        """How well the numbers show that they are wrong: whether by a third, by a hundredth or less of their size (NaN and
+        infinity are between), and how many different numbers (up to 8) are expected."""
+        value, exact = self.value.double()[self.wrong], self.reference.exact.double()[self.wrong]
+        off = ((value - exact).abs() / value.abs().maximum(exact.abs())).nan_to_num(0.1, 0.1, 0.1)
+        largest = float(off.max()) if off.numel() else 0.0
+        return sum(largest >= step for step in (0.01, 0.3)), min(self.reference.exact.unique().numel(), 8)
+
+    @property
     def _all_close(self) -> bool:
         """Whether nothing is wrong at first sight: what most results are, in a fifth of the time."""
         if not self.actual.is_floating_point():

@@ -27,6 +27,7 @@ class Worked:
     native: torch.Tensor
     allowance: torch.Tensor
     inputs: tuple[torch.Tensor, ...]
+    function: Function
     again: Callable[[Sequence[torch.Tensor]], torch.Tensor]
 
     @property
@@ -73,6 +74,11 @@ class Reference:
     def inputs(self) -> tuple[torch.Tensor, ...]:
         """The tensors among the arguments, in order."""
         return self._worked.inputs
+
+    @property
+    def function(self) -> Function:
+        """What says what is right: the assignment's own."""
+        return self._worked.function
 
     def again(self, others: Sequence[torch.Tensor]) -> torch.Tensor:
         """The exact result for other inputs than these."""
@@ -166,7 +172,7 @@ def _worked_out(
         )
         allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
     return tuple(
-        Worked(e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), _again(function, tensors, i))
+        Worked(e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), function, _again(function, tensors, i))
         for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))
     )
 

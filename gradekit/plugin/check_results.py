@@ -6,10 +6,9 @@ the submission; what the engine cannot evaluate is pending; any other exception 
 
 from __future__ import annotations
 
-import shlex
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import pytest
 
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.plugin import check_points
+from gradekit.plugin.counterexample import counterexample, names
 from gradekit.plugin.run_state import GradingRun, Rejection
 from gradekit.versions import environment
 
@@ -89,7 +89,7 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
         message=verdict.message,
         cause=verdict.cause,
         source=verdict.source or _source(run, verdict.line),
-        counterexample=_counterexample(item, run, verdict, evidence),
+        counterexample=_counterexample(item, run, verdict, error, evidence),
         details=_whose(item) | evidence.details | verdict.details,
         bonus=check_points.worth(item).bonus,
     )
@@ -228,14 +228,8 @@ def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
 
 def _named(call: Call, run: GradingRun) -> list[Any]:
     """The call's arguments, each spec under the name that the student gave it."""
-    named = zip(call.args, _names(call, run), strict=True)
+    named = zip(call.args, names(call, run), strict=True)
     return [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
-
-
-def _names(call: Call, run: GradingRun) -> tuple[str, ...]:
-    from gradekit.subject.rules import argument_names
-
-    return argument_names(call.args, call.entry, run.submission) if run.submission else ("",) * len(call.args)
 
 
 def _source(run: GradingRun, line: int | None) -> SourceLine | None:
@@ -243,39 +237,8 @@ def _source(run: GradingRun, line: int | None) -> SourceLine | None:
 
 
 def _counterexample(
-    item: pytest.Item, run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence
+    item: pytest.Item, run: GradingRun, verdict: CheckVerdict, error: BaseException | None, evidence: CheckEvidence
 ) -> dict[str, Any] | None:
-    if verdict.outcome is not Outcome.FAILED or run.rejection or not (evidence.call or evidence.drawn):
+    if verdict.outcome is not Outcome.FAILED or run.rejection:
         return None
-    found = {"inputs": list(_inputs(run, evidence)), "replay": replay(item, run, evidence)}
-    return found | ({"origin": evidence.origin} if evidence.origin else {})
-
-
-def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:
-    """The command that shows the same failure again; it names the inputs where the seed that drew them is secret."""
-    from gradekit.inputs import example_text
-
-    words = ["gradekit", "check", str(run.request.path), "-a", run.request.assignment.id, "-k", item.name]
-    inputs = run.request.options.inputs or (example_text.dumps(evidence.drawn) if evidence.is_secret else None)
-    words += ["--inputs", inputs] if inputs else ["--seed", str(run.request.seed)]
-    words += ["--quick"] if run.profile.name == "quick" else []
-    words += ["--device", run.request.options.device] if run.request.options.device != "auto" else []
-    return shlex.join(words)
-
-
-def _inputs(run: GradingRun, evidence: CheckEvidence) -> Iterable[dict[str, Any]]:
-    if evidence.call is None:
-        return [_input(value, name) for name, value in evidence.drawn.items()]
-    names = _names(evidence.call, run)
-    return [_input(arg, name) for arg, name in zip(evidence.call.args, names, strict=True)]
-
-
-def _input(value: Any, name: str) -> dict[str, Any]:
-    """One argument as JSON data: a spec field by field, a tensor by its form, anything else by its value."""
-    if hasattr(value, "to_json"):
-        return value.to_json() | {"name": name}
-    if hasattr(value, "stride"):
-        dtype = str(value.dtype).removeprefix("torch.")
-        return {"name": name, "shape": list(value.shape), "stride": list(value.stride()), "dtype": dtype}
-    plain = value is None or isinstance(value, (bool, int, float, str))
-    return {"name": name, "value": value if plain else repr(value)}
+    return counterexample(item, run, error, evidence)

@@ -15,7 +15,7 @@ from gradekit.findings import Cause
 from gradekit.plugin import check_points, example_cache
 from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.plugin.design import Design, design_of
-from gradekit.plugin.examples import Example, Examples, controlled
+from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
 from gradekit.plugin.further_run import FurtherInputs, FurtherRun
 from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import proofs
@@ -281,6 +281,7 @@ def _trace_back(evidence: CheckEvidence, examples: Examples | None, error: BaseE
     example = examples.failure(error) if examples is not None else None
     if examples is None or example is None:
         return
+    example = _most_telling(example, examples)
     evidence.drawn = example.given | _by_position(example)
     evidence.origin = further.origin(example.given) or _origin(design, example)
     evidence.repeated = examples.again(example)
@@ -289,6 +290,31 @@ def _trace_back(evidence: CheckEvidence, examples: Examples | None, error: BaseE
 def _origin(design: Design | None, example: Example) -> str:
     planned = design is not None and design.numbers(example.given) is not None
     return "the covering design" if planned else "a random draw"
+
+
+def _most_telling(smallest: Example, examples: Examples) -> Example:
+    """Of the examples that failed for the cause of the `smallest`, with tensors of its forms, the one whose numbers show most;
+    of equals the smallest, and then the first."""
+    own = next((failed for failed in examples.failures if failed.example is smallest), None)
+    if own is None:
+        return smallest
+    rivals = [failed for failed in examples.failures if _kind(failed) == _kind(own)]
+    return max([own, *rivals], key=lambda failed: _telling(failed.error)).example
+
+
+def _kind(failed: FailedExample) -> tuple[Any, ...]:
+    return getattr(failed.error, "cause", None), getattr(failed.error, "line", None), _forms(failed.example)
+
+
+def _forms(example: Example) -> tuple[Any, ...]:
+    """What an example is but for its values: the form of each tensor, and how many values were drawn on its way."""
+    given = example_cache.flattened(tuple(example.given.values()))
+    return (len(example.drawn), *((s.dtype, s.shape, s.stride, s.offset) for s in given if hasattr(s, "stride")))
+
+
+def _telling(error: BaseException) -> tuple[int, ...]:
+    comparison = getattr(error, "comparison", None)
+    return comparison.telling if comparison is not None else (0,)
 
 
 def _by_position(example: Example) -> dict[str, Any]:

@@ -70,15 +70,16 @@ def _is_fixed(value: Any) -> bool:
 
 def simplicity(given: DrawnArguments) -> tuple[int, ...]:
     """A measure of how hard an example is to read: those of its specs added up, then the size of its numbers."""
-    values = list(_flat(tuple(given.values())))
+    values = list(flattened(tuple(given.values())))
     specs = [value.simplicity for value in values if hasattr(value, "simplicity")]
     numbers = sum(abs(int(value)) for value in values if isinstance(value, (int, float)) and math.isfinite(value))
     return (*map(sum, zip(*specs, strict=True)), numbers)
 
 
-def _flat(value: Any) -> Iterator[Any]:
+def flattened(value: Any) -> Iterator[Any]:
+    """The values in nested tuples and sets, one after the other."""
     if not isinstance(value, (tuple, frozenset)):
         yield value
         return
     for item in value:
-        yield from _flat(item)
+        yield from flattened(item)

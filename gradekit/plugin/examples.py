@@ -187,6 +187,11 @@ class Examples:
         """The example that raised `error`, which Hypothesis reported as the smallest."""
         return next((seen.example for seen in self._failures.values() if seen.error is error), None)
 
+    @property
+    def failures(self) -> list[FailedExample]:
+        """All examples that failed, in the order in which they did."""
+        return list(self._failures.values())
+
     def again(self, example: Example) -> BaseException | None:
         """Run `example` once more, outside of Hypothesis; what it raises."""
         values = iter(example.drawn)

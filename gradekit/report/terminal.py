@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -277,8 +277,19 @@ def _calls(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
 
 
 def _counterexample(counterexample: Mapping[str, Any], look: Look) -> list[str]:
-    inputs = [described(given) for given in counterexample.get("inputs", ())]
-    return [_labelled("input" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(inputs)]
+    """The inputs, with their numbers where they are few, and beside them those of the result."""
+    inputs = [text for given in counterexample.get("inputs", ()) for text in _input(given, look)]
+    lines = [_labelled("input" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(inputs)]
+    results = [(label, counterexample.get(key)) for label, key in (("got", "got"), ("right", "expected"))]
+    return lines + [_labelled(label, _numbers(values, look), look, _INDENT) for label, values in results if values]
+
+
+def _input(given: Mapping[str, Any], look: Look) -> list[str]:
+    return [described(given), *([f"  {_numbers(given['values'], look)}"] if given.get("values") else [])]
+
+
+def _numbers(values: Sequence[str], look: Look) -> str:
+    return shortened(f"[{one_line(', '.join(values))}]", max(20, look.width - _INDENT - 10))
 
 
 def _advice(owner: Mapping[str, Any]) -> str:

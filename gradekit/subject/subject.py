@@ -39,11 +39,13 @@ time costs the student ten seconds."""
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call that a test made: the arguments, and what came of it (None where the call failed)."""
+    """One call that a test made: the arguments, what came of it (None where the call failed), and the positions of the
+    arguments whose gradients were wanted."""
 
     entry: str
     args: tuple[Any, ...]
     observation: Observation | None = None
+    wanted: tuple[int, ...] = ()
 
 
 class Subject:
@@ -103,11 +105,11 @@ class Subject:
             Unsupported: the engine cannot know what a kernel does.
         """
         args = tuple(args)
-        self.calls.append(Call(entry, args))
+        self.calls.append(Call(entry, args, wanted=wanted))
         this = call_spec(entry, args, wanted)
         self.forms.setdefault(this.signature, this.form)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self._program(this)))
-        self.calls[-1] = Call(entry, args, observation)
+        self.calls[-1] = Call(entry, args, observation, wanted)
         for finding in observation.findings:
             self.found_in_memory.setdefault((finding.cause, finding.line, finding.kernel), self.calls[-1])
         return observation

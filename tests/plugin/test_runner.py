@@ -248,6 +248,16 @@ def test_where_nothing_fails_a_run_that_would_stop_runs_all(assignment: Make, su
     assert len(report.checks) == 2 and not any("Stopped" in note for note in report.notes)
 
 
+def test_a_counterexample_shows_its_numbers_and_how_to_make_them(assignment: Make, submitted: Write) -> None:
+    example = by_id(grade(assignment(), submitted(TRIPLES), profile="quick"))["test_doubles"].counterexample
+    assert example is not None
+    (x,) = example["inputs"]
+    assert len(x["values"]) == len(example["got"]) == len(example["expected"]) >= 1
+    assert [3 * float(value) for value in x["values"]] == pytest.approx([float(value) for value in example["got"]])
+    assert example["snippet"].startswith("x = torch.tensor([") and example["call"] == "double(x)"
+    assert example["reference"].endswith("(x)") and example["reference"].startswith("test_double.")
+
+
 def test_progress_tells_each_check_as_it_begins(assignment: Make, submitted: Write) -> None:
     seen: list[tuple[str, int, int]] = []
     grade(assignment(plain()), submitted(RIGHT), on_progress=lambda *told: seen.append(told))

@@ -232,6 +232,21 @@ def test_a_long_source_line_is_wrapped_beside_its_bar() -> None:
     ) in text
 
 
+def test_few_numbers_are_shown() -> None:
+    """... of an input and of the result"""
+    example = {**(FAILED.counterexample or {}), "got": ["0.5", "0.25"], "expected": ["0.5", "0.75"]}
+    example["inputs"] = [{"name": "x", "shape": [2], "stride": [1], "dtype": "float32", "values": ["1.0", "2.0"]}]
+    assert (
+        """\
+      input   x: float32 [2]
+                [1.0, 2.0]
+      got     [0.5, 0.25]
+      right   [0.5, 0.75]
+"""
+        in render(record(replace(FAILED, counterexample=example)))
+    )
+
+
 # --- looks ------------------------------------------------------------------------------------------------------------
 
 

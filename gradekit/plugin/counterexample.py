@@ -1,0 +1,131 @@
+"""The failing call of a check as data: its inputs, its numbers where they are few, and Python that makes them again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.plugin.run_state import GradingRun
+
+if TYPE_CHECKING:
+    from gradekit.inputs.spec import Input
+    from gradekit.plugin.check_results import CheckEvidence
+    from gradekit.subject.subject import Call
+
+SHOWN = 8
+"""The most elements of a tensor whose numbers are shown."""
+
+
+def counterexample(
+    item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: CheckEvidence
+) -> dict[str, Any] | None:  # fmt: skip
+    """The counterexample of a check that failed with `error`, as its record has it; None where nothing was called."""
+    if not (evidence.call or evidence.drawn):
+        return None
+    found: dict[str, Any] = {"inputs": _inputs(run, evidence), "replay": replay(item, run, evidence)}
+    found |= {"origin": evidence.origin} if evidence.origin else {}
+    return found | _results(error) | (_code(evidence.call, names(evidence.call, run), error) if evidence.call else {})
+
+
+def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:
+    """The command that shows the same failure again; it names the inputs where the seed that drew them is secret."""
+    from gradekit.inputs import example_text
+
+    words = ["gradekit", "check", str(run.request.path), "-a", run.request.assignment.id, "-k", item.name]
+    inputs = run.request.options.inputs or (example_text.dumps(evidence.drawn) if evidence.is_secret else None)
+    words += ["--inputs", inputs] if inputs else ["--seed", str(run.request.seed)]
+    words += ["--quick"] if run.profile.name == "quick" else []
+    words += ["--device", run.request.options.device] if run.request.options.device != "auto" else []
+    return shlex.join(words)
+
+
+def names(call: Call, run: GradingRun) -> tuple[str, ...]:
+    """What the student calls the arguments of `call`; "" where that is not known."""
+    from gradekit.subject.rules import argument_names
+
+    return argument_names(call.args, call.entry, run.submission) if run.submission else ("",) * len(call.args)
+
+
+# --- inputs and results -----------------------------------------------------------------------------------------------
+
+
+def _inputs(run: GradingRun, evidence: CheckEvidence) -> list[dict[str, Any]]:
+    if evidence.call is None:
+        return [_input(value, name) for name, value in evidence.drawn.items()]
+    return [_input(arg, name) for arg, name in zip(evidence.call.args, names(evidence.call, run), strict=True)]
+
+
+def _input(value: Any, name: str) -> dict[str, Any]:
+    """One argument as JSON data: a spec field by field, a tensor by its form, anything else by its value."""
+    if hasattr(value, "to_json"):
+        return value.to_json() | {"name": name} | _values(value)
+    if hasattr(value, "stride"):
+        dtype = str(value.dtype).removeprefix("torch.")
+        return {"name": name, "shape": list(value.shape), "stride": list(value.stride()), "dtype": dtype}
+    plain = value is None or isinstance(value, (bool, int, float, str))
+    return {"name": name, "value": value if plain else repr(value)}
+
+
+def _values(spec: Input) -> dict[str, Any]:
+    from gradekit.inputs.snippets import few
+
+    found = few(spec.tensor(), SHOWN) if 0 < spec.numel <= SHOWN else None
+    return {"values": found} if found else {}
+
+
+def _results(error: BaseException | None) -> dict[str, Any]:
+    """What came out and what should have, where values were compared and are few."""
+    from gradekit.inputs.snippets import few
+
+    comparison = getattr(error, "comparison", None)
+    if comparison is None or not 0 < comparison.actual.numel() <= SHOWN:
+        return {}
+    return {"got": few(comparison.actual.detach(), SHOWN), "expected": few(comparison.reference.rounded, SHOWN)}
+
+
+# --- Python -----------------------------------------------------------------------------------------------------------
+
+
+def _code(call: Call, known: Sequence[str], error: BaseException | None) -> dict[str, str]:
+    """`snippet` makes the arguments, `call` calls the submission with them, `reference` the function of the assignment's
+    tests that says what is right; the last is left out where it has no name there."""
+    parameters = [name if name.isidentifier() else f"argument_{n}" for n, name in enumerate(known, 1)]
+    parameters[-1:] = ["upstream"] if call.wanted else parameters[-1:]
+    lines = [f"{name} = {_made(arg)}" for name, arg in zip(parameters, call.args, strict=True)]
+    if any("= Input(" in line for line in lines):
+        from gradekit.inputs.snippets import MADE_BY_GRADEKIT
+
+        lines.insert(0, MADE_BY_GRADEKIT)
+    lines += [f"{parameters[place]}.requires_grad_()" for place in call.wanted]
+    found = {"snippet": "\n".join(lines), "call": _called(call, parameters)}
+    comparison = getattr(error, "comparison", None)
+    reference = _reference(comparison.reference.function) if comparison is not None else ""
+    return found | ({"reference": f"{reference}({', '.join(parameters)})"} if reference else {})
+
+
+def _made(argument: Any) -> str:
+    from gradekit.inputs.snippets import expression
+
+    if hasattr(argument, "to_json"):
+        return expression(argument)
+    if hasattr(argument, "stride"):
+        return f'torch.randn({list(argument.shape)}).to({argument.dtype}).to("cuda")'
+    return repr(argument)
+
+
+def _called(call: Call, parameters: Sequence[str]) -> str:
+    if not call.wanted:
+        return f"{call.entry}({', '.join(parameters)})"
+    leaves = ", ".join(parameters[place] for place in call.wanted)
+    return f"torch.autograd.grad({call.entry}({', '.join(parameters[:-1])}), [{leaves}], {parameters[-1]})"
+
+
+def _reference(function: Any) -> str:
+    """ "test_softmax.softmax", the module's file and the function's name; "" for a function without one."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__qualname__", "")
+    return f"{Path(code.co_filename).stem}.{name}" if code is not None and name.isidentifier() else ""

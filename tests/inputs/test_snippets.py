@@ -1,0 +1,56 @@
+"""Lines of torch make the tensors of specs again."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradekit.inputs import snippets
+from gradekit.inputs.spec import Input, normal
+
+EXACT = {
+    "contiguous": normal((2, 3)),
+    "half": Input("float16", (5,), (1,), seed=3),
+    "bfloat16": Input("bfloat16", (5,), (1,), seed=3),
+    "integers": Input("int32", (4,), (1,), profile="integers"),
+    "booleans": Input("bool", (4,), (1,), profile="integers"),
+    "transposed": Input("float32", (3, 2), (1, 3), seed=1),
+    "sliced, with an offset": Input("float32", (2, 3), (8, 2), 5),
+    "expanded": Input("float32", (4, 3), (0, 1)),
+    "one number": Input("float32", (), ()),
+    "infinities": Input("float32", (2, 3), (3, 1), profile="neg_inf_first"),
+    "none": Input("float32", (0, 3), (3, 1)),
+    "a kind that torch has no function for": Input("float32", (30, 30), (30, 1), profile="spike"),
+}
+
+
+def made(spec: Input) -> torch.Tensor:
+    found = eval(snippets.expression(spec, '"cpu"'), {"torch": torch, "Input": Input})
+    assert isinstance(found, torch.Tensor)
+    return found
+
+
+@pytest.mark.parametrize("spec", EXACT.values(), ids=EXACT)
+def test_few_numbers_are_written_out(spec: Input) -> None:
+    """... to the last bit, with the strides and the offset of the spec"""
+    tensor = made(spec)
+    assert torch.equal(tensor, spec.tensor()) and tensor.dtype == spec.tensor().dtype
+    assert (tensor.stride(), tensor.storage_offset()) == (spec.stride, spec.offset) or spec.is_contiguous
+
+
+def test_many_numbers_are_drawn_in_the_same_form() -> None:
+    spec = Input("float16", (30, 20), (50, 2), 3)
+    with torch.random.fork_rng(devices=[]):
+        tensor = made(spec)
+    assert (tensor.shape, tensor.stride(), tensor.storage_offset()) == (spec.shape, spec.stride, spec.offset)
+    assert tensor.std() > 0.5
+
+
+def test_numbers_have_no_more_digits_than_they_need() -> None:
+    assert snippets.written(torch.tensor([0.1, 1.0, float("-inf"), 1 / 3])) == '[0.1, 1.0, float("-inf"), 0.33333334]'
+    assert snippets.written(torch.tensor(0.1, dtype=torch.bfloat16)) == "0.1"
+
+
+def test_many_are_not_listed() -> None:
+    assert snippets.few(torch.arange(3), 3) == ["0", "1", "2"]
+    assert snippets.few(torch.arange(4), 3) is None
