@@ -21,7 +21,8 @@ class Budget:
     """What one run may use.
 
     `work` counts elements that operations make or read, and STEP for each operation evaluated: about a nanosecond each.
-    `bytes` limits what the host allocates, what it returns, and what one program holds in registers: each of the three.
+    `bytes` limits what the host allocates with what it returns, what one program holds in registers, and the maps of who
+    has accessed what in one launch: each of the three.
     """
 
     work: int = 5_000_000_000

@@ -11,7 +11,7 @@ them writing, is a race. Two lanes of one program are ordered only by a barrier 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -41,7 +41,8 @@ class CheckedMemory:
     """Memory access for one launch of `total` programs; incidents are appended to `log`.
 
     Where a kernel awaits values by volatile loads, `stores_publish`: what stands before a plain store is known to whoever
-    reads what it stored. `loaded` and `stored` are the ids of storages that have been.
+    reads what it stored. `claim` is told how many bytes the histories take. `loaded` and `stored` are the ids of storages
+    that have been.
     """
 
     traffic: Traffic
@@ -49,6 +50,7 @@ class CheckedMemory:
     storages: dict[int, Storage]
     total: int
     stores_publish: bool = False
+    claim: Callable[[int], None] | None = None
     histories: dict[Storage, AccessHistory] = field(default_factory=dict)
     last: tuple[AccessPattern, Lanes] | None = None
     explains: ClassVar[bool] = True
@@ -161,12 +163,11 @@ class CheckedMemory:
 
     def _report_overwritten(self, lanes: Lanes, history: AccessHistory) -> None:
         """Those that others have touched: with the other order, they would have found something else."""
-        readers = history.readers() if self.total > 1 else None
+        units, programs = lanes.touched
+        readers = history.readers(units) if self.total > 1 else None
         if readers is not None:
-            units, programs = lanes.touched
-            for (reader, time), differs in zip(readers, (torch.lt, torch.gt), strict=True):
-                other = reader.index_select(0, units)
-                self._report_unordered(Cause.RACE, lanes, differs(other, programs), other, time.index_select(0, units))
+            for (other, time), differs in zip(readers, (torch.lt, torch.gt), strict=True):
+                self._report_unordered(Cause.RACE, lanes, differs(other, programs), other, time)
 
     def _report_atomics(self, storage: Storage, lanes: Lanes) -> None:
         """Plain accesses of what another program changes by atomics."""
@@ -241,7 +242,7 @@ class CheckedMemory:
         access = lanes.access
         if change is not keep:
             if storage not in self.atomics:
-                self.atomics[storage] = AccessHistory(storage, storage.unit)
+                self.atomics[storage] = AccessHistory(storage, storage.unit, claim=self.claim)
             self.atomics[storage].refine()
             self.atomics[storage].read(lanes, self.ordering.time)
         releases = succeeded if change is compare_and_swap else torch.full_like(succeeded, change is not keep)
@@ -290,7 +291,7 @@ class CheckedMemory:
         """This launch's history of the storage, in units of at most `itemsize` bytes."""
         storage.written_map(itemsize)
         if storage not in self.histories:
-            self.histories[storage] = AccessHistory(storage, storage.unit)
+            self.histories[storage] = AccessHistory(storage, storage.unit, claim=self.claim)
         self.histories[storage].refine()
         return self.histories[storage]
 

@@ -143,6 +143,7 @@ class _Execution:
 
     def run(self) -> RunResult:
         """Runs every step of the program."""
+        self._check_size()
         for step in self._steps():
             self._step(step)
         results = [self._result(result) for result in self.program.results]
@@ -153,6 +154,16 @@ class _Execution:
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
         counters.work = self.meter.work
         return RunResult(results, findings, counters, self.prints, self.in_place)
+
+    def _check_size(self) -> None:
+        """Raises OverBudget before anything is made, where the call allocates and returns more than it may."""
+        total, line = 0, None
+        for step in self._steps():
+            if isinstance(step, Allocate):
+                total, line = total + step.nbytes, step.source.line if step.source else None
+                self.meter.check_bytes(total, line)
+        views = [result for result in self.program.results if isinstance(result, View)]
+        self.meter.check_bytes(total + sum(view.numel * ITEMSIZE[view.dtype] for view in views), line)
 
     def _steps(self) -> Iterator[Step]:
         """The steps in order; where the autotuner is tuning, each choice is preceded by all of its options."""
@@ -175,7 +186,6 @@ class _Execution:
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
-            self.meter.check_bytes(result.numel * ITEMSIZE[result.dtype])
             return read(self.memory, result).clone()
         return result.value if isinstance(result, Scalar) else None
 
@@ -198,7 +208,6 @@ class _Execution:
                 self._launch(step, line)
 
     def _allocate(self, storage: int, nbytes: int, line: int | None) -> None:
-        self.meter.check_bytes(self.memory.allocated + nbytes, line)
         self.meter.spend(1, nbytes)
         self.memory.allocate(storage, nbytes, self.namer.storage(storage), line)
         self.counters.allocations += 1
@@ -225,11 +234,7 @@ class _Execution:
         launch = self.counters.launches
         self.counters.launches += 1
         self.grids.append(step.grid)
-        memory = (
-            CheckedMemory(self.traffic, self.incidents, self.memory.at_gaps(), total, known.volatile)
-            if self.careful
-            else FastMemory(self.traffic)
-        )
+        memory = self._checked(total, known.volatile, line) if self.careful else FastMemory(self.traffic)
         context = LaunchContext(
             module, known, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
             self.prints, self.incidents, self.setup.conditions,
@@ -244,6 +249,16 @@ class _Execution:
         run_programs(context, arguments)
         if isinstance(memory, CheckedMemory):
             self.in_place |= bool(memory.loaded & memory.stored)
+
+    def _checked(self, total: int, stores_publish: bool, line: int | None) -> CheckedMemory:
+        held = 0
+
+        def claim(nbytes: int) -> None:
+            nonlocal held
+            held += nbytes
+            self.meter.check_bytes(held, line)
+
+        return CheckedMemory(self.traffic, self.incidents, self.memory.at_gaps(), total, stores_publish, claim)
 
 
 def _together(seen: Sequence[Tensor | None]) -> Tensor | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gradekit.engine.host import written
-from gradekit.engine.memory import Memory, everywhere
+from gradekit.engine.memory import Memory, everywhere, first_true
 from gradekit.findings import Cause, Finding
 from gradekit.observations import ON_THE_HOST, SHOWN, Incident, Site
 from gradekit.program import ITEMSIZE, Program, View
@@ -129,12 +129,21 @@ def unwritten(program: Program, memory: Memory, namer: Namer) -> list[Finding]:
         seen = written(memory.storages[result.storage], result)
         if seen is None or everywhere(seen):
             continue
-        missing = (~seen).nonzero()
+        missing = result.numel - int(seen.count_nonzero())
         name = namer.storage(result.storage)
-        elements = tuple(tuple(row) for row in missing[:SHOWN].tolist())
-        message = f"{len(missing)} of {result.numel} elements of {name} are never written, first {list(elements[0])}"
+        elements = tuple(_unraveled(number, result.shape) for number in first_true(~seen, SHOWN).tolist())
+        message = f"{missing} of {result.numel} elements of {name} are never written, first {list(elements[0])}"
         findings.append(
-            Finding(Cause.UNWRITTEN_OUTPUT, message, tensor=name, elements=elements, count=len(missing),
+            Finding(Cause.UNWRITTEN_OUTPUT, message, tensor=name, elements=elements, count=missing,
                     facts={"elements": result.numel})
         )  # fmt: skip
     return findings
+
+
+def _unraveled(number: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """The index of the element with that number in row-major order."""
+    index = []
+    for size in reversed(shape):
+        number, along = divmod(number, size)
+        index.append(along)
+    return tuple(reversed(index))

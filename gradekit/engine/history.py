@@ -5,6 +5,7 @@ An access is stamped with its time: how many atomics the launch had executed (se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -15,9 +16,12 @@ from gradekit.engine.memory import Storage
 
 NOBODY = -1
 WAITING = 1 << 16
-"""How many lanes may always wait in a storage's history; in that of a large storage, four for each unit."""
-_TIMES = 1 << 31
+"""How many lanes may always wait in a storage's history; in that of a large storage, one for each unit."""
+_TIME_BITS = 31
+_LATEST = (1 << _TIME_BITS) - 1
 _NOT_YET = torch.iinfo(torch.int64).max
+_MAP = 16
+"""Bytes that it takes to know the writers of a unit, or its readers."""
 
 
 @dataclass(slots=True)
@@ -44,7 +48,8 @@ class Writers:
 class AccessHistory:
     """For each unit of a storage in this launch: who wrote it last, and the first and the last program that read it.
 
-    Few launches read what they write: accesses wait here until somebody asks who was there.
+    Few launches read what they write: accesses wait here until somebody asks who was there. `claim` is told how many
+    bytes the maps are going to take.
     """
 
     storage: Storage
@@ -52,6 +57,7 @@ class AccessHistory:
     writes: list[Writes] = field(default_factory=list)
     reads: list[tuple[Lanes, int]] = field(default_factory=list)
     waiting: int = 0
+    claim: Callable[[int], None] | None = None
     _writers: Writers | None = None
     _first: Tensor | None = None
     _last: Tensor | None = None
@@ -60,8 +66,8 @@ class AccessHistory:
         """Records that `lanes` were read."""
         self.reads.append((lanes, time))
         self.waiting += lanes.index.numel()
-        if self.waiting > max(WAITING, 4 * self._count()):
-            self.readers()
+        if self.waiting > max(WAITING, self._count()):
+            self._take_in()
 
     def writers(self) -> Writers | None:
         """Who wrote each unit last; None where nobody has written anywhere."""
@@ -72,36 +78,48 @@ class AccessHistory:
 
     def _add(self, write: Writes) -> None:
         if self._writers is None:
-            self._writers = Writers(*(torch.full([self._count()], NOBODY, dtype=torch.int64) for _ in range(4)))
+            self._claim(self._count())
+            self._writers = Writers(*(torch.full([self._count()], NOBODY, dtype=torch.int32) for _ in range(4)))
         known, (units, programs) = self._writers, write.lanes.touched
-        known.program.index_copy_(0, units, programs)
+        known.program.index_copy_(0, units, programs.to(torch.int32))
         known.time.index_fill_(0, units, write.time)
-        known.lane.index_copy_(0, units, write.lanes.by_unit(write.lanes.positions))
-        passed = 0 if write.barriers is None else write.barriers.index_select(0, programs)
-        known.barriers[units] = passed
+        known.lane.index_copy_(0, units, write.lanes.by_unit(write.lanes.positions).to(torch.int32))
+        if write.barriers is None:
+            known.barriers.index_fill_(0, units, 0)
+        else:
+            known.barriers.index_copy_(0, units, write.barriers.index_select(0, programs).to(torch.int32))
 
-    def readers(self) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]] | None:
-        """The first and the last program that read each unit, each with the time at which it did last; None where nobody
-        has read anywhere. Where nobody read a unit, the first program is very large and the last is NOBODY."""
+    def readers(self, units: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]] | None:
+        """The first and the last program that read each of these units, each with the time at which it did last; None where
+        nobody has read anywhere. Where nobody read a unit, the first program is very large and the last is NOBODY."""
+        self._take_in()
+        if self._first is None or self._last is None:
+            return None
+        first, last = self._first.index_select(0, units), self._last.index_select(0, units)
+        return (first >> _TIME_BITS, _LATEST - (first & _LATEST)), (last >> _TIME_BITS, last & _LATEST)
+
+    def _take_in(self) -> None:
         for lanes, time in self.reads:
             self._add_readers(lanes, time)
         self.reads.clear()
         self.waiting = 0
-        if self._first is None or self._last is None:
-            return None
-        first = self._first.div(_TIMES, rounding_mode="floor"), _TIMES - 1 - self._first % _TIMES
-        return first, (self._last.div(_TIMES, rounding_mode="floor"), self._last % _TIMES)
 
     def _add_readers(self, lanes: Lanes, time: int) -> None:
         if self._first is None or self._last is None:
+            self._claim(self._count())
             self._first = torch.full([self._count()], _NOT_YET, dtype=torch.int64)
             self._last = torch.full([self._count()], NOBODY, dtype=torch.int64)
         units, programs = lanes.touched
-        self._first.scatter_reduce_(0, units, programs * _TIMES + (_TIMES - 1 - time), "amin")
-        self._last.scatter_reduce_(0, units, programs * _TIMES + time, "amax")
+        stamped = programs << _TIME_BITS
+        self._first.scatter_reduce_(0, units, stamped + (_LATEST - time), "amin")
+        self._last.scatter_reduce_(0, units, stamped + time, "amax")
 
     def _count(self) -> int:
         return self.storage.data.numel() // self.storage.unit
+
+    def _claim(self, units: int) -> None:
+        if self.claim is not None:
+            self.claim(units * _MAP)
 
     def refine(self) -> None:
         """Follows the storage to a smaller unit."""
@@ -109,8 +127,10 @@ class AccessHistory:
         if ratio <= 1:
             return
         if self._writers is not None:
+            self._claim(self._count())
             known = self._writers
             maps = (known.program, known.time, known.lane, known.barriers)
             self._writers = Writers(*(map.repeat_interleave(ratio) for map in maps))
         if self._first is not None and self._last is not None:
+            self._claim(self._count())
             self._first, self._last = (map.repeat_interleave(ratio) for map in (self._first, self._last))

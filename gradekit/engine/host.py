@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradekit.engine.memory import Memory, Storage, everywhere, own
+from gradekit.engine.memory import Memory, Storage, everywhere, first_true, own
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
 from gradekit.program import ITEMSIZE, Aten, Scalar, View
@@ -34,40 +35,52 @@ def read(memory: Memory, view: View) -> Tensor:
 
 def written(storage: Storage, view: View) -> Tensor | None:
     """Which of a view's elements have been written: bool of its shape; None when all have."""
+    cells = _cells(storage, view)
+    return None if cells is None else cells.all(-1)
+
+
+def _cells(storage: Storage, view: View) -> Tensor | None:
+    """The part of a storage's map that is about each element of a view: bool [*shape, units of one element], which
+    shares the map's memory; None where all of the storage has been written."""
     itemsize = ITEMSIZE[view.dtype]
-    if storage.written_map(itemsize) is None:
+    units = storage.written_map(itemsize)
+    if units is None:
         return None
-    positions = _positions(view)
-    if not len(positions):
-        return torch.ones(view.shape, dtype=torch.bool)
-    units = storage.units(positions, itemsize)
-    assert storage.written is not None
-    return storage.written[units].view(len(positions), -1).all(1).view(view.shape)
+    ratio = itemsize // storage.unit
+    return units.as_strided([*view.shape, ratio], [*(step * ratio for step in view.stride), 1], view.offset * ratio)
 
 
-def _positions(view: View) -> Tensor:
-    positions = torch.tensor([view.offset])
-    for size, step in zip(view.shape, view.stride, strict=True):
-        positions = (positions[:, None] + torch.arange(size) * step).reshape(-1)
-    return positions
+def _places(view: View, numbers: Tensor) -> list[int]:
+    """The positions in the storage of a few elements of a view, given by their numbers in row-major order."""
+    found = torch.full_like(numbers, view.offset)
+    for size, step in zip(reversed(view.shape), reversed(view.stride), strict=True):
+        found, numbers = found + numbers % size * step, numbers.div(size, rounding_mode="floor")
+    return found.tolist()
 
 
 def write(memory: Memory, target: View, value: Tensor, line: int | None, known: Tensor | None = None) -> list[Incident]:
     """target[...] = value, as torch's copy_ does; `known` says which of the values have been written (None: all)."""
-    storage, itemsize = memory.storages[target.storage], ITEMSIZE[target.dtype]
+    storage = memory.storages[target.storage]
     modified = storage.is_input and target.numel
-    incidents = [_on_host(Cause.INPUT_MODIFIED, storage, target, _positions(target), line)] if modified else []
+    incidents = [_on_host(Cause.INPUT_MODIFIED, storage, target, None, line)] if modified else []
     own(storage)
     read(memory, target).copy_(value)
-    if storage.written_map(itemsize) is not None and target.numel:
-        units = storage.units(_positions(target), itemsize)
-        assert storage.written is not None
-        if known is None:
-            storage.written[units] = True
-        else:
-            storage.written[units] = known.expand(target.shape).reshape(-1).repeat_interleave(itemsize // storage.unit)
+    if known is None and _is_whole(storage, target):
+        storage.written = None
+    elif target.numel and (cells := _cells(storage, target)) is not None:
+        cells.copy_(torch.tensor(True) if known is None else known.expand(target.shape).unsqueeze(-1))
         storage.settle()
     return incidents
+
+
+def _is_whole(storage: Storage, view: View) -> bool:
+    """Whether a view has all bytes of its storage, in their order."""
+    whole = view.numel * ITEMSIZE[view.dtype] == storage.data.numel()
+    return whole and view.offset == 0 and view.stride == _contiguous(view.shape)
+
+
+def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def write_values(memory: Memory, target: View, origin: View, line: int | None) -> list[Incident]:
@@ -76,11 +89,13 @@ def write_values(memory: Memory, target: View, origin: View, line: int | None) -
     return write(memory, target, read(memory, origin), line, known)
 
 
-def _on_host(cause: Cause, storage: Storage, view: View, positions: Tensor, line: int | None) -> Incident:
-    """An incident that concerns elements of a view, at `positions` of its storage, and no program."""
-    shown, itemsize = positions[:SHOWN].tolist(), ITEMSIZE[view.dtype]
+def _on_host(cause: Cause, storage: Storage, view: View, which: Tensor | None, line: int | None) -> Incident:
+    """An incident that concerns the elements of a view where `which` holds (None: all), and no program."""
+    numbers = torch.arange(min(SHOWN, view.numel)) if which is None else first_true(which, SHOWN)
+    shown, itemsize = _places(view, numbers), ITEMSIZE[view.dtype]
+    count = view.numel if which is None else int(which.count_nonzero())
     programs, capacity = [0] * len(shown), storage.count(itemsize)
-    return Incident(cause, Site(line), storage.id, itemsize, shown, programs, len(positions), capacity=capacity)
+    return Incident(cause, Site(line), storage.id, itemsize, shown, programs, count, capacity=capacity)
 
 
 # --- operations that an assignment may allow -------------------------------------------------------------------------
@@ -132,4 +147,4 @@ def _uninitialized(memory: Memory, view: View, line: int | None) -> list[Inciden
     seen = written(storage, view)
     if seen is None or everywhere(seen):
         return []
-    return [_on_host(Cause.UNINITIALIZED_READ, storage, view, _positions(view)[~seen.reshape(-1)], line)]
+    return [_on_host(Cause.UNINITIALIZED_READ, storage, view, ~seen, line)]

@@ -14,7 +14,6 @@ from gradekit.engine.memory import Storage, everywhere
 from gradekit.engine.values import Affine, Below, Conjunction, Integer, Value, dense, materialize, settled
 
 Shape = Sequence[int]
-_WIDEST = 1 << 32
 
 
 @dataclass
@@ -87,9 +86,10 @@ class Lanes:
 
     @property
     def positions(self) -> Tensor:
-        """Which lane of its program's tile each is; lanes of tiles of different sizes never have the same number."""
+        """Which lane of its program's tile each is; lanes of tiles of different sizes never have the same number, for the
+        sizes are powers of two."""
         flat = torch.arange(self.index.numel()) if self.where is None else self.where
-        return flat % self.width + self.width * _WIDEST
+        return flat % self.width + self.width
 
     def programs_at(self, positions: Tensor) -> list[int]:
         """The programs of a few lanes."""

@@ -64,7 +64,7 @@ class Ordering:
             clock = self._clocks.get(program)
             if clock is not None:
                 mine = later == program
-                result[mine] = clock[earlier[mine]] >= times[mine]
+                result[mine] = clock.index_select(0, earlier[mine]) >= times[mine]
         return result
 
     def _advance(self) -> None:
@@ -79,7 +79,7 @@ class Ordering:
         releases = [True] * event.programs.numel() if event.releases is None else event.releases.tolist()
         lanes = dict.fromkeys(zip(event.programs.tolist(), event.addresses.tolist(), releases, strict=True))
         self._lanes += len(lanes)
-        if self._lanes > MOST_EVENTS or len(self._clocks) * self.total > MOST_CLOCKS:
+        if self._lanes > MOST_EVENTS or (len(self._clocks) + len(self._published)) * self.total > MOST_CLOCKS:
             raise Unsupported(f"a launch that more than {MOST_EVENTS} atomics put in order")
         for program, address, releases_here in lanes:
             before = self._published.get(address)

@@ -9,9 +9,11 @@ import triton.language as tl
 from launching import program
 
 from gradekit.engine.executor import Budget, OverBudget, run
+from gradekit.engine.host import write, written
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.liveness import last_uses
-from gradekit.program import Allocate, View
+from gradekit.engine.memory import Memory, Storage
+from gradekit.program import Allocate, Fill, View
 
 X = torch.arange(16, dtype=torch.float32)
 
@@ -85,3 +87,36 @@ def test_work_is_the_same_each_time_and_grows_with_the_elements():
     few, many = (run(made(steps_of_a_tile, B=size, STEPS=4), [X]).counters.work for size in (16, 1 << 16))
     assert few == run(made(steps_of_a_tile, B=16, STEPS=4), [X]).counters.work
     assert many > few + 10 * (1 << 16)
+
+
+def test_a_call_that_allocates_too_much_in_all_is_refused_before_anything_is_made(monkeypatch):
+    asked = made(tiles_that_all_live, B=16)
+    asked = replace(asked, steps=(*asked.steps, Allocate(7, 1 << 27), Allocate(8, 1 << 27)))
+    monkeypatch.setattr(Memory, "allocate", lambda *_: pytest.fail("it was made"))
+    with pytest.raises(OverBudget, match="bytes"):
+        run(asked, [X])
+
+
+@triton.jit
+def races_in_a_buffer(x, out, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(out + at) + tl.load(x + at % 16))
+
+
+def test_who_was_where_in_a_large_buffer_is_not_written_down_beyond_the_budget():
+    asked = program(races_in_a_buffer, (2,), [X], [torch.zeros(1 << 20)], B=64)
+    asked = replace(asked, steps=(asked.steps[0], Fill(asked.results[0], 0.0), *asked.steps[1:]))
+    assert run(asked, [X], budget=Budget(bytes=64 << 20)).findings
+    with pytest.raises(OverBudget, match="bytes"):
+        run(asked, [X], budget=Budget(bytes=10 << 20))
+
+
+@pytest.mark.parametrize("stride", [1, 2], ids=["all of it", "every second element"])
+def test_a_fill_makes_no_list_of_positions(stride, monkeypatch):
+    memory, size = Memory(), 1 << 22
+    memory.allocate(0, size, "a", None)
+    view = View(0, "uint8", (size // stride,), (stride,), 0)
+    monkeypatch.setattr(Storage, "units", lambda *_: pytest.fail("a position takes eight times the memory of a byte"))
+    write(memory, view, torch.tensor(1), None)
+    assert written(memory.storages[0], view) is None or bool(written(memory.storages[0], view).all())
+    assert stride == 1 or not written(memory.storages[0], replace(view, offset=1)).any()

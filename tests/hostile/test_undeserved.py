@@ -1,0 +1,70 @@
+"""Submissions that deserve less than they ask for, in every assignment: each names the checks that it must not pass.
+
+undeserved/<id>.toml has them, as edits of a right submission (`base`, by default the solution; gradekit.course.edits says
+how an edit is written) or as `text` that follows the file's `head`. `fail` are the checks; each must end as failed, or as
+pending where `pending` is true, because a person has to look.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.course.edits import edited
+from gradekit.findings import Outcome, Status
+from gradekit.report import record
+from tests.graded import grade
+
+FOLDER = Path(__file__).parent / "undeserved"
+ROOT = Path(__file__).parents[2]
+SAMPLE = 5
+"""One of so many is tried in the fast suite."""
+
+
+@dataclass(frozen=True)
+class Undeserved:
+    """A submission to `assignment` that must not pass the checks `fail`."""
+
+    assignment: str
+    name: str
+    text: str
+    fail: tuple[str, ...]
+    outcome: Outcome = Outcome.FAILED
+
+
+def all_of(path: Path) -> Iterator[Undeserved]:
+    """Those of one file."""
+    tables = tomllib.loads(path.read_text())
+    head = tables.pop("head", "")
+    for name, table in tables.items():
+        base = ROOT / table.get("base", f"solutions/{path.stem}/solution.py")
+        text = head + table["text"] if "text" in table else edited(base.read_text(), table["edit"], base.name)
+        outcome = Outcome.PENDING if table.get("pending") else Outcome.FAILED
+        yield Undeserved(path.stem, name, text, tuple(table["fail"].split()), outcome)
+
+
+ALL = [one for path in sorted(FOLDER.glob("*.toml")) for one in all_of(path)]
+TRIED = [
+    pytest.param(one, id=f"{one.assignment}-{one.name}", marks=[] if number % SAMPLE == 0 else [pytest.mark.slow])
+    for number, one in enumerate(ALL)
+]
+
+
+@pytest.mark.parametrize("one", TRIED)
+def test_points_that_are_not_deserved_are_not_given(one: Undeserved, tmp_path: Path) -> None:
+    path = tmp_path / "submission.py"
+    path.write_text(one.text)
+    report = grade(get(one.assignment), path, keyword=" or ".join(one.fail))
+    record.validate(record.to_dict(report))
+    assert report.status is Status.GRADED, report.message
+    by_name: dict[str, set[Outcome]] = {}
+    for check in report.checks:
+        by_name.setdefault(check.id.partition("[")[0], set()).add(check.outcome)
+    assert {name: by_name.get(name, set()) - {Outcome.PASSED} for name in one.fail} == {
+        name: {one.outcome} for name in one.fail
+    }, report.checks
