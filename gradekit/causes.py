@@ -97,13 +97,13 @@ class Cause(StrEnum):
         "undefined-lanes",
         "the result depends on lanes that the mask of a load left out",
         "give tl.load an other=..., which those lanes get; without it their value is undefined",
-        IN_MEMORY,
+        IN_MEMORY | BY_CHANCE,
     )
     BROKEN_PROMISE = (
         "broken-promise",
         "what the kernel promised to the compiler does not hold",
         "promise (tl.multiple_of, tl.max_contiguous, tl.assume) only what is true for every size",
-        IN_MEMORY,
+        IN_MEMORY | BY_CHANCE,
     )
     # counted by a run
     TOO_MANY_BYTES = (
