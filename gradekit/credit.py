@@ -5,6 +5,8 @@ Data alone: the plugin opens an Award for each check and reads it when the check
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -16,6 +18,16 @@ class Award:
     fraction: float = 1.0
     why: str = ""
     cause: str = ""
+
+
+def total(points: Iterable[float]) -> float:
+    """The sum of points, rounded to a billionth: thirds and tenths that make up a whole give that whole."""
+    return rounded(math.fsum(points))
+
+
+def rounded(points: float) -> float:
+    """Points to a billionth: a share of them is a float, and 0.1 * 3 is to read as 0.3."""
+    return round(points, 9)
 
 
 _award: ContextVar[Award | None] = ContextVar("gradekit award", default=None)

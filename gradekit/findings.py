@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from gradekit.causes import Cause
+from gradekit.credit import total
 
 SCHEMA = "gradekit/report/1"
 
@@ -134,7 +135,7 @@ class Report:
         waiting = (Outcome.PENDING, Outcome.FAULT)
         ordinary = [c for c in self.checks if not c.bonus]
         return Score(
-            earned=sum(c.earned for c in self.checks),
-            possible=sum(c.possible for c in ordinary),
-            pending=sum(c.possible - c.earned for c in ordinary if c.outcome in waiting),
+            earned=total(c.earned for c in self.checks),
+            possible=total(c.possible for c in ordinary),
+            pending=total(c.possible - c.earned for c in ordinary if c.outcome in waiting),
         )

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
+from gradekit.credit import rounded, total
 from gradekit.findings import Check, Report
 from gradekit.marks import Mark, MarkError, checked
 from gradekit.report import record
@@ -116,10 +117,10 @@ def _shared(mark: Mark, group: Sequence[Check]) -> dict[str, Mark]:
     Raises:
         MarkError: the group is not worth that much.
     """
-    possible = sum(check.possible for check in group)
+    possible = total(check.possible for check in group)
     if mark.points is None or len(group) == 1:
         return {check.id: mark for check in group}
     if mark.points > possible:
         raise MarkError(f"{group[0].id.partition('[')[0]} is worth 0 to {possible:g} points, and not {mark.points:g}")
     part = mark.points / possible if possible else 0.0
-    return {check.id: replace(mark, points=check.possible * part) for check in group}
+    return {check.id: replace(mark, points=rounded(check.possible * part)) for check in group}

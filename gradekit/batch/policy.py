@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.checking import UsageError
+from gradekit.credit import rounded
 
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
 KEEPS = ("best", "last")
@@ -118,7 +119,7 @@ class Attempt:
         if not possible or not self.possible:
             return self
         part = possible / self.possible
-        return replace(self, earned=self.earned * part, possible=possible, pending=self.pending * part)
+        return replace(self, earned=rounded(self.earned * part), possible=possible, pending=rounded(self.pending * part))
 
 
 LATE_WITHOUT_TIME = "late, says the LMS, which does not say by how much: no points were taken off here"
@@ -143,7 +144,7 @@ def counted(attempt: Attempt, policy: Policy, student: str) -> CountedAttempt:
     late = policy.lateness(attempt.submitted, student)
     percent = policy.late.percent(late)
     why = f"{spelled(late)} late: {percent:g} % less" if percent else LATE_WITHOUT_TIME * attempt.late
-    return CountedAttempt(attempt, earned * (100.0 - percent) / 100.0, percent, why)
+    return CountedAttempt(attempt, rounded(earned * (100.0 - percent) / 100.0), percent, why)
 
 
 def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> CountedAttempt | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gradekit.credit import rounded
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.plugin import check_points
 from gradekit.plugin.counterexample import counterexample, names
@@ -198,7 +199,7 @@ def _passed(evidence: CheckEvidence) -> CheckVerdict:
 def _earned(verdict: CheckVerdict, error: BaseException | None, evidence: CheckEvidence, possible: float) -> float:
     if error is not None:
         return 0.0
-    return possible * evidence.award.fraction if verdict.outcome is Outcome.FAILED else possible
+    return rounded(possible * evidence.award.fraction) if verdict.outcome is Outcome.FAILED else possible
 
 
 # --- what the student reads ------------------------------------------------------------------------------------------

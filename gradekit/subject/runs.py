@@ -18,7 +18,7 @@ import torch
 from gradekit import engine
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
-from gradekit.judge.contents import nbytes
+from gradekit.judge.contents import Results, nbytes
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.reuse import LruCache
@@ -38,6 +38,9 @@ REMEMBERED_BYTES = 128 << 20
 
 HURRY = 1_500_000_000
 """The work that a run may use once another has used up a whole budget, so that no report takes minutes."""
+
+MOST_BYTES = 1 << 28
+"""Bytes of the results that differ between the configurations of one call."""
 
 TRIED = 4
 """One call of so many is made under other conditions too, beside all those that cost
@@ -254,12 +257,30 @@ class Runs:
         return replace(seen, findings=tuple(replace(f, message=f"{where}: {f.message}") for f in run.findings))
 
     def _in_all_configurations(self, case: Case) -> Observation:
-        first, *others = [self._once(case, option, label) for option, label in rules.options(case.program)]
+        shared: dict[tuple[bytes, ...], Sequence[Any]] = {}
+        runs = (self._once(case, option, label) for option, label in rules.options(case.program))
+        first, *others = [self._sharing(seen, shared) for seen in runs]
         if not others:
             return first
         variants = (*first.variants, *(variant for other in others for variant in (other, *other.variants)))
         findings = first.findings + tuple(_in_configuration(f, o.label) for o in others for f in o.findings)
         return replace(first, findings=findings, variants=variants)
+
+    def _sharing(self, seen: Observation, shared: dict[tuple[bytes, ...], Sequence[Any]]) -> Observation:
+        """The observation with results that another configuration has given, where they are the same: those of a hundred
+        configurations take no more memory than those of one.
+
+        Raises:
+            Failure: results that differ take too much together.
+        """
+        contents = seen.results.contents if isinstance(seen.results, Results) else None
+        if contents is None:
+            return seen
+        results = shared.setdefault(contents, seen.results)
+        if len(shared) > 1 and sum(map(nbytes, shared.values())) > MOST_BYTES:
+            message = f"{seen.entry} gives other results in its {len(shared)} configurations, which take too much memory together."
+            raise Failure(Cause.BUDGET_EXCEEDED, message)
+        return replace(seen, results=results)
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
         names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)

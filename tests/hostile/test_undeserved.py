@@ -1,7 +1,7 @@
 """Submissions that deserve less than they ask for, in every assignment: each names the checks that it must not pass.
 
-undeserved/<id>.toml has them, as edits of a right submission (`base`, by default the solution; gradekit.course.edits says
-how an edit is written) or as `text` that follows the file's `head`. `fail` are the checks; each must end as failed, or as
+undeserved/<id>.toml has them, as edits of a right submission (`base`, by default the file's, or the solution;
+gradekit.course.edits says how an edit is written) or as `text` that follows the file's `head`. `fail` are the checks; each must end as failed, or as
 pending where `pending` is true, because a person has to look.
 """
 
@@ -22,7 +22,7 @@ from tests.graded import grade
 
 FOLDER = Path(__file__).parent / "undeserved"
 ROOT = Path(__file__).parents[2]
-SAMPLE = 5
+SAMPLE = 8
 """One of so many is tried in the fast suite."""
 
 
@@ -40,9 +40,9 @@ class Undeserved:
 def all_of(path: Path) -> Iterator[Undeserved]:
     """Those of one file."""
     tables = tomllib.loads(path.read_text())
-    head = tables.pop("head", "")
+    head, usual = tables.pop("head", ""), tables.pop("base", f"solutions/{path.stem}/solution.py")
     for name, table in tables.items():
-        base = ROOT / table.get("base", f"solutions/{path.stem}/solution.py")
+        base = ROOT / table.get("base", usual)
         text = head + table["text"] if "text" in table else edited(base.read_text(), table["edit"], base.name)
         outcome = Outcome.PENDING if table.get("pending") else Outcome.FAILED
         yield Undeserved(path.stem, name, text, tuple(table["fail"].split()), outcome)

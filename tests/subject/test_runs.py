@@ -23,6 +23,7 @@ from gradekit.judge.memory_checks import (
 )
 from gradekit.judge.reference import reference
 from gradekit.sandbox import Tracer
+from gradekit.subject import runs
 from gradekit.subject.runs import Share
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
@@ -56,6 +57,19 @@ def double(x):
 def tuned(x):
     out = torch.empty_like(x)
     tuned_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    return out
+
+
+@triton.autotune([triton.Config({"BLOCK": size}) for size in (32, 64, 128)], key=["n"])
+@triton.jit
+def fickle_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, BLOCK * tl.load(x_ptr + i, i < n), i < n)
+
+
+def fickle(x):
+    out = torch.empty_like(x)
+    fickle_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
     return out
 
 
@@ -109,6 +123,19 @@ def test_what_is_wrong_on_the_card_alone_fails_and_names_the_card(subject: Make)
     with pytest.raises(Failure, match="On Test Card: at shape") as caught:
         assert_close(seen, expected(vector()))
     assert caught.value.cause is Cause.WRONG_VALUES
+
+
+def test_configurations_that_give_the_same_results_share_them(tracer: Tracer) -> None:
+    seen = Subject(SUBMISSION, ASSIGNMENT, lambda: tracer).tuned(vector())
+    assert [variant.results is seen.results for variant in seen.variants] == [True]
+
+
+def test_results_that_differ_in_each_configuration_have_a_limit(tracer: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(Subject(SUBMISSION, ASSIGNMENT, lambda: tracer).fickle(vector()).variants) == 2
+    monkeypatch.setattr(runs, "MOST_BYTES", 1000)
+    with pytest.raises(Failure, match="3 configurations") as caught:
+        Subject(SUBMISSION, ASSIGNMENT, lambda: tracer).fickle(vector())
+    assert caught.value.cause is Cause.BUDGET_EXCEEDED
 
 
 def test_what_the_engine_finds_wrong_never_goes_to_the_card(subject: Make) -> None:
