@@ -62,6 +62,11 @@ class CheckedMemory:
         self.loaded: set[int] = set()
         self.stored: set[int] = set()
 
+    @property
+    def in_place(self) -> bool:
+        """Whether a storage was loaded from and stored to, or changed by atomics."""
+        return bool(self.loaded & self.stored) or bool(self.atomics)
+
     # --- loads ---------------------------------------------------------------------------------------------------
 
     def load(

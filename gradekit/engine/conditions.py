@@ -24,13 +24,15 @@ class Conditions:
 
     `filled`: lanes that the mask of a load leaves undefined have the bytes FILLING, and not zeros; those of the loads at
     `line` alone, where one is given. `tuning`: each autotuned launch is made as in the autotuner's first call, in every
-    configuration, before the configuration of the run.
+    configuration, before the configuration of the run. `again`: the call is made twice, and what it keeps from call to
+    call is as the first has left it.
     """
 
     order: Order = Order.ASCENDING
     filled: bool = False
     line: int | None = None
     tuning: bool = False
+    again: bool = False
 
 
 USUAL = Conditions()

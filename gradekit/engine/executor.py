@@ -158,7 +158,7 @@ class _Execution:
     def _check_size(self) -> None:
         """Raises OverBudget before anything is made, where the call allocates and returns more than it may."""
         total, line = 0, None
-        for step in self._steps():
+        for step in run_steps(self.program.steps, self.setup.option):
             if isinstance(step, Allocate):
                 total, line = total + step.nbytes, step.source.line if step.source else None
                 self.meter.check_bytes(total, line)
@@ -167,8 +167,9 @@ class _Execution:
 
     def _steps(self) -> Iterator[Step]:
         """The steps in order; where the autotuner is tuning, each choice is preceded by all of its options."""
-        for step in self.program.steps:
-            if self.setup.conditions.tuning and isinstance(step, Choice):
+        steps, conditions = self.program.steps, self.setup.conditions
+        for step in steps + steps[self.program.kept :] * conditions.again:
+            if conditions.tuning and isinstance(step, Choice):
                 for option in step.options:
                     yield from run_steps(option)
             yield from run_steps([step], self.setup.option)
@@ -247,8 +248,7 @@ class _Execution:
         if self.setup.observer is not None:
             context.observe = self.setup.observer.launch(context, self.memory)
         run_programs(context, arguments)
-        if isinstance(memory, CheckedMemory):
-            self.in_place |= bool(memory.loaded & memory.stored)
+        self.in_place |= memory.in_place
 
     def _checked(self, total: int, stores_publish: bool, line: int | None) -> CheckedMemory:
         held = 0

@@ -58,6 +58,11 @@ class FastMemory:
     explains: ClassVar[bool] = False
     _last: tuple[Value | None, Shape, MaskPartition] | None = None
 
+    @property
+    def in_place(self) -> bool:
+        """Whether what is stored depends on what was there: by atomics, for this memory knows no other way."""
+        return any(footprint.atomic for footprint in self.footprints.values())
+
     # --- loads ---------------------------------------------------------------------------------------------------
 
     def load(

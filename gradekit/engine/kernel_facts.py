@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from gradekit.engine.liveness import names_used, peak_bytes
 from gradekit.engine.ttir import Function, Module, Op, Region, parse
 
-_COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin"})
+_COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin", "fadd", "fmax", "fmin"})
+_EXTREMES = frozenset({"max", "min", "fmax", "fmin"})
 _ELEMENTWISE = ("arith.", "math.", "tt.fp_to_fp", "tt.bitcast", "tt.clampf", "tt.extern_elementwise")
 
 
@@ -20,7 +21,7 @@ class KernelFacts:
 
     `peak` is the most bytes of tiles that one program holds at a time. `waits` says that programs may wait for each
     other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does may depend on the
-    order of programs. `undefined_loads` says that lanes which the mask of a load leaves out, without another value for
+    order of programs, `rounded` that it depends on it by a rounding alone. `undefined_loads` says that lanes which the mask of a load leaves out, without another value for
     them, may matter.
     """
 
@@ -30,6 +31,7 @@ class KernelFacts:
     waits: bool
     volatile: bool
     ordered: bool
+    rounded: bool
     undefined_loads: bool
 
 
@@ -52,6 +54,7 @@ def facts(ttir: str) -> KernelFacts:
         waits=any(op.name == "scf.while" and _has_atomics(op) for op in ops),
         volatile=any(op.attributes.get("isVolatile", False) for op in ops),
         ordered=any(_depends_on_order(op, used) for op in ops),
+        rounded=any(_adds_floats(op) for op in ops),
         undefined_loads=any(leaves_lanes_undefined(op) and _matters(op, ops) for op in ops),
     )
 
@@ -77,8 +80,14 @@ def _depends_on_order(op: Op, used: frozenset[str]) -> bool:
     if not op.name.startswith("tt.atomic"):
         return False
     looks = any(name in used for name in op.results)
-    exact = op.name == "tt.atomic_rmw" and str(op.attributes.get("kind", "")).lower() in _COMMUTING
-    return looks or not exact or not op.operand_types[1].element.startswith("i")
+    return looks or op.name != "tt.atomic_rmw" or str(op.attributes.get("kind", "")).lower() not in _COMMUTING
+
+
+def _adds_floats(op: Op) -> bool:
+    """Whether the operation is an atomic of floats whose order changes roundings."""
+    if op.name != "tt.atomic_rmw" or op.operand_types[1].element.startswith("i"):
+        return False
+    return str(op.attributes.get("kind", "")).lower() not in _EXTREMES
 
 
 def leaves_lanes_undefined(op: Op) -> bool:

@@ -4,6 +4,7 @@
   as well: they are variants.
 - Lanes that the mask of a load leaves undefined get another value, where they may reach something. A result that
   changes is a finding.
+- A call that uses memory of earlier calls is made twice. The results of the second are a variant.
 - An autotuned launch that loads from what it stores to is made as in the autotuner's first call. The results are a
   variant.
 
@@ -24,9 +25,10 @@ from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import RunResult, Variant
 from gradekit.engine.kernel_facts import facts, leaves_lanes_undefined, operations, parsed
 from gradekit.findings import Cause, Finding
-from gradekit.program import Kernel, Program
+from gradekit.program import Allocate, Descriptor, Kernel, Launch, Program, View, every_step
 
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
+SECOND_CALL = "In a second call, which finds in kept memory what the first has left there"
 ORDERS = (Order.REVERSED, Order.SHUFFLED)
 SHOWN = 8
 CHEAP = 1_000_000
@@ -55,11 +57,38 @@ def _under(finding: Finding, circumstance: str) -> Finding:
 
 
 def _other_conditions(program: Program, usual: RunResult) -> Iterator[tuple[Conditions, str]]:
-    if any(facts(kernel.unaligned).ordered for kernel in program.kernels.values()):
-        for order in ORDERS:
-            yield Conditions(order), f"With the programs {order.value}"
+    for order in _orders(program, usual):
+        yield Conditions(order), f"With the programs {order.value}"
     if usual.in_place and any(len(choice.options) > 1 for choice in program.choices()):
         yield Conditions(tuning=True), FIRST_CALL
+    if _keeps_memory(program):
+        yield Conditions(again=True), SECOND_CALL
+
+
+def _orders(program: Program, usual: RunResult) -> Sequence[Order]:
+    """The orders that may matter. Where they change roundings alone, or a run costs much, one of them is enough."""
+    known = [facts(kernel.unaligned) for kernel in program.kernels.values()]
+    if not any(fact.ordered or fact.rounded for fact in known):
+        return ()
+    if usual.counters.work <= CHEAP and any(fact.ordered for fact in known):
+        return ORDERS
+    return (ORDERS[usual.counters.work % 2],)
+
+
+def _keeps_memory(program: Program) -> bool:
+    """Whether a kernel of the call uses memory that was allocated before it."""
+    made = {step.storage for step in every_step(program.steps[: program.kept]) if isinstance(step, Allocate)}
+    launches = [step for step in every_step(program.steps[program.kept :]) if isinstance(step, Launch)] if made else ()
+    return any(not made.isdisjoint((*_storages(launch.args), *program.addresses)) for launch in launches)
+
+
+def _storages(value: Any) -> Iterator[int]:
+    """Those of all tensors anywhere in arguments."""
+    if isinstance(value, View | Descriptor):
+        yield value.storage if isinstance(value, View) else value.view.storage
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _storages(item)
 
 
 # --- lanes that a mask leaves undefined ------------------------------------------------------------------------------

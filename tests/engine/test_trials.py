@@ -1,5 +1,7 @@
 """What a card leaves open is tried in more than one way; what is promised to the compiler is checked."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import triton
@@ -8,7 +10,7 @@ from launching import launched, program
 
 from gradekit.engine.executor import run
 from gradekit.engine.promises import misaligned_arguments
-from gradekit.engine.trials import FIRST_CALL, run_with_trials
+from gradekit.engine.trials import FIRST_CALL, SECOND_CALL, run_with_trials
 from gradekit.findings import Cause
 from gradekit.program import Choice, Kernel, Program, View
 
@@ -125,6 +127,38 @@ def test_a_kernel_that_only_writes_may_be_tuned():
     result = tried(tuned(writes), [X])
     assert not result.variants
     assert not result.findings
+
+
+@triton.jit
+def adds_by_atomics(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.atomic_add(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+
+def test_atomics_that_nobody_resets_are_run_as_the_autotuner_would():
+    variant = tried(tuned(adds_by_atomics), [X]).variants[-1]
+    assert variant.circumstance == FIRST_CALL
+    assert torch.equal(variant.results[0], 3 * X)
+
+
+# --- memory that is kept from call to call ---------------------------------------------------------------------------
+
+
+def kept(kernel, steps):
+    """The kernel's launch on a result of which the first so many steps, of two, were made before the call."""
+    return replace(program(kernel, (2,), [X], [torch.empty(13)], [13], fill=0, B=8), kept=steps)
+
+
+@pytest.mark.parametrize("kernel", [adds_in_place, adds_by_atomics])
+def test_what_a_call_adds_to_kept_memory_is_found_there_by_the_next(kernel):
+    variant = tried(kept(kernel, 2), [X]).variants[-1]
+    assert variant.circumstance == SECOND_CALL
+    assert torch.equal(variant.results[0], 2 * X)
+
+
+@pytest.mark.parametrize(("kernel", "steps"), [(writes, 2), (adds_in_place, 1), (adds_in_place, 0)])
+def test_kept_memory_that_each_call_writes_first_is_let_be(kernel, steps):
+    assert not tried(kept(kernel, steps), [X]).variants
 
 
 # --- promises --------------------------------------------------------------------------------------------------------
