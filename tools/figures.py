@@ -444,6 +444,38 @@ def lesson() -> Sheet:
     return sheet
 
 
+def tiles() -> Sheet:
+    sheet = Sheet(
+        "A column of row numbers and a row of column numbers make a tile of places; a sum leaves a column", 334
+    )
+    size, high = 44, 34
+    sheet.text(28, 30, "a matrix of 6 by 3, row by row: strides (3, 1)", bold=True)
+    sheet.text(28, 52, "program 1 has the rows 4 to 7 and the columns 0 to 3; hatched: what does not exist", size=13)
+    x0, y0 = 240, 130
+    sheet.code(28, y0 + 22, "rows[:, None] * 3")
+    sheet.code(28, y0 + 42, "[4, 1]")
+    sheet.code(x0 + 4 * size + 14, y0 - 22, "cols[None, :] * 1   [1, 4]")
+    sheet.cells(x0, y0 - 44, [ORANGE] * 4, ["0", "1", "2", "3"], width=size, height=high, size=13)
+    for row in range(4):
+        y = y0 + row * high
+        sheet.cells(x0 - size - 10, y, [ORANGE], [str(3 * (4 + row))], width=size, height=high, size=13)
+        fills = [BLUE if row < 2 and column < 3 else OUTSIDE for column in range(4)]
+        words = [str(3 * (4 + row) + column) if fills[column] == BLUE else "" for column in range(4)]
+        sheet.cells(x0, y, fills, words, width=size, height=high, size=13)
+    sheet.text(x0, y0 + 4 * high + 22, "places: the column, repeated across,", size=13)
+    sheet.text(x0, y0 + 4 * high + 40, "plus the row, repeated down  [4, 4]", size=13)
+    x1 = 620
+    sheet.arrow(x0 + 4 * size + 16, y0 + 2 * high, x1 - 14, y0 + 2 * high)
+    sheet.text((x0 + 4 * size + x1) / 2, y0 + 2 * high - 28, "tl.sum(x, axis=1,", anchor="middle", size=13, mono=True)
+    sheet.text((x0 + 4 * size + x1) / 2, y0 + 2 * high - 10, "keep_dims=True)", anchor="middle", size=13, mono=True)
+    for row in range(4):
+        fill = GREEN if row < 2 else OUTSIDE
+        sheet.cells(x1, y0 + row * high, [fill], ["" if row > 1 else "sum"], width=size, height=high, size=13)
+    sheet.text(x1 - 10, y0 + 4 * high + 22, "one number for each", size=13)
+    sheet.text(x1 - 10, y0 + 4 * high + 40, "row: a column [4, 1]", size=13)
+    return sheet
+
+
 FIGURES: dict[str, Callable[[], Sheet]] = {
     figure.__name__: figure
     for figure in (
@@ -454,8 +486,14 @@ FIGURES: dict[str, Callable[[], Sheet]] = {
 """Every assignment's figure, by the assignment's id."""
 
 
+MORE = {"lesson/tiles.svg": tiles}
+"""Pictures of other pages than handouts, by their place in assignments/."""
+
+
 def main() -> None:
     """Write every figure."""
+    for place, figure in MORE.items():
+        (ASSIGNMENTS / place).write_text(figure().svg(), encoding="utf-8")
     for id, figure in FIGURES.items():
         (ASSIGNMENTS / id / "figure.svg").write_text(figure().svg(), encoding="utf-8")
 

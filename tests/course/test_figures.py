@@ -38,6 +38,15 @@ def test_the_committed_picture_is_what_the_script_draws(assignment: Assignment, 
     assert (assignment.folder / "figure.svg").read_text(encoding="utf-8") == drawn
 
 
+def test_the_pictures_of_other_pages_are_what_the_script_draws(figures: ModuleType) -> None:
+    """... and a page shows each, with words for those who cannot see it"""
+    for place, figure in figures.MORE.items():
+        path = ROOT / "assignments" / place
+        assert path.read_text(encoding="utf-8") == figure().svg()
+        (shown,) = re.findall(rf"!\[([^\]]+)\]\({path.name}\)", path.with_suffix(".md").read_text(encoding="utf-8"))
+        assert len(shown.split()) >= 5
+
+
 @every_assignment
 def test_the_handout_shows_it_with_words_for_those_who_cannot_see_it(assignment: Assignment) -> None:
     shown = re.findall(r"!\[([^\]]+)\]\(figure\.svg\)", assignment.handout.read_text(encoding="utf-8"))

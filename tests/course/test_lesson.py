@@ -10,12 +10,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 import triton
 
 from gradekit.assignment import Assignment, discover
 from gradekit.course.release import release
+from gradekit.course.start import start
+from gradekit.engine.executor import run
 from gradekit.findings import Outcome, Report
+from gradekit.inputs.spec import Input
 from gradekit.quiz.questions import Question, load
+from gradekit.sandbox import Tracer
+from gradekit.submission import read
 from tests.graded import grade
 from tests.patience import GUARD
 
@@ -139,3 +145,37 @@ def test_the_reading_is_what_the_script_makes(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", str(ROOT / "tools" / "reading.py")]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=GUARD)
     assert made.stdout == text
+
+
+# --- tiles of two dimensions ------------------------------------------------------------------------------------------
+
+TILES = LESSON.folder / "tiles.py"
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (1, 1), (5, 8), (4, 17)])
+def test_the_kernel_on_tiles_is_right_and_stays_inside_its_tensors(shape: tuple[int, int]) -> None:
+    """... as gradekit runs it, without a card"""
+    x = Input("float32", shape, (1, shape[0]), seed=3)
+    with Tracer(read(TILES, entry="centre")) as tracer:
+        tracer.load()
+        program = tracer.trace("centre", [x.view(0)])
+    done = run(program, [x.tensor()])
+    wanted = x.tensor() - x.tensor().mean(1, keepdim=True)
+    assert torch.allclose(done.results[0], wanted.T, atol=1e-5)
+    assert not done.findings
+
+
+def test_the_page_on_tiles_shows_lines_of_its_kernel() -> None:
+    kernel = TILES.read_text(encoding="utf-8")
+    page = (LESSON.folder / "tiles.md").read_text(encoding="utf-8")
+    shown = [line for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    code = {re.sub(r"\s*#.*", "", line).strip() for line in kernel.splitlines()}
+    assert {re.sub(r"\s*#.*", "", line) for line in shown} - code == {"x - mean"}
+
+
+def test_the_kernel_on_tiles_runs_as_a_script_and_comes_with_the_lesson(tmp_path: Path) -> None:
+    start(LESSON, tmp_path / "lesson")
+    command = [sys.executable, "-W", "ignore", str(tmp_path / "lesson" / "tiles.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GUARD)
+    made, _, right = done.stdout.partition("right:\n")
+    assert made.endswith(right) and "tensor" in right
