@@ -44,6 +44,8 @@ _OFFERED = {
     "gradekit.subject.runs": ("Observation",),
     "gradekit.subject.timed_call": ("assert_peak_memory", "assert_speed", "at_least"),
     "gradekit.session": ("check", "view"),
+    "gradekit.relations.holding": ("assert_independent", "assert_relation"),
+    "gradekit.relations.relation": ("Relation", "relations_of"),
 }
 
 _HOME = {name: module for module, names in _OFFERED.items() for name in names}

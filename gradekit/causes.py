@@ -187,6 +187,18 @@ class Cause(StrEnum):
         "allocate the result in every call, and keep no buffer for it",
         SAYS_ALL,
     )
+    DEPENDS_ON_EARLIER_CALLS = (
+        "depends-on-earlier-calls",
+        "the same call gives another result after other calls",
+        "keep no tensor between calls, in a global or a cache; what backward needs goes through ctx.save_for_backward",
+        SAYS_ALL,
+    )
+    BROKEN_RELATION = (
+        "broken-relation",
+        "the results of two calls do not go together, such as a row by itself and the same row among others",
+        "look for what ties rows, heads or columns together that have nothing to do with each other",
+        SAYS_ALL,
+    )
     UNCHANGED_INPUT = (
         "unchanged-input",
         "the result is an input, unchanged",

@@ -54,9 +54,9 @@ from typing import Any
 
 from gradekit.program import ITEMSIZE
 
-MOST_ELEMENTS = (1 << 31) - 1
+MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
 """Every tensor is promised to have at most so many elements, also its storage from the view's first element to its last,
-so that offsets of 32 bits reach all of them."""
+so that offsets of 32 bits reach all of them, and the padding of a tile beyond the last."""
 
 ANY_DIMENSIONS = "..."
 """Stands in a shape for dimensions that are not named."""
@@ -338,6 +338,9 @@ def _check(entry: EntryDomain, where: str) -> None:
     relations = entry.relations
     unknown = {*relations.alone, *relations.permuted} - set(entry.sizes)
     unknown |= {*relations.shifted, *relations.linear, *entry.gradients} - {tensor.name for tensor in entry.tensors}
+    for name in {*relations.alone, *relations.permuted}:
+        if any(part != name and part != ANY_DIMENSIONS and name in names_in(part) for shape in shapes for part in shape):
+            raise DomainError(f"{where}: relations along {name} need it by itself in every shape")
     if unknown:
         raise DomainError(f"{where}: relations or gradients name {sorted(unknown)}, which are not there")
 

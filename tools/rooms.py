@@ -51,6 +51,7 @@ ROOMS = {
     "gpu": ("compiles, replays and times programs on a card, in a worker", "the worker: programs and inputs"),
     "report": ("renders records: terminal, JUnit, one file for each LMS", "records"),
     "subject": ("the submission as a test calls it", "programs, runs, the card"),
+    "relations": ("what must hold between the results of several calls", "calls and results"),
     "quiz": ("questions in place of a kernel", "answers and the key"),
     "plugin": ("pytest: the fixture, points, examples, the report", "everything of one grading run"),
     "proving": ("gradekit prove: a submission's proofs as a record", "a submission and its assignment"),

@@ -45,9 +45,8 @@ def handout(text: str, entry: EntryDomain) -> str:
     )
     sizes = "; ".join(filter(None, map(_range, entry.sizes.values())))
     limits = "".join(f" {limit.replace('*', '·')}." for limit in entry.limits)
-    table = (
-        f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} No tensor has 2³¹ elements or more.\n"
-    )
+    no_larger = "No tensor has more than 2³¹ − 2²¹ elements."
+    table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}\n"
     new = f"<!-- domain: begin -->\n{table}<!-- domain: end -->"
     return re.sub(r"<!-- domain: begin -->.*<!-- domain: end -->", lambda match: new, text, flags=re.DOTALL)
 

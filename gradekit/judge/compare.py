@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -17,6 +19,21 @@ from gradekit.reuse import SharedCache, shared
 
 _STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
 """Findings after which a run has no result worth comparing."""
+
+OnRight = Callable[[Any, list[Reference]], None]
+"""Is told of a result that is right, and of what was expected."""
+
+_on_right: ContextVar[OnRight | None] = ContextVar("who is told of right results", default=None)
+
+
+@contextlib.contextmanager
+def telling(on_right: OnRight) -> Iterator[None]:
+    """While open, `on_right` is told of each result that is right."""
+    token = _on_right.set(on_right)
+    try:
+        yield
+    finally:
+        _on_right.reset(token)
 
 
 def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None:
@@ -38,6 +55,8 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
             if not circumstance:
                 raise
             raise failure.naming(f"{_upper(circumstance)}: ") from None
+    if (on_right := _on_right.get()) is not None:
+        on_right(actual, wanted)
 
 
 def _assert_one(actual: Any, wanted: list[Reference]) -> None:

@@ -51,7 +51,17 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     inputs = {view.storage for view in program.inputs} if program else set()
     if program and any(isinstance(r, View) and r.storage in inputs for r in program.results):
         raise Failure(Cause.UNCHANGED_INPUT, "The result lies in the memory of an input; it must be a new tensor.")
-    if program and program.results_kept:
+    if program:
+        assert_result_is_new(program)
+
+
+def assert_result_is_new(program: Program) -> None:
+    """Raise if a result of the call that became `program` lies in memory that was there before.
+
+    Raises:
+        Failure: kept-result.
+    """
+    if program.results_kept:
         message = (
             "The result lies in memory that was allocated before the call and kept: the next call overwrites a result that "
             "the caller still has. It must be a new tensor."

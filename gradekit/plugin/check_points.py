@@ -5,14 +5,16 @@ Imported by the assignments' test files and by the plugin's hooks. Knows pytest'
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from gradekit.credit import Award, award, awarding
 from gradekit.findings import Kind
 
-__all__ = ["Award", "Worth", "award", "awarding", "points", "possible_points", "title", "worth"]
+__all__ = ["Award", "Worth", "award", "awarding", "claims", "points", "possible_points", "title", "worth"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ def worth(item: pytest.Item) -> Worth:
     """What `item` is worth before its points are split; nothing where it has no `points`."""
     mark = item.get_closest_marker("points")
     return mark.args[0] if mark else Worth(0.0)
+
+
+def claims(item: pytest.Item, name: str) -> bool:
+    """Whether the test of `item` calls the claim called `name`."""
+    test: Any = getattr(item, "obj", None)
+    test = inspect.unwrap(getattr(getattr(test, "hypothesis", None), "inner_test", test))  # while it runs, it is wrapped
+    return name in getattr(getattr(test, "__code__", None), "co_names", ())
 
 
 def title(item: pytest.Item) -> str:

@@ -19,6 +19,7 @@ from gradekit.plugin.examples import Example, Examples, FailedExample, controlle
 from gradekit.plugin.further_run import FurtherInputs, FurtherRun
 from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import proofs
+from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
     Raises:
         Unsupported, NeedsCard: no example failed, but of at least one the result could not be known here.
     """
+    from gradekit.judge.compare import telling
+
     assert run.subject is not None, "checks of a rejected submission do not run"
-    answers_for_all = claims_clean_memory(item)
+    answers_for_all = check_points.claims(item, "assert_memory_clean")
     run.subject.begin_check(_share(run.profile))
     with check_points.awarding() as award:
         evidence = item.stash[EVIDENCE] = CheckEvidence(award)
@@ -53,6 +56,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
         with (
             hypothesis_examples(test, drawn, replay, at_least=run.profile.at_least),
             controlled(test, run.request.seed, factory) as examples,
+            telling((right := RightResults()).add),
         ):
             try:
                 if examples is not None:
@@ -61,7 +65,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
                 _decide(examples)
                 if answers_for_all:
                     _assert_memory_of_all_calls(run.subject)
-                evidence.details |= proofs(item, run)
+                evidence.details |= proofs(item, run) | relations(item, run, right)
                 _remember(item, run, examples, further)
             except BaseException as error:
                 _trace_back(evidence, examples, error, design, further)
@@ -94,13 +98,6 @@ def _assert_memory_of_all_calls(subject: Subject) -> None:
     except Failure as failure:
         message = f"{failure.message} The calls of another check show it."
         raise Failure(failure.cause, message, line=failure.line, facts=failure.facts) from None
-
-
-def claims_clean_memory(item: pytest.Item) -> bool:
-    """Whether the test of `item` calls assert_memory_clean."""
-    test = getattr(item, "obj", None)
-    test = getattr(getattr(test, "hypothesis", None), "inner_test", test)
-    return "assert_memory_clean" in getattr(getattr(test, "__code__", None), "co_names", ())
 
 
 def _last_call(subject: Subject) -> Call | None:

@@ -10,7 +10,7 @@ import pytest
 
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
-from gradekit.plugin.check_run import EVIDENCE, claims_clean_memory, ran_planned, running
+from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
 from gradekit.plugin.design import coverage_lines
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
@@ -66,7 +66,7 @@ class GradingPlugin:
             self.config.hook.pytest_deselected(items=[item for item in items if check_points.worth(item).kind != kind])
             items[:] = [item for item in items if check_points.worth(item).kind == kind]
         self.run.order = {item.name: number for number, item in enumerate(items)}
-        items.sort(key=claims_clean_memory)
+        items.sort(key=lambda item: check_points.claims(item, "assert_memory_clean"))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All checks are known: now the submission must have been executed."""

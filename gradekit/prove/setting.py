@@ -15,10 +15,7 @@ from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.terms import ONE, Atom, Term, Truth, at_most, both, of_atom, term, var
 from gradekit.prove.value_of import value_of
 
-MARGIN = 1 << 21
-"""Sizes so close below 2**31 are left out: there the padding of a tile needs more than 32 bits."""
-
-ELEMENTS = MOST_ELEMENTS - MARGIN
+ELEMENTS = MOST_ELEMENTS
 LARGEST = ELEMENTS
 """No tensor, also none that host code makes, has more elements, and no size is larger."""
 

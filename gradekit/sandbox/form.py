@@ -28,13 +28,15 @@ def multiprocessors_for(args: Sequence[Argument], key: str) -> int:
 @dataclass(frozen=True)
 class Form:
     """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it; host code
-    that asks is told that the GPU has so many `multiprocessors`."""
+    that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called before the backward
+    pass: its tensors are inputs of the program too, after those of `args`."""
 
     entry: str
     args: tuple[Argument, ...]
     wanted: tuple[int, ...] = ()
     upstream: View | None = None
     multiprocessors: int = MANY
+    between: tuple[Argument, ...] = ()
 
     @functools.cached_property
     def name(self) -> str:
@@ -51,7 +53,8 @@ class Form:
         if not self.wanted:
             return request
         layout = None if self.upstream is None else encode(self.upstream)
-        return request | {"do": "gradient", "wanted": list(self.wanted), "upstream": layout}
+        between = [encode(arg) for arg in self.between]
+        return request | {"do": "gradient", "wanted": list(self.wanted), "upstream": layout, "between": between}
 
     @property
     def following(self) -> dict[str, Any]:

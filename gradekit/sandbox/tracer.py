@@ -306,7 +306,7 @@ class Tracer:
         if name not in self._ready:
             self._settle()
             self.load()
-            return self._program(self._ask(form.request, self._seconds(form)), form.args)
+            return self._program(self._ask(form.request, self._seconds(form)), form.args + form.between)
         found = self._ready.pop(name)
         self._ask_ahead()
         if isinstance(found, TraceError):
@@ -331,7 +331,9 @@ class Tracer:
         name = next(iter(self._asked))
         form = self._asked.pop(name)
         try:
-            self._ready[name] = self._program(self._receive(form.request, self._seconds(form)), form.args)
+            self._ready[name] = self._program(
+                self._receive(form.request, self._seconds(form)), form.args + form.between
+            )
         except TraceError as error:
             self._ready[name] = error
 

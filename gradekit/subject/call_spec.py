@@ -9,7 +9,7 @@ Runs in the grader's process. One seed gives every student the same calls, so ea
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -50,6 +50,22 @@ def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, 
         found = _described(entry, to_arguments(args), wanted, is_known=True, timed=timed)
         _specs.put((entry, inputs, wanted, timed), found)
     return found
+
+
+def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
+    """The call `entry(*args[:-1])` with its backward pass, and between the two a call with other values; and the arguments of
+    both, in the order of the program's inputs."""
+    *own, upstream = args
+    others = [
+        replace(arg, seed=arg.seed + 1, name="an input of the other call") if isinstance(arg, Input) else arg
+        for arg in own
+    ]
+    arguments = to_arguments([*own, *others, upstream])
+    form = _form(
+        entry, (*arguments[: len(own)], arguments[-1]), wanted, multiprocessors_for(arguments, repr((entry, arguments)))
+    )
+    form = replace(form, between=arguments[len(own) : -1])
+    return CallSpec(form, form.name, is_known=False), (*own, *others, upstream)
 
 
 def inputs_of(args: Sequence[Any]) -> Hashable | None:

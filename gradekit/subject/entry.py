@@ -71,7 +71,7 @@ class Entry:
             TraceError, Failure, Unsupported: as `Subject.call` says; a Failure too where `backward` gives None.
         """
         observation = self._caller.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
-        return observation if only is None else _part(observation, list(wanted).index(only))
+        return observation if only is None else part_of(observation, list(wanted).index(only))
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """A call with `args`, timed on a card: eager torch, torch.compile and the submission in turn.
@@ -97,8 +97,9 @@ class Entry:
         return self._caller.inspect(self._name, args)
 
 
-def _part(observation: Observation, number: int) -> Observation:
-    variants = tuple(_part(variant, number) for variant in observation.variants)
+def part_of(observation: Observation, number: int) -> Observation:
+    """The same observation, of its result at place `number` alone."""
+    variants = tuple(part_of(variant, number) for variant in observation.variants)
     results = observation.results
     part = results.only(number) if isinstance(results, Results) else (results[number],)
-    return replace(observation, results=part, variants=variants)
+    return replace(observation, results=part, variants=variants, part=number)

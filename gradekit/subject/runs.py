@@ -64,7 +64,8 @@ class Observation:
     order. `findings` are those of every configuration. `variants` are the same call under the other configurations of
     an autotuned kernel, each with its `label`, on a `card`, and under `conditions` that a card leaves open (see
     gradekit.engine.trials): they must be right too. `unknown` is why nothing but
-    the results is known, where the card alone could run it.
+    the results is known, where the card alone could run it. Of a backward pass, `wanted` has the positions of the arguments
+    whose gradients are its results; where only one of them is looked at, `part` is its place among these.
     """
 
     entry: str
@@ -80,6 +81,8 @@ class Observation:
     card: str = ""
     conditions: str = ""
     unknown: engine.Unsupported | None = None
+    wanted: tuple[int, ...] = ()
+    part: int | None = None
 
     @property
     def circumstance(self) -> str:
@@ -201,6 +204,15 @@ class Runs:
         self._remember(case, outcome)
         return outcome
 
+    def again(self, case: Case) -> Observation:
+        """The observation of a call that was made before and has become another program since; it is not remembered.
+
+        Raises:
+            Failure, Unsupported: as `run` does.
+        """
+        self._hold_against_rules(case)
+        return self._in_all_configurations(case)
+
     def _hold_against_rules(self, case: Case) -> None:
         allow = self.assignment.allow
         if not case.wanted:
@@ -251,7 +263,7 @@ class Runs:
         run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry, names=names)
         seen = Observation(
             case.entry, case.args, tuple(run.results), (), rules.host_counters(case.program, option), case.program,
-            tuple(run.prints), label, substitute=None, card=self._device.need().name,
+            tuple(run.prints), label, substitute=None, card=self._device.need().name, wanted=case.wanted,
         )  # fmt: skip
         where = seen.circumstance[:1].upper() + seen.circumstance[1:]
         return replace(seen, findings=tuple(replace(f, message=f"{where}: {f.message}") for f in run.findings))
@@ -303,7 +315,7 @@ class Runs:
         self._work += seen.counters.work
         observation = Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
-            substitute=self._substitution(case),
+            substitute=self._substitution(case), wanted=case.wanted,
         )  # fmt: skip
         others = (
             replace(observation, results=v.results, findings=(), conditions=v.circumstance) for v in seen.variants

@@ -20,9 +20,9 @@ from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
-from gradekit.subject.call_spec import CallSpec, call_spec
+from gradekit.subject.call_spec import CallSpec, call_spec, interleaved
 from gradekit.subject.device import Device
-from gradekit.subject.entry import Entry
+from gradekit.subject.entry import Entry, part_of
 from gradekit.subject.runs import Case, Observation, Runs, Share, Substitution
 from gradekit.subject.speed_trial import SpeedTrial, measure
 from gradekit.subject.timed_call import Timed
@@ -113,6 +113,44 @@ class Subject:
         for finding in observation.findings:
             self.found_in_memory.setdefault((finding.cause, finding.line, finding.kernel), self.calls[-1])
         return observation
+
+    def again(self, seen: Observation) -> Observation | None:
+        """The call of `seen` made once more, after all calls in between; None where it became the very same program.
+
+        Raises:
+            TraceError, Failure, Unsupported: as `call` does.
+        """
+        this = call_spec(seen.entry, seen.inputs, seen.wanted)
+        before, program = self._program(this), self.retraced(this.form)
+        self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
+        if program == before:
+            return None
+        return _same_part(seen, self._runs.again(Case(this, tuple(seen.inputs), program)))
+
+    def interleaved(self, seen: Observation) -> Observation | None:
+        """The call of `seen` and its backward pass, with another call of the same form between the two; None where `seen` is
+        no backward pass.
+
+        Raises:
+            TraceError, Failure, Unsupported: as `call` does.
+        """
+        if not seen.wanted:
+            return None
+        this, args = interleaved(seen.entry, seen.inputs, seen.wanted)
+        program = self.retraced(this.form)
+        self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
+        return _same_part(seen, self._runs.again(Case(this, args, program)))
+
+    def retraced(self, form: Form) -> Program:
+        """The program of a call, traced anew: what was made before may have left something behind.
+
+        Raises:
+            TraceError: it fails now.
+        """
+        found = self._trace(form)
+        if isinstance(found, TraceError):
+            raise found.with_traceback(None)
+        return found
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """`entry(*args)` timed on the card beside `against`, its results held against `expected`.
@@ -297,6 +335,10 @@ class Subject:
         if sure and self._tracer is not None:
             self._expected = {s: form for s, form in self._expected.items() if s not in sure}
             self._tracer.prefetch(sure.values())
+
+
+def _same_part(seen: Observation, again: Observation) -> Observation:
+    return again if seen.part is None else part_of(again, seen.part)
 
 
 def _traced(tracer: Tracer, form: Form) -> Program:

@@ -79,11 +79,13 @@ class Child:
         views = [decode(arg, object) for arg in args]
         return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, views)))
 
-    def gradient(self, entry: str, args: list[Any], multiprocessors: int, wanted: list[int], upstream: Any) -> Any:
-        """The program of one call and its backward pass."""
-        views = [decode(arg, object) for arg in args]
+    def gradient(
+        self, entry: str, args: list[Any], multiprocessors: int, wanted: list[int], upstream: Any, between: list[Any]
+    ) -> Any:
+        """The program of one call and its backward pass, perhaps with another call between the two."""
+        views, others = ([decode(arg, object) for arg in some] for some in (args, between))
         layout = None if upstream is None else decode(upstream, View)
-        call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout)
+        call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout, others)
         return self._program(self._on(multiprocessors, call))
 
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:

@@ -89,9 +89,11 @@ class CallTracer:
             return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
 
     def gradient(
-        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None
-    ) -> Program:
-        """The program of `entry(*args)` and its backward pass.
+        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None,
+        between: Sequence[Argument] = (),
+    ) -> Program:  # fmt: skip
+        """The program of `entry(*args)` and its backward pass; where it is said, with `entry(*between)` between the two, whose
+        tensors are inputs too.
 
         Its last input is the gradient of the result, laid out as `upstream` says (contiguous where it is None); its
         results are the gradients of the arguments at the positions `wanted`, None where there is none.
@@ -105,14 +107,30 @@ class CallTracer:
         try:
             with self.mask, self.steps:
                 result = _differentiable(function(*values), entry)
+            other = self._forward(function, between, wanted, inputs) if between else None
             inputs.append(self._upstream(result, upstream, args))
             with self.mask, self.steps:
                 gradients = torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
+            del other  # it lived until here, as in a model that uses the entry twice
             return self._program(inputs, gradients)
         except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
             raise loaded.explain(refusal(error, loaded.path, f"in the backward pass of {entry}")) from None
         finally:
             self.recorder.finish()
+
+    def _forward(
+        self, function: Any, args: Sequence[Argument], wanted: Sequence[int], inputs: list[torch.Tensor]
+    ) -> Any:
+        """The result of one more call, with tensors of its own, which are inputs of the same program."""
+        values = make_arguments(args)
+        for arg, value in zip(args, values, strict=True):
+            if isinstance(arg, View):
+                self.recorder.input(value, arg.storage)
+                inputs.append(value)
+        for position in wanted:
+            values[position].requires_grad_()
+        with self.mask, self.steps:
+            return function(*values)
 
     def _upstream(self, result: torch.Tensor, upstream: View | None, args: Sequence[Argument]) -> torch.Tensor:
         if upstream is None:

@@ -1,0 +1,113 @@
+"""What a check tries beside its examples: that results of related calls go together, and that none depends on earlier calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.findings import Kind
+from gradekit.plugin.check_points import claims, worth
+
+if TYPE_CHECKING:
+    from gradekit.domain import EntryDomain
+    from gradekit.judge.reference import Reference
+    from gradekit.plugin.run_state import GradingRun
+    from gradekit.subject.runs import Observation
+    from gradekit.subject.subject import Subject
+
+MOST_ELEMENTS, MOST = 1 << 14, 64
+"""Results with more elements are not tried again, nor more results than this of one check."""
+
+TRIED, AGAIN, NEW, REPEATED = 4, 3, 6, 4
+"""For a relation, so many calls are looked at until one has another that belongs to it; so many calls are made again; of so
+many a result is looked at once more where a check is about that; and the last of them is called so often, since what is kept
+may be handed out in turn."""
+
+
+class RightResults:
+    """Observations of one check that were right, with what was expected of each."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Observation, list[Reference]]] = []
+
+    def add(self, seen: Any, expected: list[Reference]) -> None:
+        """Keep an observation; nothing else, such as a tensor that a test made itself."""
+        if len(self.pairs) < MOST and _is_small(seen):
+            self.pairs.append((seen, expected))
+
+    def of(self, entry: str) -> list[tuple[Observation, list[Reference]]]:
+        """Those of calls of `entry`."""
+        return [pair for pair in self.pairs if pair[0].entry == entry]
+
+
+def _is_small(seen: Any) -> bool:
+    if not hasattr(seen, "wanted") or seen.substitute is not None or seen.card:
+        return False
+    sizes = [arg.numel for arg in seen.inputs if hasattr(arg, "profile")]
+    return bool(sizes) and max(sizes) <= MOST_ELEMENTS
+
+
+def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
+    """The details of a check whose examples have passed: which relations of the assignment's domain were seen to hold.
+
+    Raises:
+        Failure: one does not.
+    """
+    subject = run.subject
+    if subject is None or run.request.options.trivial is not None:
+        return {}
+    if claims(item, "assert_inputs_unmodified"):
+        _assert_new_results(subject)
+    file = subject.assignment.folder / "domain.toml"
+    if worth(item).kind is not Kind.CORRECTNESS or not file.is_file():
+        return {}
+    from gradekit import domain
+
+    tried = [name for entry in domain.load(file).values() for name in _tried(subject, entry, right)]
+    return {"relations": tried} if tried else {}
+
+
+def _tried(subject: Subject, entry: EntryDomain, right: RightResults) -> list[str]:
+    from gradekit.relations.holding import assert_independent, assert_relation
+    from gradekit.relations.relation import relations_of
+
+    pairs = right.of(entry.name)
+    forward = sorted((pair for pair in pairs if not pair[0].wanted and len(pair[1]) == 1), key=_size, reverse=True)
+    call = getattr(subject, entry.name)
+    tried = []
+    for relation in relations_of(entry):
+        if any(assert_relation(relation, call, seen.inputs, wanted[0]) for seen, wanted in forward[:TRIED]):
+            tried.append(f"{relation.kind} {relation.name}")
+    if entry.relations.independent and pairs:
+        again = _spread(pairs, AGAIN)
+        for place, (seen, expected) in enumerate(again, 1):
+            assert_independent(subject, seen, expected, times=REPEATED if place == len(again) else 1)
+        tried.append("independent")
+    return tried
+
+
+def _size(pair: tuple[Observation, list[Reference]]) -> int:
+    return sum(arg.numel for arg in pair[0].inputs if hasattr(arg, "profile"))
+
+
+def _spread(found: Sequence[Any], most: int) -> list[Any]:
+    """At most so many of them, the first and the last among these."""
+    if not found:
+        return []
+    places = {number * (len(found) - 1) // max(most - 1, 1) for number in range(most)}
+    return [found[place] for place in sorted(places)]
+
+
+def _assert_new_results(subject: Subject) -> None:
+    """A check that claims that results are new tensors also says so of calls that were made before.
+
+    Raises:
+        Failure: the second result of a call lies where the first lay.
+    """
+    from gradekit.judge.memory_checks import assert_result_is_new
+
+    forms = _spread(list(subject.forms.values()), NEW)
+    for form in [*forms, *forms[-1:] * REPEATED]:
+        assert_result_is_new(subject.retraced(form))

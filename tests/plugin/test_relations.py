@@ -1,0 +1,257 @@
+"""What a domain says of results that belong together is tried by every check of correctness; nothing may be kept between calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.assignment import Assignment
+from gradekit.findings import Cause, Outcome
+from tests.graded import grade
+
+DOMAIN = """
+[double]
+arguments = ["x"]
+result = { shape = ["M", "N"], dtype = "T" }
+relations = { alone = ["M"], permuted = ["M", "N"], linear = ["x"] }
+gradients = ["x"]
+dtypes.T = ["float32"]
+sizes.M = { most = 5000, drawn = 60 }
+sizes.N = { most = 5000, drawn = 60 }
+tensors.x = { shape = ["M", "N"], dtype = "T", values = ["normal"], layouts = ["contiguous"] }
+"""
+TESTS = '''
+"""Checks of double(x), whatever that is."""
+from hypothesis import given
+from gradekit import assert_close, assert_inputs_unmodified, calls, domain_of, points, reference
+
+DOUBLE = domain_of(__file__)["double"]
+SOME = calls(DOUBLE, sizes={"M": [1, 6, 7], "N": [1, 20]}, upstream=["normal"])
+
+def right(x):
+    return WHAT
+
+def slope(x, dy):
+    return SLOPE
+
+def expected(x):
+    return reference(right, x, scale=lambda x: x.abs() + 1)
+
+@points(50)
+@given(call=SOME)
+def test_values(submission, call):
+    """Is right"""
+    assert_close(submission.double(call[0]), expected(call[0]))
+
+@points(30)
+@given(call=SOME)
+def test_gradient(submission, call):
+    """Has the right gradient"""
+    x, dy = call
+    assert_close(submission.double.gradient(x, upstream=dy), reference(slope, x, dy))
+
+@points(20, kind="structure")
+@given(call=SOME)
+def test_new(submission, call):
+    """Gives a new tensor"""
+    assert_inputs_unmodified(submission.double(call[0]))
+'''
+KERNEL = """
+import functools
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x * factor, mask=i < n)
+
+
+def launch(x, out, factor=2.0):
+    kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), factor, BLOCK=64)
+    return out
+"""
+FUNCTION = """
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return forward(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return launch(dy.contiguous(), torch.empty_like(dy, memory_format=torch.contiguous_format))
+
+
+def double(x):
+    return Double.apply(x)
+"""
+KEPT = {
+    "by shape": "KEPT = {}\ndef forward(x):\n    return launch(x, KEPT.setdefault(x.shape, torch.empty_like(x)))",
+    "by dtype": (
+        "KEPT = {}\ndef forward(x):\n    if x.dtype not in KEPT or KEPT[x.dtype].numel() < x.numel():\n"
+        "        KEPT[x.dtype] = torch.empty_like(x).flatten()\n"
+        "    return launch(x, KEPT[x.dtype][: x.numel()].view(x.shape))"
+    ),
+    "lru_cache": (
+        "@functools.lru_cache\ndef room(shape, device):\n    return torch.empty(shape, device=device)\n"
+        "def forward(x):\n    return launch(x, room(x.shape, x.device))"
+    ),
+    "default argument": (
+        "def forward(x, kept={}):\n    return launch(x, kept.setdefault(x.shape, torch.empty_like(x)))"
+    ),
+    "attribute": (
+        "def forward(x):\n    if getattr(forward, 'of', None) != x.shape:\n"
+        "        forward.of, forward.out = x.shape, torch.empty_like(x)\n    return launch(x, forward.out)"
+    ),
+    "class": (
+        "class Room:\n    kept = {}\n    def of(self, x):\n        return self.kept.setdefault(x.shape, torch.empty_like(x))\n"
+        "def forward(x):\n    return launch(x, Room().of(x))"
+    ),
+    "closure": (
+        "def made():\n    kept = {}\n    def forward(x):\n"
+        "        return launch(x, kept.setdefault(x.shape, torch.empty_like(x)))\n    return forward\nforward = made()"
+    ),
+    "two in turn": (
+        "KEPT = {}\ndef forward(x):\n    ring = KEPT.setdefault(x.shape, [])\n    if len(ring) < 2:\n"
+        "        ring.append(torch.empty_like(x))\n    ring.reverse()\n    return launch(x, ring[0])"
+    ),
+    "after ten calls": (
+        "KEPT, CALLS = {}, []\ndef forward(x):\n    CALLS.append(x.shape)\n    out = torch.empty_like(x)\n"
+        "    return launch(x, out if len(CALLS) < 10 else KEPT.setdefault(x.shape, out))"
+    ),
+    "a copy of the input": (
+        "KEPT = {}\ndef forward(x):\n    if x.shape not in KEPT:\n        KEPT[x.shape] = x.clone()\n"
+        "    return launch(KEPT[x.shape], torch.empty_like(x))"
+    ),
+    "the third call of a shape": (
+        "SEEN = []\ndef forward(x):\n    SEEN.append(x.shape)\n"
+        "    return launch(x, torch.empty_like(x), 2.0 if SEEN.count(x.shape) < 3 else 3.0)"
+    ),
+    "after other sizes": (
+        "FIRST = []\ndef forward(x):\n    FIRST.append(x.numel())\n"
+        "    return launch(x, torch.empty_like(x), 2.0 if max(FIRST[:-1], default=0) <= x.numel() else 3.0)"
+    ),
+}
+TWICE = "def forward(x):\n    return launch(x, torch.empty_like(x))"
+"""Nothing is kept: what every one of these would be."""
+RIGHT = {
+    "nothing": TWICE,
+    "a number of programs": "@functools.lru_cache\ndef blocks(n):\n    return n\n" + TWICE.replace("return", "blocks(x.numel())\n    return"),
+    "scratch": (
+        "KEPT = {}\ndef forward(x):\n    scratch = KEPT.setdefault(x.shape, torch.empty_like(x))\n    launch(x, scratch, 1.0)\n"
+        "    return launch(scratch, torch.empty_like(x))"
+    ),
+}  # fmt: skip
+SQUARES = """
+
+LAST = {}
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.number, LAST["x"], LAST[x.shape] = len(LAST), x, x
+        return product(x, x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return product(WHICH, dy.contiguous(), 2.0)
+
+
+def double(x):
+    return Double.apply(x)
+"""
+PRODUCT = """
+
+@triton.jit
+def products(x_ptr, y_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x * y * factor, mask=i < n)
+
+
+def product(x, y, factor=1.0):
+    out = torch.empty_like(x)
+    products[(triton.cdiv(x.numel(), 64),)](x, y, out, x.numel(), factor, BLOCK=64)
+    return out
+"""
+
+
+@pytest.fixture
+def report(assignment: Callable[..., Assignment], submitted: Callable[[str], Path]) -> Callable[..., Any]:
+    """Grades a text by tests of a function."""
+
+    def graded(text: str, *, what: str = "x * 2", slope: str = "dy * 2", domain: str = DOMAIN) -> Any:
+        made = assignment(TESTS.replace("WHAT", what).replace("SLOPE", slope))
+        (made.folder / "domain.toml").write_text(domain)
+        return grade(made, submitted(text))
+
+    return graded
+
+
+def failed(report: Any) -> dict[str, Cause]:
+    return {check.id: check.cause for check in report.checks if check.outcome is not Outcome.PASSED}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_does_no_harm_may_be_kept(name: str, report: Callable[..., Any]) -> None:
+    found = report(KERNEL + RIGHT[name] + FUNCTION)
+    assert [(check.id, check.message) for check in found.checks if check.outcome is not Outcome.PASSED] == []
+    details = {check.id: check.details.get("relations") for check in found.checks}
+    assert details["test_values"] == ["alone M", "permuted M", "permuted N", "linear x", "independent"]
+    assert details["test_gradient"] == ["independent"]
+
+
+OTHERWISE = {
+    "a copy of the input": Cause.UNINITIALIZED_READ,  # what an earlier call has left there is no value that may be read
+    "the third call of a shape": Cause.DEPENDS_ON_EARLIER_CALLS,
+    "after other sizes": Cause.WRONG_VALUES,
+}
+EACH_TIME = ("two in turn", "the third call of a shape")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in EACH_TIME else [pytest.mark.slow]) for n in KEPT])
+def test_what_is_kept_between_calls_loses_points(name: str, report: Callable[..., Any]) -> None:
+    causes = set(failed(report(KERNEL + KEPT[name] + FUNCTION)).values())
+    assert OTHERWISE.get(name, Cause.KEPT_RESULT) in causes
+
+
+@pytest.mark.parametrize(("which", "fails"), [("x", False), ('LAST["x"]', True), ("LAST[dy.shape]", True)])
+def test_state_of_a_forward_pass_that_is_kept_for_the_backward_pass_is_found(
+    which: str, fails: bool, report: Callable[..., Any]
+) -> None:
+    found = report(
+        KERNEL + PRODUCT + SQUARES.replace("WHICH", which), what="x * x", slope="dy * x * 2", domain=NOT_LINEAR
+    )
+    assert failed(found) == ({"test_gradient": Cause.DEPENDS_ON_EARLIER_CALLS} if fails else {})
+
+
+NOT_LINEAR = DOMAIN.replace(', linear = ["x"]', "")
+
+
+@pytest.mark.parametrize(
+    ("relations", "what", "host", "told"),
+    [
+        ('linear = ["x"]', "x * x", "product(x, x)", "With x doubled, the result must be doubled: "),
+        ('shifted = ["x"]', "x * 2", "launch(x, torch.empty_like(x))", "With 64 added to rows of x"),
+    ],
+)
+def test_a_relation_that_does_not_hold_is_told_in_its_words(
+    relations: str, what: str, host: str, told: str, report: Callable[..., Any]
+) -> None:
+    domain = DOMAIN.replace('alone = ["M"], permuted = ["M", "N"], linear = ["x"]', relations)
+    text = KERNEL + PRODUCT + f"\n\ndef forward(x):\n    return {host}\n" + FUNCTION
+    check = report(text, what=what, domain=domain.replace('["normal"]', '["integers"]')).checks[0]
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.BROKEN_RELATION)
+    assert check.message.startswith(told)
+    assert check.counterexample["inputs"][0]["profile"] == "integers"
