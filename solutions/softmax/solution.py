@@ -15,16 +15,14 @@ def softmax_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Normalizes every so manieth tile of BLOCK_M rows; BLOCK_N covers a whole row, so that nothing is read twice."""
-    n = tl.arange(0, BLOCK_N)[None, :].to(tl.int64)
+    n = tl.arange(0, BLOCK_N)[None, :]
     for start in tl.range(tl.program_id(0) * BLOCK_M, rows, tl.num_programs(0) * BLOCK_M, num_stages=STAGES):
         m = start + tl.arange(0, BLOCK_M)[:, None].to(tl.int64)
         mask = (m < rows) & (n < columns)
         # -inf is the neutral element twice: it never wins the maximum, and exp makes it 0 in the sum.
         x = tl.load(x_ptr + m * x_stride_m + n * x_stride_n, mask=mask, other=-float("inf")).to(tl.float32)
-        # Rows beyond the last one hold nothing but -inf; a finite maximum there keeps (-inf) - (-inf) = nan away.
-        peak = tl.where(m < rows, tl.max(x, axis=1)[:, None], 0.0)
-        numerator = tl.exp(x - peak)
-        denominator = tl.where(m < rows, tl.sum(numerator, axis=1)[:, None], 1.0)
+        numerator = tl.exp(x - tl.max(x, axis=1)[:, None])  # nan in rows beyond the last one, which nobody stores
+        denominator = tl.sum(numerator, axis=1)[:, None]
         tl.store(out_ptr + m * out_stride_m + n, numerator / denominator, mask=mask)
 
 

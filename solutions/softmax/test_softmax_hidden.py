@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from gradekit import assert_close, assert_memory_clean, calls, points, public_tests
+from gradekit import assert_bytes_moved, assert_close, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 
@@ -32,7 +32,16 @@ def test_everything_at_once(submission, call):
     assert_close(submission.softmax(*call), public.expected(*call))
 
 
-@points(6, kind="memory")
+@points(3, kind="memory")
+@given(call=calls(public.SOFTMAX, sizes=MANY, layouts=["contiguous"], values=["normal"], how=ROOM))
+def test_each_row_once(submission, call):
+    """Reads and writes each of thousands of rows a few times at most"""
+    result = submission.softmax(*call)
+    assert_memory_clean(result)
+    assert_bytes_moved(result, at_most=20 * 4 * call[0].numel)
+
+
+@points(3, kind="memory")
 @given(call=calls(public.SOFTMAX, sizes=WIDTHS, values=["normal"], how=ROOM))
 def test_memory_of_wide_rows(submission, call):
     """Stays inside its tensors in wide rows too"""
