@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -33,7 +33,8 @@ class Trial:
     """What came of grading one text.
 
     Attributes:
-        failed: the checks that lost points; all of them where the text was rejected.
+        failed: the first check that lost points, or all where the text was rejected: what comes after it is not run.
+        needs_hidden: whether the public tests alone let the text pass.
         digests: what the programs of its calls compute, by call (see Subject.digests); kept where no check failed.
         fault: what the grader failed with, "" where it did not.
         seconds: how long it took.
@@ -43,6 +44,7 @@ class Trial:
     digests: Mapping[str, str] = field(default_factory=dict)
     fault: str = ""
     seconds: float = 0.0
+    needs_hidden: bool = False
 
     def computes_as(self, other: Trial) -> bool:
         """Whether every call that both were asked for became the same program, and there is one."""
@@ -87,7 +89,15 @@ class Trials:
         return self._known[key]
 
     def _graded(self, grader: Grader, text: str) -> Trial:
-        options = GradingOptions(hidden=True, device="cpu", shrink=False)
+        """By the public tests first, where most texts fail at once."""
+        public = self._tried(grader, text, hidden=False)
+        if public.failed or public.fault:
+            return public
+        every = self._tried(grader, text, hidden=True)
+        return replace(every, seconds=round(public.seconds + every.seconds, 2), needs_hidden=bool(every.failed))
+
+    def _tried(self, grader: Grader, text: str, *, hidden: bool) -> Trial:
+        options = GradingOptions(hidden=hidden, device="cpu", shrink=False, stop=True)
         content = base64.b64encode(text.encode("utf-8")).decode("ascii")
         job = GradingJob(self._assignment.id, self._release, options.to_json(), "submission.py", content, digests=True)
         began = time.monotonic()
@@ -98,7 +108,7 @@ class Trials:
         return _of_record(graded.record, graded.digests, time.monotonic() - began)
 
     def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self._release}\0{text}".encode()).hexdigest()[:24]
+        return hashlib.sha256(f"{self._release}\0public first\0{text}".encode()).hexdigest()[:24]
 
     def _remember(self, key: str, trial: Trial) -> None:
         self._known[key] = trial

@@ -6,7 +6,6 @@ A mutant is *caught* where a check fails; *the same* where every call becomes th
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ class MutantOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class MutantResult:
-    """What came of one mutant. `by` are the checks that failed, `is_public` says that one of them is a public test's;
+    """What came of one mutant. `by` is the first check that failed, `is_public` says that the public tests alone found it;
     `note` is the reason that a person gave, or the grader's fault."""
 
     mutant: Mutant
@@ -92,7 +91,6 @@ class Survey:
         texts = {mutant.text for mutant in every}
         self.stale = sorted({one.name for text, one in self.judged.items() if text not in texts})
         """Entries of equivalent.toml with an edit that makes no mutant."""
-        self._public = _tests(assignment.tests)
 
     def results(self, trials: Trials) -> Iterator[MutantResult]:
         """What comes of each mutant, as it comes; those that were judged equivalent are not graded.
@@ -116,8 +114,7 @@ class Survey:
         if trial.fault:
             return MutantResult(mutant, MutantOutcome.FAULT, trial.seconds, note=trial.fault)
         if trial.failed:
-            is_public = bool(self._public & set(trial.failed)) or trial.failed == ("rejected",)
-            return MutantResult(mutant, MutantOutcome.CAUGHT, trial.seconds, trial.failed, is_public)
+            return MutantResult(mutant, MutantOutcome.CAUGHT, trial.seconds, trial.failed, not trial.needs_hidden)
         outcome = MutantOutcome.SAME if trial.computes_as(own) else MutantOutcome.SURVIVED
         return MutantResult(mutant, outcome, trial.seconds)
 
@@ -126,14 +123,6 @@ class Survey:
         edit = edit_between(self.text, result.mutant.text)
         needs = f"to catch it, draw {result.mutant.operator.needs}; or judge it equivalent in {FILE}"
         return "\n".join(f"        {line}".rstrip() for line in (*edit.splitlines(), needs))
-
-
-def _tests(file: Path) -> set[str]:
-    """The names of the test functions in a file."""
-    functions = (
-        node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)
-    )
-    return {function.name for function in functions if function.name.startswith("test_")}
 
 
 def score(results: list[MutantResult]) -> MutationScore:
@@ -178,4 +167,6 @@ def shown(
     for name in survey.stale:
         say(f"  stale     {FILE}: an edit of [{name}] makes no mutant")
     say(f"  {score(results)}\n")
-    return int(bool(survey.stale) or any(result.outcome in (MutantOutcome.SURVIVED, MutantOutcome.FAULT) for result in results))
+    return int(
+        bool(survey.stale) or any(result.outcome in (MutantOutcome.SURVIVED, MutantOutcome.FAULT) for result in results)
+    )

@@ -91,13 +91,13 @@ class FakeGrader:
 
     def grade(self, job: GradingJob, seconds: float) -> JobResult:
         text = job.bytes.decode()
-        type(self).asked.append(text)
+        names = ("test_values", "test_b[1]") if job.options.get("hidden") else ("test_values",)
+        if len(names) == 1:  # each text is tried by the public tests first
+            type(self).asked.append(text)
         failed = type(self).failed(text)
         if isinstance(failed, Exception):
             raise failed
-        checks = [
-            {"id": name, "outcome": "failed" if name in failed else "passed"} for name in ("test_values", "test_b[1]")
-        ]
+        checks = [{"id": name, "outcome": "failed" if name in failed else "passed"} for name in names]
         return JobResult(
             {"status": "graded", "checks": checks}, digests={"call": "same" if "* 2.0" in text else "other"}
         )
@@ -266,7 +266,10 @@ def test_the_score_says_what_counts_and_what_was_set_aside() -> None:
         MutantResult(mutant, MutantOutcome.CAUGHT, 1.0, ("test_values",), is_public=True),
         MutantResult(mutant, MutantOutcome.CAUGHT, 1.0, ("test_hidden",)),
         MutantResult(mutant, MutantOutcome.SURVIVED, 1.0),
-        *(MutantResult(mutant, outcome, 1.0) for outcome in (MutantOutcome.SAME, MutantOutcome.JUDGED, MutantOutcome.FAULT)),
+        *(
+            MutantResult(mutant, outcome, 1.0)
+            for outcome in (MutantOutcome.SAME, MutantOutcome.JUDGED, MutantOutcome.FAULT)
+        ),
     ]
     assert str(score(results)) == (
         "6 mutants: 2 of 3 caught (66.7 %), 1 by the public tests (33.3 %); 1 compute the same, 1 judged equivalent, 1 faults"
