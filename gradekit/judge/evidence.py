@@ -18,11 +18,13 @@ from gradekit.program import Program
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame."""
+    """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame, and the way
+    out where it is another than the cause's own hint."""
 
     cause: Cause
     sentence: str
     line: int | None = None
+    hint: str = ""
 
 
 @dataclass(frozen=True)

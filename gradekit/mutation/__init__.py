@@ -1,8 +1,8 @@
 """Whether an assignment's checks suffice: they have to find small edits of its solution.
 
-source.py      a submission's text and syntax tree     operators.py  the table of operators
+operators.py   the table of operators                  anywhere.py   operators of kernels and of host code
 in_kernels.py  operators of kernels                    on_host.py    operators of host code
-anywhere.py    operators of both                       mutants.py    all mutants of a text
+mutants.py     all mutants of a text
 judged.py      mutants that a person judged equivalent to the solution
 mutant_grading.py  grades mutants on all cores, and remembers what came of them
 survey.py      what came of an assignment's mutants, and its score

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 from gradekit.mutation.operators import operator
-from gradekit.mutation.source import Edit, ParsedSource, called, shown
+from gradekit.submission.parsed_source import Edit, ParsedSource, called, shown
 
 _COMPARISONS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mutation.operators import operator
-from gradekit.mutation.source import Edit, ParsedSource, called, dotted
+from gradekit.submission.parsed_source import Edit, ParsedSource, called, dotted
 
 _ACCESSES = ("tl.load", "tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from gradekit.mutation import anywhere, in_kernels, on_host  # noqa: F401  (they enter their operators into the table)
 from gradekit.mutation.operators import OPERATORS, Operator
-from gradekit.mutation.source import ParsedSource
+from gradekit.submission.parsed_source import ParsedSource
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mutation.operators import operator
-from gradekit.mutation.source import Edit, ParsedSource, called
+from gradekit.submission.parsed_source import Edit, ParsedSource, called
 
 CAP = 64
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gradekit.mutation.source import Edit, ParsedSource
+from gradekit.submission.parsed_source import Edit, ParsedSource
 
 Find = Callable[[ParsedSource], Iterator[Edit]]
 

@@ -222,7 +222,7 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
     """The verdict with the diagnosis's sentence and cause."""
     message = f"{verdict.message} {diagnosis.sentence}".strip()
-    details = verdict.details | {"observed_cause": verdict.cause}
+    details = verdict.details | {"observed_cause": verdict.cause} | ({"hint": diagnosis.hint} if diagnosis.hint else {})
     line = diagnosis.line or verdict.line
     return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
 

@@ -23,6 +23,7 @@ from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
 
 if TYPE_CHECKING:
+    from gradekit.judge.evidence import Diagnosis
     from gradekit.subject.runs import Share
     from gradekit.subject.subject import Call, Subject
 
@@ -70,12 +71,23 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
             except BaseException as error:
                 _trace_back(evidence, examples, error, design, further)
                 evidence.call = _last_call(run.subject)
-                evidence.diagnosis = diagnosis(evidence.repeated or error, evidence, run)
+                evidence.diagnosis = _mended(item, run, examples, evidence, error) or diagnosis(
+                    evidence.repeated or error, evidence, run
+                )
                 raise
             else:
                 evidence.call = _last_call(run.subject)
             finally:
                 evidence.details |= _counted(examples, design, further) | _timed(run.subject)
+
+
+def _mended(
+    item: pytest.Item, run: GradingRun, examples: Examples | None, evidence: CheckEvidence, error: BaseException
+) -> Diagnosis | None:
+    from gradekit.plugin.mended_runs import mended_diagnosis
+
+    seen = examples.failure(error) if examples is not None else None
+    return mended_diagnosis(item, run, (evidence.repeated or error, evidence.call), (examples, seen))
 
 
 def _assert_memory_of_all_calls(subject: Subject) -> None:

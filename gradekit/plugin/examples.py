@@ -192,14 +192,28 @@ class Examples:
         """All examples that failed, in the order in which they did."""
         return list(self._failures.values())
 
-    def again(self, example: Example) -> BaseException | None:
-        """Run `example` once more, outside of Hypothesis; what it raises."""
+    def beside(
+        self, planned: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any], size: Callable[[Example], int]
+    ) -> list[Example]:
+        """Other examples than the one that fails most simply: the largest that failed, then three of those that are `planned`
+        or have passed, from the largest down. Those of `size` 0 are left out."""
+        failed = sorted(filter(size, (seen.example for seen in self._failures.values())), key=size)
+        others = [Example({**fixtures, **given}, self.fixtures) for given in planned] or list(self._passed.values())
+        others = sorted(filter(size, others), key=size)
+        chosen = [*failed[-1:], *others[-1:], *others[len(others) * 3 // 4 :][:1], *others[len(others) // 2 :][:1]]
+        return list({one.key: one for one in chosen}.values())
+
+    def again(self, example: Example, **instead: Any) -> BaseException | None:
+        """Run `example` once more, outside of Hypothesis, with some arguments replaced; what it raises."""
         values = iter(example.drawn)
         arguments = {
-            name: RecordingData(lambda strategy, label: next(values), lambda value: None) if isinstance(a, DataObject) else a
-            for name, a in example.arguments.items()
+            name: RecordingData(lambda strategy, label: next(values), lambda value: None)
+            if isinstance(a, DataObject)
+            else a
+            for name, a in (example.arguments | instead).items()
         }
-        self.begin()
+        if not instead:
+            self.begin()
         try:
             self.test(**arguments)
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
@@ -233,7 +247,9 @@ class Examples:
             if self._skips(example):
                 raise _Skip
 
-        return {n: RecordingData(a.draw, shown) if isinstance(a, DataObject) else a for n, a in example.arguments.items()}
+        return {
+            n: RecordingData(a.draw, shown) if isinstance(a, DataObject) else a for n, a in example.arguments.items()
+        }
 
     def _remember(self, example: Example, error: BaseException) -> None:
         traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors

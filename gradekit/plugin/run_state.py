@@ -25,6 +25,7 @@ from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
 
 if TYPE_CHECKING:
+    from gradekit.mending.search import Mending
     from gradekit.plugin.further_run import FurtherInputs
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject.device import Device
@@ -63,6 +64,7 @@ class GradingRun:
     faults: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     further: FurtherInputs | None = None
+    mending: Mending | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None

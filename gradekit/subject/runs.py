@@ -49,6 +49,9 @@ little; the same for each grader."""
 MOST_WORK = 60_000_000_000
 """The work that all runs of a submission may use together: about two minutes, on any machine counted alike."""
 
+BRIEF_WORK = 400_000_000
+"""The same where a submission is tried for a few small calls: half a second."""
+
 _DO_NOT_FIT = (Cause.OUT_OF_RESOURCES, Cause.COMPILATION_ERROR)
 """Why Triton's autotuner leaves a configuration out: it needs more shared memory than there is, for example."""
 
@@ -153,7 +156,8 @@ class Share:
 class Runs:
     """The runs of one submission, also on the card of `device`.
 
-    With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed.
+    With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed. `most_work` is what all runs may
+    use together.
     """
 
     def __init__(
@@ -162,7 +166,9 @@ class Runs:
         assignment: Assignment,
         substitute: Substitution | None = None,
         device: Device | None = None,
+        most_work: int = MOST_WORK,
     ) -> None:
+        self._most_work = most_work
         self.submission = submission
         self.assignment = assignment
         self.substitute = substitute
@@ -332,7 +338,7 @@ class Runs:
         Raises:
             Failure: nothing is left.
         """
-        left = MOST_WORK - self._work
+        left = self._most_work - self._work
         if left <= 0:
             message = (
                 f"{case.entry} was not run: the kernels of earlier calls have used up all the work that grading allows."

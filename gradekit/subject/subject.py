@@ -23,7 +23,7 @@ from gradekit.subject import digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec, interleaved
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry, part_of
-from gradekit.subject.runs import Case, Observation, Runs, Share, Substitution
+from gradekit.subject.runs import BRIEF_WORK, MOST_WORK, Case, Observation, Runs, Share, Substitution
 from gradekit.subject.speed_trial import SpeedTrial, measure
 from gradekit.subject.timed_call import Timed
 from gradekit.submission.reach import reach
@@ -53,8 +53,9 @@ class Subject:
 
     `start` makes a tracer for the submission: it is called at the first use, and again after one has died. With
     `substitute`, the judge sees a trivial wrong result in place of the submission's. `device` has the card, if any may
-    be used. `programs` were recorded elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are
-    those made since `forget_calls`; `found_in_memory` has the first call that showed each thing wrong in memory;
+    be used. Where it `is_brief`, each form is traced once, and its runs may use little work. `programs` were recorded
+    elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those made since
+    `forget_calls`; `found_in_memory` has the first call that showed each thing wrong in memory;
     `timings` what was timed, and `forms` what was called, since `begin_check`.
     """
 
@@ -66,6 +67,7 @@ class Subject:
         substitute: Substitution | None = None,
         device: Device | None = None,
         programs: Mapping[str, Program] | None = None,
+        is_brief: bool = False,
     ) -> None:
         self.submission = submission
         self.assignment = assignment
@@ -74,7 +76,8 @@ class Subject:
         self.found_in_memory: dict[tuple[Cause, int | None, str], Call] = {}
         self.timings: list[Timed] = []
         self.forms: dict[str, Form] = {}
-        self._runs = Runs(submission, assignment, substitute, self.device)
+        self._runs = Runs(submission, assignment, substitute, self.device, BRIEF_WORK if is_brief else MOST_WORK)
+        self._is_brief = is_brief
         self._last_trial: tuple[SpeedTrial, Timed] | None = None
         self._start = start
         self._tracer: Tracer | None = None
@@ -321,7 +324,7 @@ class Subject:
         """
         program = _traced(tracer, form)
         kind = (form.entry, form.wanted)
-        if self._steady.get(kind, False):
+        if self._is_brief or self._steady.get(kind, False):
             return program
         again = _traced(tracer, form)
         if kind not in self._steady:

@@ -8,7 +8,7 @@ import pytest
 
 from gradekit.mutation.mutants import mutants, spread
 from gradekit.mutation.operators import OPERATORS
-from gradekit.mutation.source import ParsedSource
+from gradekit.submission.parsed_source import ParsedSource
 
 KERNEL = "@triton.jit\ndef kernel(x_ptr, y_ptr, n, m, x_stride, y_stride, BLOCK: tl.constexpr):\n    {}\n"
 HOST = "def run(x, p):\n    {}\n"

@@ -1,0 +1,74 @@
+"""All mends of a submission, those first that the evidence speaks for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from gradekit.causes import Cause
+from gradekit.mending import of_formulas, of_indices, of_launches, of_loops, of_masks, of_sums
+from gradekit.mending.draft import Draft
+from gradekit.mending.mend import Clues, Family, Mend
+
+_IN_KERNELS = (*of_masks.RULES, *of_loops.RULES, *of_indices.RULES, *of_sums.RULES, *of_formulas.RULES)
+
+_SPEAKS_FOR = {
+    Cause.OUT_OF_BOUNDS_LOAD: (Family.MASK, Family.INDEX, Family.LOOP, Family.STRIDES, Family.GRID),
+    Cause.OUT_OF_BOUNDS_STORE: (Family.MASK, Family.INDEX, Family.GRID, Family.STRIDES),
+    Cause.UNWRITTEN_OUTPUT: (Family.GRID, Family.INDEX, Family.MASK, Family.STRIDES),
+    Cause.NO_KERNEL: (Family.GRID,),
+    Cause.WRITE_CONFLICT: (Family.MEMORY, Family.INDEX, Family.GRID),
+    Cause.RACE: (Family.MEMORY, Family.INDEX, Family.GRID),
+    Cause.UNINITIALIZED_READ: (Family.MEMORY, Family.GRID, Family.INDEX),
+    Cause.UNDEFINED_LANES: (Family.MASK,),
+    Cause.INPUT_MODIFIED: (Family.STRIDES, Family.INDEX),
+    Cause.IGNORES_STRIDES: (Family.STRIDES, Family.LAYOUT, Family.INDEX),
+    Cause.LOW_PRECISION: (Family.CAST, Family.SUM),
+}
+ELSEWHERE = 15
+"""What it loses in a kernel that did not write the wrong result."""
+
+LATER = 40
+"""What a mend's rank loses where the evidence speaks for other families."""
+
+
+def mends(text: str) -> list[Mend]:
+    """Every mend of a source, each once, the most specific first; nothing where it is not Python."""
+    try:
+        draft = Draft(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    seen: dict[Hashable, Mend] = {}
+    for mend in sorted(_all(draft), key=lambda mend: mend.rank):
+        seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
+    return list(seen.values())
+
+
+def _all(draft: Draft) -> Iterator[Mend]:
+    for kernel in draft.kernels:
+        for rule in _IN_KERNELS:
+            yield from rule(draft, kernel)
+    for host_rule in of_launches.RULES:
+        yield from host_rule(draft)
+
+
+def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
+    """The mends that could matter, in the order in which they are worth a try.
+
+    Args:
+        found: all mends.
+        clues: what is known of the failure.
+    """
+    wanted = {family for cause in clues.causes for family in _SPEAKS_FOR.get(cause, ())}
+    if clues.small:
+        wanted = {Family.CAST, Family.SUM}
+    if not clues.strided:
+        wanted.discard(Family.LAYOUT)
+
+    def key(mend: Mend) -> int:
+        late = bool(wanted) and mend.family not in wanted
+        special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
+        return mend.rank + LATER * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
+
+    mine = {*clues.kernels, *clues.others}
+    kept = (mend for mend in found if not mend.kernel or not mine or mend.kernel in mine)
+    return sorted((mend for mend in kept if clues.strided or mend.family is not Family.LAYOUT), key=key)

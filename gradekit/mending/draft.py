@@ -1,0 +1,84 @@
+"""A submission that is to be mended: its kernels, and how its host code launches them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+
+from gradekit.mending.kernel_text import KernelText, target_of, value_of
+from gradekit.submission.parsed_source import ParsedSource
+
+
+@dataclass(frozen=True)
+class LaunchCall:
+    """`kernel[grid](arguments)` in host code; `given` has the expression of each parameter, where that is known."""
+
+    call: ast.Call
+    kernel: KernelText
+    grid: ast.expr
+    given: dict[str, ast.expr]
+
+
+class Draft:
+    """The text of a submission, read for mending.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.source = ParsedSource(text)
+        self.kernels = [KernelText(self.source, node) for node in self.source.kernels]
+        for launch in self.launches:
+            strides = (name for name, value in launch.given.items() if "stride(" in self.source.of(value))
+            launch.kernel.known_strides.update(strides)
+
+    @cached_property
+    def host_nodes(self) -> list[ast.AST]:
+        """Every node of host functions, in the order of the text."""
+        return list(self.source.on_host())
+
+    @cached_property
+    def launches(self) -> list[LaunchCall]:
+        """The launches of its kernels, in the order of the text."""
+        by_name = {kernel.name: kernel for kernel in self.kernels}
+        found = []
+        for node in self.host_nodes:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Subscript)
+                and isinstance(node.func.value, ast.Name)
+            ):
+                kernel = by_name.get(node.func.value.id)
+                if kernel is not None:
+                    found.append(LaunchCall(node, kernel, node.func.slice, _given(node, kernel)))
+        return found
+
+    def grid_of(self, launch: LaunchCall) -> ast.expr:
+        """The expression of a launch's grid: what a name or a lambda stands for."""
+        grid = launch.grid
+        if isinstance(grid, ast.Name):
+            grid = next((v for n in self.host_nodes if target_of(n) == grid.id and (v := value_of(n))), grid)
+        return grid.body if isinstance(grid, ast.Lambda) else grid
+
+    def launches_of(self, kernel: KernelText) -> list[LaunchCall]:
+        """Those of one kernel."""
+        return [launch for launch in self.launches if launch.kernel is kernel]
+
+
+def _given(call: ast.Call, kernel: KernelText) -> dict[str, ast.expr]:
+    """The arguments by parameter; `*x.stride()` stands for as many parameters as are left for it."""
+    starred = [a for a in call.args if isinstance(a, ast.Starred)]
+    named = {k.arg: k.value for k in call.keywords if k.arg}
+    room = len([p for p in kernel.all_params if p not in named]) - (len(call.args) - len(starred))
+    each = room // len(starred) if starred and room > 0 and room % len(starred) == 0 else 0
+    if starred and not each:
+        call_args: list[ast.expr] = []
+        for argument in call.args:
+            if isinstance(argument, ast.Starred):
+                break
+            call_args.append(argument)
+    else:
+        call_args = [x for a in call.args for x in ([a] * each if isinstance(a, ast.Starred) else [a])]
+    return dict(zip(kernel.all_params, call_args, strict=False)) | named

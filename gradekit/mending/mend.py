@@ -1,0 +1,62 @@
+"""A mend: a small edit of a submission that a tutor would try, with what there is to say if it makes the result right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gradekit.causes import Cause
+from gradekit.submission.parsed_source import Edit
+
+
+class Family(StrEnum):
+    """What a mend is about; evidence speaks for some of them."""
+
+    GRID = "grid"
+    INDEX = "index"
+    MASK = "mask"
+    LOOP = "loop"
+    SUM = "sum"
+    FORMULA = "formula"
+    CAST = "cast"
+    MEMORY = "memory"
+    STRIDES = "strides"
+    LAYOUT = "layout"
+
+
+@dataclass(frozen=True)
+class Clues:
+    """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong result and the `others` that the
+    call launched, whether errors are as `small` as rounding makes them, and whether an input is `strided`."""
+
+    causes: frozenset[Cause]
+    kernels: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    small: bool = False
+    strided: bool = False
+
+
+@dataclass(frozen=True)
+class Mend:
+    """The `edits` of one thought, none of which moves a line.
+
+    `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank` is lower
+    for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None where what was seen says it
+    as well.
+    """
+
+    family: Family
+    rank: int
+    line: int
+    edits: tuple[Edit, ...]
+    sentence: str
+    hint: str
+    cause: Cause | None = None
+    kernel: str = ""
+
+    def applied(self, text: str) -> str:
+        """The text after all edits."""
+        data = text.encode("utf-8")
+        for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end), reverse=True):
+            data = data[: edit.start] + edit.new.encode("utf-8") + data[edit.end :]
+        return data.decode("utf-8")

@@ -1,0 +1,375 @@
+"""Mends of formulas: functions, operators, operands, names that are taken for another, and how a result is stored."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelText, calls, is_call, is_stored, simple, target_of, value_of
+from gradekit.mending.mend import Family, Mend
+from gradekit.mending.of_sums import EXP
+from gradekit.submission.parsed_source import Edit, called
+
+
+def other_function(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """tl.min for tl.max, exp2 for exp, rsqrt for sqrt."""
+    for call in calls(kernel.nodes, *_TAKEN_FOR):
+        for new in _TAKEN_FOR[called(call)]:
+            yield Mend(
+                Family.FORMULA, 19, call.lineno, (kernel.replaced(call.func, new),),
+                f"Line {call.lineno} calls {called(call)} where the formula has another function.",
+                f"{new} is what belongs there", None, kernel.name,
+            )  # fmt: skip
+
+
+_TAKEN_FOR = {
+    "tl.exp": ("tl.exp2",), "tl.exp2": ("tl.exp",), "tl.max": ("tl.sum",), "tl.min": ("tl.max",), "tl.sum": ("tl.max",),
+    "tl.minimum": ("tl.maximum",), "tl.maximum": ("tl.minimum",), "tl.sqrt": ("tl.rsqrt",), "tl.rsqrt": ("tl.sqrt",),
+    "tl.log": ("tl.log2",), "tl.log2": ("tl.log",),
+}  # fmt: skip
+
+
+def other_operator(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """- for +, * for /."""
+    for node in kernel.nodes:
+        if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
+            continue
+        if kernel.names(node) <= {*kernel.indices, *kernel.constexprs, *kernel.strides, *kernel.sizes, *kernel.pids}:
+            continue
+        for old, new in _OPERATORS[type(node.op)]:
+            if isinstance(kernel.parents[node], ast.Subscript) or kernel.names(node) & set(kernel.pointers):
+                continue
+            yield Mend(
+                Family.FORMULA, 26, node.lineno, (kernel.source.between_replaced(node.left, node.right, old, new),),
+                f"The formula in line {node.lineno} has {old} in `{kernel.source.of(node)}` where {new} belongs.",
+                "compare the line with the formula in the handout", None, kernel.name,
+            )  # fmt: skip
+        if isinstance(node.op, (ast.Sub, ast.Div)):
+            left, right = kernel.source.operand(node.left), kernel.source.operand(node.right)
+            sign = "-" if isinstance(node.op, ast.Sub) else "/"
+            yield Mend(
+                Family.FORMULA, 4 if _is_upside_down(kernel, node) else 40, node.lineno,
+                (kernel.replaced(node, f"{right} {sign} {left}"),),
+                f"`{kernel.source.of(node)}` in line {node.lineno} is the wrong way round: its two sides are swapped.",
+                f"swap the two sides of the {sign}", None, kernel.name,
+            )  # fmt: skip
+
+
+def _is_upside_down(kernel: KernelText, node: ast.BinOp) -> bool:
+    """Whether it is exp(new maximum - old maximum)."""
+    new, old = node.left, node.right
+    if not (is_call(kernel.parents[node], *EXP) and isinstance(new, ast.Name) and isinstance(old, ast.Name)):
+        return False
+    return any(is_call(v, "tl.maximum") and old.id in kernel.names(v) for v in kernel.values.get(new.id, ()))
+
+
+_OPERATORS = {
+    ast.Add: (("+", "-"),), ast.Sub: (("-", "+"),), ast.Mult: (("*", "/"), ("*", "+")), ast.Div: (("/", "*"),),
+}  # fmt: skip
+
+
+def never_used(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A number that is loaded, computed or passed, and takes no part in the result."""
+    for name in _idle(kernel):
+        for node, text, where in _places_for(kernel, name):
+            yield Mend(
+                Family.FORMULA, 6 + where, node.lineno, (kernel.replaced(node, text),),
+                f"`{name}` is missing from line {node.lineno}: the kernel {_how(kernel, name)} and never uses it.",
+                f"`{name}` belongs into this line: see the formula in the handout", None, kernel.name,
+            )  # fmt: skip
+
+
+def _idle(kernel: KernelText) -> list[str]:
+    computed = [n for n, v in kernel.values.items() if kernel.uses.get(n, 0) == 0 and not n.startswith("_")]
+    given = [p for p in kernel.sizes if kernel.uses.get(p, 0) == 0 and p not in kernel.lengths]
+    return [*computed, *given]
+
+
+def _how(kernel: KernelText, name: str) -> str:
+    if name in kernel.params:
+        return "takes it as a parameter"
+    return "loads it" if any(is_call(v, "tl.load") for v in kernel.values[name]) else "computes it"
+
+
+def _places_for(kernel: KernelText, name: str) -> Iterator[tuple[ast.expr, str, int]]:
+    """Expressions that could have the name as a factor, as a term or as a divisor: the latest statements first."""
+    born = max((v.lineno for v in kernel.values.get(name, ())), default=0)
+    later = [s for s in kernel.statements if s.lineno > born and simple(s) and not _is_index_line(kernel, s)]
+    spread = [name] if not _is_row(kernel, name) else [f"{name}[:, None]", f"{name}[None, :]"]
+    made_of = {n for v in kernel.values.get(name, ()) for n in kernel.names(v)} - {name}
+    for number, statement in enumerate(_relevant(kernel, later)):
+        value = value_of(statement)
+        if value is None:
+            continue
+        for leaf in ast.walk(value):
+            if isinstance(leaf, ast.Name) and leaf.id in made_of:
+                yield from ((leaf, f"({leaf.id} - {one})", number - 1) for one in spread)
+                yield from (
+                    (leaf, f"({leaf.id} - {one} * {tile})", number)
+                    for one in spread
+                    for tile in sorted(made_of - {leaf.id})
+                )
+        for one in spread:
+            signs = _signs(kernel, name)
+            for place, sign in enumerate(signs):
+                for node in _operands(value):
+                    text = kernel.source.operand(node) if sign in "*/" else kernel.source.of(node)
+                    new = f"({text} {sign} {one})" if node is not value else f"{text} {sign} {one}"
+                    yield node, new, number + place
+
+
+def _signs(kernel: KernelText, name: str) -> str:
+    """The operators that could join a name to a formula, the likeliest first."""
+    if name in kernel.params or "scale" in name or "rstd" in name or name in ("w", "weight", "alpha"):
+        return "*+-"
+    if name in ("b", "bias"):
+        return "+-*"
+    return "/*-+" if _scales(name) else "-+/*"
+
+
+def _scales(name: str) -> bool:
+    return any(word in name.lower() for word in ("total", "sum", "l_i", "denom", "norm"))
+
+
+def _operands(value: ast.expr) -> list[ast.expr]:
+    """The whole expression, and the factors and terms that it is made of at the top."""
+    found = [value]
+    if isinstance(value, ast.BinOp):
+        found += [value.left, value.right]
+        found += [
+            n for side in (value.left, value.right) if isinstance(side, ast.BinOp) for n in (side.left, side.right)
+        ]
+    return [n for n in found if not isinstance(n, ast.Constant)]
+
+
+def _relevant(kernel: KernelText, statements: list[ast.stmt]) -> list[ast.stmt]:
+    values = [s for s in statements if isinstance(s, (ast.Assign, ast.AugAssign)) or is_stored(s)]
+    return [s for s in values if (v := value_of(s)) is not None and (is_stored(s) or _is_arithmetic(v))][:6]
+
+
+def _is_arithmetic(value: ast.expr) -> bool:
+    works = any(isinstance(n, ast.BinOp) or is_call(n, "tl.dot", *EXP) for n in ast.walk(value))
+    return works and not is_call(value, "tl.load")
+
+
+def _is_index_line(kernel: KernelText, statement: ast.stmt) -> bool:
+    name = target_of(statement)
+    return name in kernel.indices or name in kernel.pids or "ptr" in name
+
+
+def _is_row(kernel: KernelText, name: str) -> bool:
+    """Whether a name has a number for each row, so that it must be spread over a tile."""
+    return any("None]" in ast.unparse(n) and name in kernel.names(n) for n in kernel.nodes) or any(
+        (
+            is_call(v, "tl.sum", "tl.max", "tl.load")
+            and kernel.rank_of(v) == 2
+            and ":," not in ast.unparse(v).split("mask")[0]
+        )
+        or (is_call(v, "tl.load") and any(n in kernel.indices for n in kernel.names(v)) and kernel.multiplies)
+        for v in kernel.values.get(name, ())
+    )
+
+
+def turned_operand(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """An operand of tl.dot that is to be transposed, or is transposed and must not be; the two in the wrong order."""
+    for call in calls(kernel.nodes, "tl.dot"):
+        if len(call.args) < 2:
+            continue
+        for operand in call.args[:2]:
+            text, plain = kernel.source.of(operand), _untransposed(kernel, operand)
+            new = plain or f"tl.trans({text})"
+            what = "is transposed there, and must not be" if plain else "must be transposed there"
+            yield Mend(
+                Family.FORMULA, 18, operand.lineno, (kernel.replaced(operand, new),),
+                f"The operand `{text}` of tl.dot in line {operand.lineno} {what}.",
+                "leave out the transposition" if plain else "transpose it with tl.trans", None, kernel.name,
+            )  # fmt: skip
+        first, second = call.args[:2]
+        edits = (kernel.replaced(first, kernel.source.of(second)), kernel.replaced(second, kernel.source.of(first)))
+        yield Mend(
+            Family.FORMULA, 24, call.lineno, edits,
+            f"The operands of tl.dot in line {call.lineno} are swapped.", "a product of matrices has an order", None, kernel.name,
+        )  # fmt: skip
+
+
+def _untransposed(kernel: KernelText, node: ast.expr) -> str:
+    if is_call(node, "tl.trans") and isinstance(node, ast.Call):
+        return kernel.source.of(node.args[0])
+    if isinstance(node, ast.Attribute) and node.attr == "T":
+        return kernel.source.of(node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        inner = _untransposed(kernel, node.func.value)
+        return f"{inner}.to({', '.join(map(kernel.source.of, node.args))})" if inner else ""
+    return ""
+
+
+def other_name(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """Another value of the same kind: what was computed and then mistaken for another."""
+    values = [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids]
+    for statement in kernel.statements:
+        value = value_of(statement)
+        if value is None or _is_index_line(kernel, statement):
+            continue
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in values:
+                known = [
+                    n for n in values if n != node.id and min(v.lineno for v in kernel.values[n]) < statement.lineno
+                ]
+                for other in known[-4:]:
+                    yield Mend(
+                        Family.FORMULA, 5 if kernel.uses.get(other, 0) == 0 else 38, node.lineno, (kernel.replaced(node, other),),
+                        f"Line {node.lineno} has `{node.id}` where `{other}` belongs.",
+                        f"use {other} there", None, kernel.name,
+                    )  # fmt: skip
+
+
+def plain_store(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """Several programs that store to one element what they should add to it, or that load, add and store it."""
+    for access in kernel.accesses:
+        if access.name != "tl.store":
+            continue
+        value, edits = access.call.args[1], [kernel.replaced(access.call.func, "tl.atomic_add")]
+        added = _read_back(kernel, access.pointer, value)
+        if added:
+            edits.append(kernel.replaced(value, added))
+        zeroed = _zeroed(draft, kernel, access.pointer)
+        for given in ([*edits, *zeroed], edits) if zeroed else (edits,):
+            yield Mend(
+                Family.MEMORY, 3 if added else 7, access.line, tuple(given),
+                f"Line {access.line} stores to elements of {access.pointer} that several programs write: one overwrites the other.",
+                "add to it with tl.atomic_add, onto zeros", None, kernel.name,
+            )  # fmt: skip
+
+
+def _read_back(kernel: KernelText, pointer: str, value: ast.expr) -> str:
+    """What is added to the value that was loaded through the same pointer; "" where nothing is."""
+    loaded = {n for n, vs in kernel.values.items() for v in vs
+              if is_call(v, "tl.load") and pointer and pointer in kernel.origins(v)}  # fmt: skip
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        for one, other in ((value.left, value.right), (value.right, value.left)):
+            reads = is_call(one, "tl.load") and pointer in kernel.origins(one)
+            if reads or (isinstance(one, ast.Name) and one.id in loaded):
+                return kernel.source.of(other)
+    return ""
+
+
+def _zeroed(draft: Draft, kernel: KernelText, pointer: str) -> list[Edit]:
+    names = {draft.source.of(launch.given[pointer]) for launch in draft.launches_of(kernel) if pointer in launch.given}
+    made = [n for n in draft.host_nodes if isinstance(n, ast.Assign) and draft.source.of(n.targets[0]) in names]
+    return [
+        draft.source.replaced(n.value.func, called(n.value).replace("empty", "zeros"))
+        for n in made if isinstance(n.value, ast.Call) and called(n.value) in ("torch.empty", "torch.empty_like")
+    ]  # fmt: skip
+
+
+def stored_value(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """What is stored before its last step: a sum that was never divided, or another name than the result's."""
+    for access in kernel.accesses:
+        if access.is_load or len(access.call.args) < 2:
+            continue
+        value = access.call.args[1]
+        for name in _sums(kernel):
+            if name not in kernel.names(value):
+                wide = kernel.rank_of(value) == 2 and not _is_spread(name)
+                others = sum(
+                    name in kernel.names(n)
+                    for n in kernel.statements
+                    if target_of(n) != name and not isinstance(n, ast.For)
+                )
+                for one in (f"{name}[:, None]", name) if wide else (name,):
+                    yield Mend(
+                        Family.FORMULA, 5 if not others else 31, access.line, (kernel.replaced(value, f"{kernel.source.operand(value)} / {one}"),),
+                        f"Line {access.line} stores `{kernel.source.of(value)}`, which is not divided by `{name}` yet.",
+                        f"divide by {name} at the end", None, kernel.name,
+                    )  # fmt: skip
+
+
+def _is_spread(name: str) -> bool:
+    return "None" in name
+
+
+def _sums(kernel: KernelText) -> list[str]:
+    return [n for n, vs in kernel.values.items() if any("tl.sum" in {called(p) for p in ast.walk(v)} for v in vs)][:3]
+
+
+def scale_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A product of queries and keys (or its gradient) without the scale."""
+    scale = next((p for p in kernel.params if "scale" in p.lower()), "")
+    if not scale:
+        return
+    for statement in kernel.statements:
+        value = value_of(statement)
+        if value is None or scale in kernel.names(value) or _is_index_line(kernel, statement):
+            continue
+        uses_product = (
+            any(is_call(n, "tl.dot") for n in ast.walk(value)) or isinstance(value, ast.BinOp) or is_stored(statement)
+        )
+        if uses_product:
+            dots = [n for n in ast.walk(value) if is_call(n, "tl.dot")]
+            inside_exp = bool(dots) and any(is_call(n, *EXP) for n in ast.walk(value))
+            node = dots[0] if inside_exp and isinstance(dots[0], ast.Call) else value
+            yield Mend(
+                Family.FORMULA, _scale_rank(kernel, statement, scale), node.lineno,
+                (kernel.replaced(node, f"{kernel.source.operand(node)} * {scale}"),),
+                f"The scale is missing in line {node.lineno}: {scale} takes no part in `{kernel.source.of(node)[:60]}`.",
+                f"multiply by {scale}", None, kernel.name,
+            )  # fmt: skip
+    for product in kernel.nodes:
+        right = product.right if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult) else None
+        if isinstance(product, ast.BinOp) and isinstance(right, ast.Name) and right.id == scale:
+            line = product.lineno
+            yield Mend(
+                Family.FORMULA, 36 if kernel.uses[scale] == 1 else 12, line, (kernel.replaced(product, kernel.source.operand(product.left)),),
+                f"Line {line} multiplies by {scale} once more than the formula does: the scale is applied twice.",
+                f"multiply by {scale} once", None, kernel.name,
+            )  # fmt: skip
+
+
+def _scale_rank(kernel: KernelText, statement: ast.stmt, scale: str) -> int:
+    """By how often the kernel uses the scale: a forward pass once, a backward pass twice."""
+    uses, products = kernel.uses.get(scale, 0), len(list(calls(kernel.nodes, "tl.dot")))
+    gradient = target_of(statement).startswith("d") or is_stored(statement)
+    if uses == 0:
+        return 6 if not gradient else 8
+    return (7 if gradient else 9) if uses == 1 and products > 2 else 33
+
+
+def logarithm_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """The logarithm of the sum of the weights, without the maximum, or without the logarithm."""
+    tops = [
+        n for n, vs in kernel.values.items() if any(isinstance(v, ast.Name) or is_call(v, "tl.maximum") for v in vs)
+    ]
+    for access in kernel.accesses:
+        value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
+        if value is None or kernel.multiplies is False or kernel.rank_of(access.address) == 2:
+            continue
+        text = kernel.source.operand(value)
+        for top in tops if "tl.log" in kernel.calls_behind(value) else ():
+            if top not in kernel.names(value):
+                yield _completed(kernel, access.line, kernel.replaced(value, f"{top} + {text}"), top)
+        for name in sorted(kernel.names(value) & set(_sums(kernel))):
+            named = next(n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id == name)
+            if not is_call(kernel.parents[named], "tl.log", "tl.log2"):
+                yield _completed(kernel, access.line, kernel.replaced(named, f"tl.log({name})"), "tl.log")
+
+
+def _completed(kernel: KernelText, line: int, edit: Edit, what: str) -> Mend:
+    return Mend(
+        Family.FORMULA, 6, line, (edit,),
+        f"What line {line} stores for the backward pass lacks {what}: it needs the maximum plus the logarithm of the sum.",
+        "store maximum + log(sum) of each row", None, kernel.name,
+    )  # fmt: skip
+
+
+RULES = (
+    logarithm_left_out,
+    other_function,
+    other_operator,
+    never_used,
+    turned_operand,
+    other_name,
+    plain_store,
+    stored_value,
+    scale_left_out,
+)

@@ -1,0 +1,352 @@
+"""Mends of host code: the grid, the arguments of a launch, and what is allocated."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import itertools
+import re
+from collections.abc import Iterator
+
+from gradekit.causes import Cause
+from gradekit.mending.draft import Draft, LaunchCall
+from gradekit.mending.kernel_text import calls, simple
+from gradekit.mending.mend import Family, Mend
+from gradekit.submission.parsed_source import Edit, called
+
+
+def rounded_down(draft: Draft) -> Iterator[Mend]:
+    """n // BLOCK programs."""
+    for node in draft.host_nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and not _rounds_up(draft, node):
+            text, left, right = (draft.source.of(n) for n in (node, node.left, node.right))
+            yield Mend(
+                Family.GRID, 3, node.lineno, (draft.source.replaced(node, f"triton.cdiv({left}, {right})"),),
+                f"Line {node.lineno} rounds `{text}` down: the last, partial block gets no program.",
+                "round the number of programs up, with triton.cdiv", Cause.UNWRITTEN_OUTPUT,
+            )  # fmt: skip
+
+
+def _rounds_up(draft: Draft, node: ast.BinOp) -> bool:
+    return "- 1" in draft.source.of(node.left)
+
+
+def grid_size(draft: Draft) -> Iterator[Mend]:
+    """A grid of too few programs, or with its axes in the wrong order."""
+    for launch in draft.launches:
+        grid = draft.grid_of(launch)
+        if isinstance(grid, ast.Tuple):
+            yield from _other_grids(draft, launch, grid)
+
+
+def _other_grids(draft: Draft, launch: LaunchCall, grid: ast.Tuple) -> Iterator[Mend]:
+    of, line = draft.source.of, grid.lineno
+    for i, first in enumerate(grid.elts):
+        for second in grid.elts[i + 1 :]:
+            if of(first) != of(second):
+                edits = (draft.source.replaced(first, of(second)), draft.source.replaced(second, of(first)))
+                yield Mend(
+                    Family.GRID, 13, line, edits,
+                    f"The grid in line {line} has its axes in another order than the kernel's tl.program_id takes them.",
+                    "program_id(0) counts along the first number of the grid, program_id(1) along the second",
+                )  # fmt: skip
+    for element in grid.elts:
+        for rank, new in _more_programs(draft, launch, element):
+            yield Mend(
+                Family.GRID, rank, line, (draft.source.replaced(element, new),),
+                f"The grid in line {line} has the wrong number of programs: `{of(element)}`.",
+                f"count what one program does, and how many of those there are: {new}",
+            )  # fmt: skip
+
+
+def _more_programs(draft: Draft, launch: LaunchCall, element: ast.expr) -> Iterator[tuple[int, str]]:
+    of = draft.source.of
+    sizes = [of(v) for p, v in launch.given.items() if p in launch.kernel.sizes and isinstance(v, (ast.Name, ast.Call))]
+    blocks = [
+        of(v)
+        for p, v in launch.given.items()
+        if p in launch.kernel.constexprs and isinstance(v, (ast.Name, ast.Constant))
+    ]
+    now = of(element)
+    if isinstance(element, ast.Constant):
+        yield from ((6, f"triton.cdiv({size}, {block})") for size in sizes[:2] for block in blocks[:2])
+    elif isinstance(element, ast.BinOp) and isinstance(element.right, ast.Constant):
+        yield 7, of(element.left)
+    elif called(element) == "triton.cdiv" and isinstance(element, ast.Call) and len(element.args) == 2:
+        other, rank = [b for b in blocks if b != of(element.args[1])], 33 if of(element.args[1]) in blocks else 4
+        yield from ((rank, f"triton.cdiv({of(element.args[0])}, {block})") for block in other[:2])
+        yield from (
+            (33, f"triton.cdiv({size}, {of(element.args[1])})") for size in sizes if size != of(element.args[0])
+        )
+    elif isinstance(element, ast.Name):
+        beside = [name for name in _unpacked_with(draft, now) if name != now]
+        yield from ((14, f"{name} * {now}") for name in beside[:2])
+        yield from ((16, size) for size in dict.fromkeys([*sizes, *beside]) if size != now)
+
+
+def _unpacked_with(draft: Draft, name: str) -> list[str]:
+    """The names that get a tensor's sizes in one statement with this one."""
+    for node in draft.host_nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            names = [draft.source.of(element) for element in node.targets[0].elts]
+            if name in names and "shape" in draft.source.of(node.value):
+                return names
+    return []
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def arguments_swapped(draft: Draft) -> Iterator[Mend]:
+    """Two arguments of a launch in each other's place."""
+    for launch in draft.launches:
+        places = [a for a in launch.call.args if not isinstance(a, ast.Starred)]
+        params = {id(v): p for p, v in launch.given.items()}
+        for i, first in enumerate(places):
+            for second in places[i + 1 : i + 5]:
+                if draft.source.of(first) == draft.source.of(second):
+                    continue
+                p, q = params.get(id(first), ""), params.get(id(second), "")
+                if p and q and _kind(launch, p) == _kind(launch, q):
+                    gain = (
+                        _fit(draft, first, q) + _fit(draft, second, p) - _fit(draft, first, p) - _fit(draft, second, q)
+                    )
+                    yield _swapped(
+                        draft, launch, (first, second), (p, q), 6 if gain > 0.2 else 32 if gain > -0.3 else 60
+                    )
+
+
+def _kind(launch: LaunchCall, param: str) -> str:
+    kernel = launch.kernel
+    if param in kernel.constexprs:
+        return "constexpr"
+    return "pointer" if param in kernel.pointers else "stride" if param in kernel.strides else "size"
+
+
+def _fit(draft: Draft, argument: ast.expr, param: str) -> float:
+    """How much an argument's text looks like a parameter's name."""
+    plain = re.sub(r"(_ptr|_pointer|stride|[^a-z0-9])", "", param.lower())
+    text = re.sub(r"(stride|[^a-z0-9])", "", draft.source.of(argument).lower())
+    return difflib.SequenceMatcher(None, plain, text).ratio()
+
+
+def _swapped(
+    draft: Draft, launch: LaunchCall, pair: tuple[ast.expr, ast.expr], params: tuple[str, str], rank: int
+) -> Mend:
+    first, second = pair
+    of, replaced, line = draft.source.of, draft.source.replaced, first.lineno
+    return Mend(
+        Family.STRIDES, rank, line, (replaced(first, of(second)), replaced(second, of(first))),
+        f"The launch passes {of(first)} for {params[0]} and {of(second)} for {params[1]} in line {line}: they are swapped.",
+        "give the launch's arguments in the order of the kernel's parameters",
+    )  # fmt: skip
+
+
+def other_dimension(draft: Draft) -> Iterator[Mend]:
+    """The stride or the size of another dimension, or of another tensor; a size where a stride belongs."""
+    for node in draft.host_nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("stride", "size"):
+            if len(node.args) == 1 and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, int):
+                yield from _renumbered(draft, node, node.args[0], node.func.attr)
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _is_shape(node.value):
+            yield from _renumbered(draft, node, node.slice, "size")
+    yield from _shapes_for_strides(draft)
+    yield from _unpacked(draft)
+
+
+def _is_shape(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def _renumbered(draft: Draft, node: ast.expr, number: ast.Constant, what: str) -> Iterator[Mend]:
+    text = draft.source.of(node)
+    rank = 9 if _is_repeated(draft, node) else 28
+    for new in {0: (1,), 1: (0, 2), 2: (3, 1), 3: (2,)}.get(int(str(number.value)), ()):
+        yield Mend(
+            Family.STRIDES, rank, node.lineno, (draft.source.replaced(number, str(new)),),
+            f"Line {node.lineno} takes `{text}`, the {what} of the wrong dimension.",
+            f"the {what} that belongs there is that of dimension {new}",
+        )  # fmt: skip
+
+
+def _is_repeated(draft: Draft, node: ast.expr) -> bool:
+    """Whether a launch passes the same stride twice."""
+    text = draft.source.of(node)
+    return any([draft.source.of(a) for a in launch.call.args].count(text) > 1 for launch in draft.launches)
+
+
+def _shapes_for_strides(draft: Draft) -> Iterator[Mend]:
+    for launch in draft.launches:
+        tensors = [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.pointers]
+        for param, value in launch.given.items():
+            text = draft.source.of(value)
+            if param not in launch.kernel.strides or "stride" in text or isinstance(value, ast.Starred):
+                continue
+            near = sorted(tensors, key=lambda t: -difflib.SequenceMatcher(None, param, t).ratio())[:2]
+            for tensor in near:
+                for dim in (0, 1):
+                    yield Mend(
+                        Family.STRIDES, 7, value.lineno, (draft.source.replaced(value, f"{tensor}.stride({dim})"),),
+                        f"The launch passes {text} for {param} in line {value.lineno}: that is no stride of {tensor}.",
+                        f"pass the stride of {tensor}, {tensor}.stride(...)", Cause.IGNORES_STRIDES,
+                    )  # fmt: skip
+
+
+def _unpacked(draft: Draft) -> Iterator[Mend]:
+    """`N, M = x.shape`."""
+    for node in draft.host_nodes:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Tuple)
+            and "shape" in draft.source.of(node.value)
+        ):
+            elts = node.targets[0].elts
+            for first, second in itertools.pairwise(elts):
+                edits = tuple(
+                    draft.source.replaced(a, draft.source.of(b)) for a, b in ((first, second), (second, first))
+                )
+                yield Mend(
+                    Family.STRIDES, 26, node.lineno, edits,
+                    f"Line {node.lineno} takes the sizes in the wrong order: `{draft.source.of(node)}`.",
+                    "see which dimension is which in the handout",
+                )  # fmt: skip
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+_EMPTY = ("torch.empty", "torch.empty_like")
+
+
+def not_zeroed(draft: Draft) -> Iterator[Mend]:
+    """Memory that is added to before anything is written to it."""
+    for node in draft.host_nodes:
+        if isinstance(node, ast.Call) and called(node) in _EMPTY:
+            name = called(node)
+            new = draft.source.of(node).replace(name, name.replace("empty", "zeros"), 1)
+            yield Mend(
+                Family.MEMORY, 5, node.lineno, (draft.source.replaced(node, new),),
+                f"Line {node.lineno} allocates with {name}, which holds no values yet, and a kernel adds to what is there.",
+                f"start from zeros: {name.replace('empty', 'zeros')}", Cause.UNINITIALIZED_READ,
+            )  # fmt: skip
+
+
+def result_strides(draft: Draft) -> Iterator[Mend]:
+    """empty_like keeps the strides of its argument; the kernel stores row by row."""
+    for node in draft.host_nodes:
+        if isinstance(node, ast.Call) and called(node) in ("torch.empty_like", "torch.zeros_like") and node.args:
+            end = draft.source.span(node)[1] - 1
+            edit = Edit(end, end, ", memory_format=torch.contiguous_format", "contiguous")
+            if "memory_format" not in draft.source.of(node):
+                yield Mend(
+                    Family.LAYOUT, 4, node.lineno, (edit,),
+                    f"Line {node.lineno}: {called(node)} keeps the strides of {draft.source.of(node.args[0])}, and the kernel "
+                    "stores as if the result were contiguous.",
+                    "allocate the result with torch.empty and its shape, or store with its strides", Cause.IGNORES_STRIDES,
+                )  # fmt: skip
+
+
+def narrow_memory(draft: Draft) -> Iterator[Mend]:
+    """Numbers between two kernels that are kept in the inputs' dtype."""
+    for node in draft.host_nodes:
+        if not (
+            isinstance(node, ast.Call)
+            and called(node).startswith("torch.")
+            and called(node)[6:].split("_")[0] in _MAKES
+        ):
+            continue
+        for keyword in node.keywords:
+            text = draft.source.of(keyword.value)
+            if keyword.arg == "dtype" and text != "torch.float32":
+                yield _wider(draft, node, draft.source.replaced(keyword.value, "torch.float32"), text)
+        if called(node).endswith("_like") and "dtype" not in draft.source.of(node):
+            end = draft.source.span(node)[1] - 1
+            yield _wider(draft, node, Edit(end, end, ", dtype=torch.float32", "float32"), "the input's dtype")
+
+
+_MAKES = ("empty", "zeros", "full")
+
+
+def _wider(draft: Draft, node: ast.Call, edit: Edit, now: str) -> Mend:
+    return Mend(
+        Family.CAST, 18, node.lineno, (edit,),
+        f"Line {node.lineno} keeps numbers on the way in {now}, and they are rounded there.",
+        "what one kernel hands to the next belongs into float32", Cause.LOW_PRECISION,
+    )  # fmt: skip
+
+
+def copied_first(draft: Draft) -> Iterator[Mend]:
+    """Strides that no kernel uses: right once the tensor is copied, so that it is contiguous."""
+    for function in draft.source.host:
+        tensors = [a.arg for a in function.args.args if _is_tensor(draft, function, a.arg)]
+        for name in tensors:
+            yield from _copied(draft, function, [name], 6)
+        if len(tensors) > 1:
+            yield from _copied(draft, function, tensors, 7)
+
+
+def _copied(draft: Draft, function: ast.FunctionDef, names: list[str], rank: int) -> Iterator[Mend]:
+    statements = (s for s in function.body if simple(s) and not isinstance(getattr(s, "value", None), ast.Constant))
+    first = next(statements, None)
+    if first is None:
+        return
+    start, every = draft.source.span(first)[0], " and ".join(names)
+    line, where = next((found for name in names if (found := _loaded_in(draft, name))[0]), (None, ""))
+    yield Mend(
+        Family.LAYOUT, rank, line or function.lineno,
+        (Edit(start, start, "".join(f"{name} = {name}.contiguous(); " for name in names), f"{every} copied"),),
+        f"The kernel ignores the strides of {every}: right once copied by .contiguous()."
+        f"{f' Line {line} reads it as if it were contiguous.' if line else ''}",
+        f"pass the strides of {every} to the kernel{where}, or call .contiguous() first", Cause.IGNORES_STRIDES,
+    )  # fmt: skip
+
+
+def _is_tensor(draft: Draft, function: ast.FunctionDef, name: str) -> bool:
+    text = draft.source.of(function)
+    given = [(launch, p) for launch in draft.launches for p, v in launch.given.items() if draft.source.of(v) == name]
+    passed = any(param in launch.kernel.pointers for launch, param in given)
+    return passed or any(
+        f"{name}.{attribute}" in text for attribute in ("shape", "stride", "numel", "reshape", "dtype")
+    )
+
+
+def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
+    """The first line in which a kernel loads what a launch passes by this name."""
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if draft.source.of(value) == name and param in launch.kernel.pointers:
+                lines = [a.line for a in launch.kernel.accesses if a.pointer == param and a.is_load]
+                if lines:
+                    return lines[0], f" {launch.kernel.name}"
+    return None, ""
+
+
+def _is_whole_row(launch: LaunchCall, param: str) -> bool:
+    """Whether a tile of this width begins at 0 in every program and every step."""
+    kernel = launch.kernel
+    ranges = [c for c in calls(kernel.nodes, "tl.arange") if c.args and kernel.source.of(c.args[-1]) == param]
+    sums = [kernel.parents[c] for c in ranges]
+    return bool(ranges) and not any(isinstance(s, ast.BinOp) and isinstance(s.op, ast.Add) for s in sums)
+
+
+def block_covers(draft: Draft) -> Iterator[Mend]:
+    """A tile of a fixed width where a row may be longer."""
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if param not in launch.kernel.constexprs or not _is_whole_row(launch, param):
+                continue
+            fixed = isinstance(value, ast.Constant) and isinstance(value.value, int)
+            named = isinstance(value, ast.Name) and value.id.isupper()
+            for size in [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.sizes][:3]:
+                if fixed or named:
+                    yield Mend(
+                        Family.GRID, 16, value.lineno, (draft.source.replaced(value, f"triton.next_power_of_2({size})"),),
+                        f"The tile of {draft.source.of(value)} lanes in line {value.lineno} is too narrow for a longer row: what "
+                        "lies beyond it is left out.",
+                        f"let {param} cover the whole row, with triton.next_power_of_2, or walk along it in a loop",
+                    )  # fmt: skip
+
+
+RULES = (
+    rounded_down, grid_size, arguments_swapped, other_dimension, not_zeroed, result_strides, narrow_memory, copied_first,
+    block_covers,
+)  # fmt: skip

@@ -1,0 +1,370 @@
+"""Mends of masks: one missing, one that leaves a dimension out or goes a step too far, other values behind it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gradekit.causes import Cause
+from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelText, MemoryAccess, calls, is_call, target_of
+from gradekit.mending.mend import Family, Mend
+from gradekit.submission.parsed_source import Edit, called
+
+
+def missing_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A load or store of a tile without a mask: with one that bounds each of its indices."""
+    for access in kernel.accesses:
+        if access.mask is None:
+            for number, mask in enumerate(_masks_for(kernel, access)):
+                yield _masked(kernel, access, mask, 10 + 4 * number)
+    bare = [(a, m) for a in kernel.accesses if a.mask is None and (m := next(_masks_for(kernel, a), ""))]
+    if len(bare) > 1:
+        mends = [_masked(kernel, access, mask, 11) for access, mask in bare]
+        yield replace(mends[0], edits=tuple(edit for mend in mends for edit in mend.edits))
+
+
+def _masked(kernel: KernelText, access: MemoryAccess, mask: str, rank: int) -> Mend:
+    verb, what = ("loads", "read") if access.is_load else ("stores", "written")
+    return Mend(
+        Family.MASK, rank, access.line, (kernel.with_keyword(access.call, f"mask={mask}"),),
+        f"Line {access.line} {verb} without a mask, so that lanes past the end are {what} too.",
+        f"give it a mask that bounds its offsets, as in `{mask}`", Cause.MISSING_MASK, kernel.name,
+    )  # fmt: skip
+
+
+def _masks_for(kernel: KernelText, access: MemoryAccess) -> Iterator[str]:
+    """Masks for the indices of an address: by the bounds that they have elsewhere, else by each size."""
+    atoms = [
+        a for a in kernel.atoms(access.address) if a.name in kernel.bounds or len(kernel.atoms(access.address)) == 1
+    ]
+    if not atoms:
+        return
+    known = [[f"{a.text} < {bound}" for bound in kernel.bounds.get(a.name, ())[:2]] for a in atoms]
+    if all(known):
+        pieces = [options[0] for options in known]
+        yield pieces[0] if len(pieces) == 1 else " & ".join(f"({piece})" for piece in pieces)
+    if len(atoms) == 1 and not all(known):
+        yield from (f"{atoms[0].text} < {size}" for size in kernel.lengths[:3])
+
+
+def half_a_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A mask that bounds one index of the address and not another."""
+    for access in kernel.accesses:
+        if access.mask is None:
+            continue
+        atoms = kernel.atoms(access.address)
+        for atom in atoms:
+            if kernel.is_bounded(access.mask, atom.name) or len(atoms) < 2:
+                continue
+            bounds = kernel.bounds.get(atom.name) or [s for s in kernel.lengths if s not in kernel.bounding]
+            for number, bound in enumerate(bounds[:3]):
+                yield _widened(kernel, access, f"({atom.text} < {bound})", atom.name, 12 + 3 * number)
+    yield from _all_widened(kernel)
+
+
+def _all_widened(kernel: KernelText) -> Iterator[Mend]:
+    """An index that no mask of several accesses bounds, bounded in all of them."""
+    for index in kernel.indices:
+        without = [
+            (access, atom) for access in kernel.accesses if access.mask is not None
+            for atom in kernel.atoms(access.address) if atom.name == index and not kernel.is_bounded(access.mask, index)
+        ]  # fmt: skip
+        bounds = kernel.bounds.get(index) or [s for s in kernel.lengths if s not in kernel.bounding]
+        for bound in bounds[:2] if len(without) > 1 else ():
+            mends = [_widened(kernel, access, f"({atom.text} < {bound})", index, 11) for access, atom in without]
+            yield replace(mends[0], edits=tuple(edit for mend in mends for edit in mend.edits))
+
+
+def _widened(kernel: KernelText, access: MemoryAccess, more: str, index: str, rank: int) -> Mend:
+    assert access.mask is not None
+    mask = kernel.source.operand(access.mask)
+    verb = "load" if access.is_load else "store"
+    other = "" if access.other is not None or not access.is_load else ", other=0.0"
+    edits: tuple[Edit, ...] = (kernel.replaced(access.mask, f"{mask} & {more}{other}"),)
+    return Mend(
+        Family.MASK, rank, access.line, edits,
+        f"The mask of the {verb} in line {access.line} does not bound `{index}`: lanes past the end get through in that "
+        "dimension.",
+        f"let the mask bound `{index}` too, joined with &", Cause.MISSING_MASK, kernel.name,
+    )  # fmt: skip
+
+
+def other_value(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A masked load that fills its lanes past the end with something that takes part in what is computed."""
+    exponential = any(is_call(n, "tl.exp", "tl.exp2", "tl.max") for n in kernel.nodes)
+    for access in kernel.accesses:
+        if access.mask is None or not access.is_load:
+            continue
+        now = kernel.source.of(access.other) if access.other is not None else ""
+        for value in ('-float("inf")', "0.0") if exponential else ("0.0",):
+            if not _is_same(now, value):
+                yield _filled(kernel, access, now, value)
+
+
+def _is_same(now: str, value: str) -> bool:
+    plain = now.replace("'", '"').replace(" ", "")
+    return (
+        plain == value
+        or (value == "0.0" and plain in ("0", "0.", "0.0"))
+        or (value != "0.0" and plain == 'float("-inf")')
+    )
+
+
+def _is_neutral(now: str) -> bool:
+    return now.replace(" ", "").strip("+-") in ("0", "0.", "0.0") or "inf" in now
+
+
+def _is_exponent(kernel: KernelText, access: MemoryAccess) -> bool:
+    """Whether what is loaded goes into a maximum or into exp, without a product of matrices on its way."""
+    name = target_of(kernel.statement(access.call))
+    for call in calls(kernel.nodes, "tl.max", "tl.exp", "tl.exp2"):
+        if kernel.is_within(access.call, call):
+            return True
+        if (
+            name
+            and call.args
+            and name in kernel.origins(call.args[0])
+            and "tl.dot" not in kernel.calls_behind(call.args[0])
+        ):
+            return True
+    return False
+
+
+def _filled(kernel: KernelText, access: MemoryAccess, now: str, value: str) -> Mend:
+    shown = "-inf" if value != "0.0" else "0"
+    does = "changes neither the maximum nor the sum of exp" if shown == "-inf" else "adds nothing"
+    if access.other is not None:
+        edit = kernel.replaced(access.other, value)
+        said = f"fills the lanes past the end with other={now}, and they take part in the result"
+    else:
+        edit = kernel.with_keyword(access.call, f"other={value}")
+        said = "has a mask and no `other`: the lanes past the end hold anything, and take part in the result"
+    rank = 14 if (shown == "-inf") == _is_exponent(kernel, access) else 36
+    rank = 6 if now and rank == 14 and not _is_neutral(now) else rank
+    return Mend(
+        Family.MASK, rank, access.line, (edit,), f"The load in line {access.line} {said}.",
+        f"fill them with other={shown}, which {does}", Cause.WRONG_VALUES if access.other is not None else None, kernel.name,
+    )  # fmt: skip
+
+
+_SHARPER = {ast.LtE: ("<=", "<"), ast.Lt: ("<", "<="), ast.GtE: (">=", ">"), ast.Gt: (">", ">=")}
+
+
+def off_by_one(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A comparison that takes one place too many, or one too few."""
+    for node in kernel.nodes:
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SHARPER:
+            old, new = _SHARPER[type(node.ops[0])]
+            edit = kernel.source.between_replaced(node.left, node.comparators[0], old, new)
+            bound = kernel.source.of(node.comparators[0])
+            many = (
+                "takes one place too many"
+                if old == "<="
+                else "leaves one place out"
+                if old == "<"
+                else "is one place off"
+            )
+            rank = 8 if old == "<=" else 30 if old == "<" else 4 if old == ">" else 38
+            rank = 38 if old == "<=" and kernel.names(node.comparators[0]) & set(kernel.indices) else rank
+            yield Mend(
+                Family.MASK, rank, node.lineno, (edit,),
+                f"The comparison `{kernel.source.of(node)}` in line {node.lineno} {many} at {bound}.",
+                f"compare with {new} in place of {old}", None, kernel.name,
+            )  # fmt: skip
+
+
+def comparison_turned(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """Two indices compared the wrong way round, as in a causal mask."""
+    for node in kernel.nodes:
+        if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SHARPER):
+            continue
+        right = node.comparators[0]
+        both = kernel.names(node.left) & set(kernel.indices) and kernel.names(right) & set(kernel.indices)
+        if both:
+            old = _SHARPER[type(node.ops[0])][0]
+            usual = ("<=", ">=")[kernel.source.of(node.left).replace(" ", "").endswith("[:,None]")]
+            for new in ((">=", "<=")[old.startswith(">")], (">", "<")[old.startswith(">")]):
+                yield Mend(
+                    Family.MASK, 5 if new == usual else 34, node.lineno, (kernel.source.between_replaced(node.left, right, old, new),),
+                    f"The comparison `{kernel.source.of(node)}` in line {node.lineno} keeps the wrong side: the direction of the "
+                    "causal mask is turned round.",
+                    "a query may look at itself and at what stands before it", None, kernel.name,
+                )  # fmt: skip
+
+
+def other_bound(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """An index held against the size of another dimension, or against a size that is one off."""
+    for node in kernel.nodes:
+        if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE))):
+            continue
+        index = next(iter(sorted(kernel.names(node.left) & set(kernel.indices))), "")
+        right = node.comparators[0]
+        if not index:
+            continue
+        for size in kernel.lengths:
+            if isinstance(right, ast.Name) and size != right.id:
+                yield _bounded(kernel, node, right, size, index, 12 if size not in kernel.bounding else 27)
+        if isinstance(right, ast.BinOp) and isinstance(right.right, ast.Constant):
+            yield _bounded(kernel, node, right, kernel.source.of(right.left), index, 9)
+        if isinstance(right, ast.Name) and right.id in kernel.constexprs:
+            for size in kernel.lengths:
+                yield _bounded(kernel, node, right, size, index, 9)
+
+
+def _bounded(kernel: KernelText, node: ast.Compare, right: ast.expr, size: str, index: str, rank: int) -> Mend:
+    return Mend(
+        Family.MASK, rank, node.lineno, (kernel.replaced(right, size),),
+        f"Line {node.lineno} bounds `{index}` by {kernel.source.of(right)}, which is the wrong bound for it.",
+        f"its bound is {size}", Cause.MISSING_MASK if rank == 9 else None, kernel.name,
+    )  # fmt: skip
+
+
+def mask_of_a_step(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A mask in a loop that does not know how far the loop has come."""
+    for node in kernel.nodes:
+        loop = kernel.in_loop(node) if isinstance(node, ast.Compare) else None
+        if (
+            loop is None
+            or not isinstance(node, ast.Compare)
+            or len(node.ops) != 1
+            or not isinstance(loop.target, ast.Name)
+        ):
+            continue
+        moved = loop.target.id
+        right, index = node.comparators[0], kernel.names(node.left) & set(kernel.indices)
+        if not index or moved in kernel.origins(node) or not isinstance(right, ast.Name):
+            continue
+        steps = [
+            f"{moved}",
+            *(f"{moved} * {name}" for name in kernel.constexprs if "K" in name.upper() or "N" in name.upper()),
+        ]
+        strided = is_call(loop.iter, "range", "tl.range") and len(getattr(loop.iter, "args", [])) == 3
+        early = any(kernel.in_loop(v) is None for name in index for v in kernel.values.get(name, ()))
+        rank = 4 if early and _is_moved(kernel, loop) else 32
+        for past in steps[:1] if strided else steps[1:3]:
+            yield Mend(
+                Family.MASK, rank, node.lineno, (kernel.replaced(right, f"{right.id} - {past}"),),
+                f"The mask `{kernel.source.of(node)}` in line {node.lineno} is the same in every step of the loop: it does not "
+                f"know how far the loop has come along {right.id}, so that the last, partial step is not masked.",
+                f"compare with what is left of {right.id} in this step", Cause.MISSING_MASK, kernel.name,
+            )  # fmt: skip
+
+
+def _is_moved(kernel: KernelText, loop: ast.For) -> bool:
+    """Whether the loop moves a pointer on that it loads through."""
+    moved = {target_of(part) for part in ast.walk(loop) if isinstance(part, ast.AugAssign)}
+    return any(isinstance(a.address, ast.Name) and a.address.id in moved for a in kernel.accesses)
+
+
+def hidden_scores(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """Scores of keys past the end that are not -inf before the maximum and exp."""
+    for statement in kernel.statements:
+        if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+            continue
+        loop, name = kernel.in_loop(statement), statement.targets[0].id
+        fed = any(is_call(n, "tl.max", "tl.exp", "tl.exp2") and name in kernel.names(n) for n in kernel.nodes)
+        if loop is None or not fed or "tl.dot" not in kernel.calls_behind(statement.value):
+            continue
+        for index, bounds in kernel.bounds.items():
+            inner = any(index in kernel.names(t) for s in loop.body if isinstance(s, ast.Assign) for t in s.targets)
+            if inner and bounds:
+                new = f'{name} = tl.where({index}[None, :] < {bounds[0]}, {name}, -float("inf"))'
+                yield Mend(
+                    Family.MASK, 40 if _is_hidden(kernel, index) else 5, statement.lineno, (kernel.after(statement, new),),
+                    f"The scores `{name}` of line {statement.lineno} are not masked: keys past the end are loaded as 0, score "
+                    "0, and get a weight.",
+                    f"with tl.where, make the scores beyond the bound of `{index}` -inf before the maximum", None, kernel.name,
+                )  # fmt: skip
+
+
+def _is_hidden(kernel: KernelText, index: str) -> bool:
+    """Whether a tl.where has a condition on this index and a bound."""
+    where = [c.args[0] for c in calls(kernel.nodes, "tl.where") if c.args]
+    return any(
+        index in kernel.origins(condition) and kernel.names(condition) & set(kernel.lengths) for condition in where
+    )
+
+
+def hidden_weights(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """Causal weights that a backward pass makes again without hiding what the forward pass hid."""
+    flag = next((n for n in kernel.constexprs if "causal" in n.lower()), "")
+    if not flag:
+        return
+    for statement in kernel.statements:
+        if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+            continue
+        name = statement.targets[0].id
+        made = is_call(statement.value, "tl.exp", "tl.exp2", "tl.math.exp") or _is_score(kernel, statement, name)
+        if not made:
+            continue
+        rank = 40 if _compares_indices(kernel) else 5
+        for first, second in _pairs(kernel):
+            hidden = "0.0" if "exp" in called(statement.value) else '-float("inf")'
+            new = f"{name} = tl.where({first}[:, None] >= {second}[None, :], {name}, {hidden}) if {flag} else {name}"
+            yield Mend(
+                Family.MASK, rank, statement.lineno, (kernel.after(statement, new),),
+                f"Line {statement.lineno} does not hide what a causal query may not see: keys after the query count too.",
+                f"where {flag} is set, hide the keys after the query, in the backward pass as in the forward pass", None,
+                kernel.name,
+            )  # fmt: skip
+
+
+def _compares_indices(kernel: KernelText) -> bool:
+    sides = [(n.left, n.comparators[0]) for n in kernel.nodes if isinstance(n, ast.Compare)]
+    return any(all(kernel.names(side) & set(kernel.indices) for side in both) for both in sides)
+
+
+def _is_score(kernel: KernelText, statement: ast.Assign, name: str) -> bool:
+    fed = any(is_call(n, "tl.max", "tl.exp", "tl.exp2") and name in kernel.names(n) for n in kernel.nodes)
+    return fed and any(is_call(n, "tl.dot") for n in ast.walk(statement.value))
+
+
+def _pairs(kernel: KernelText) -> list[tuple[str, str]]:
+    """Indices of queries and of keys: those that a loop moves on and one that stays, both ways."""
+    names = [n for n in kernel.bounds]
+    found = [(a, b) for a in names for b in names if a != b and len(a) <= 8]
+    return sorted(found, key=lambda pair: (pair[0] > pair[1],))[:2]
+
+
+def strict_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A sum of masked lanes: what stands past the end is not 0 after a subtraction."""
+    for call in kernel.nodes:
+        if not (is_call(call, "tl.sum") and isinstance(call, ast.Call) and call.args):
+            continue
+        for name in sorted(kernel.origins(call.args[0])):
+            for value in kernel.values.get(name, ())[:1]:
+                if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) and not _has_where(value):
+                    yield from _kept_out(kernel, value, name)
+        inner = call.args[0]
+        for part in ast.walk(inner):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and not _has_where(inner):
+                yield from _kept_out(kernel, part, "")
+                break
+
+
+def _has_where(node: ast.AST) -> bool:
+    return any(is_call(part, "tl.where") for part in ast.walk(node))
+
+
+def _kept_out(kernel: KernelText, value: ast.BinOp, name: str) -> Iterator[Mend]:
+    for mask in _known_masks(kernel)[:2]:
+        new = f"tl.where({mask}, {kernel.source.of(value)}, 0.0)"
+        yield Mend(
+            Family.SUM, 11, value.lineno, (kernel.replaced(value, new),),
+            f"In line {value.lineno} the lanes past the end of a row take part: they were loaded as 0, and "
+            f"`{kernel.source.of(value)}` makes them something else before they are summed up.",
+            "set them to 0 again with tl.where(mask, ..., 0.0) before the sum", None, kernel.name,
+        )  # fmt: skip
+
+
+def _known_masks(kernel: KernelText) -> list[str]:
+    masks = [kernel.source.of(a.mask) for a in kernel.accesses if a.mask is not None and a.is_load]
+    return sorted(set(masks), key=masks.index)
+
+
+RULES = (
+    missing_mask, half_a_mask, other_value, off_by_one, comparison_turned, other_bound, mask_of_a_step, hidden_scores,
+    hidden_weights, strict_mask,
+)  # fmt: skip

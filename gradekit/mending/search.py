@@ -1,0 +1,71 @@
+"""Looks for the one mend that makes a failing example right, and the others of its check with it.
+
+What is tried is bounded by a count of kernels that are compiled, for all checks of a submission together: a mend that has made one
+check right is the first that the next one tries, and what has failed at one is the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradekit.causes import Cause
+from gradekit.judge.evidence import Diagnosis
+from gradekit.mending.candidates import in_order, mends
+from gradekit.mending.mend import Clues, Mend
+
+MOST_KERNELS = 90
+"""So many kernels are compiled to mend a submission: each takes about 15 ms, and the process that compiles them as much."""
+
+FOR_ONE_CHECK = 0.6
+"""The share of what is left that one check may use."""
+
+
+class Mending:
+    """The mends of one submission, and what came of those that were tried."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.kernels_left = MOST_KERNELS
+        self.tried = 0
+        self._mends: list[Mend] | None = None
+        self._right: list[Mend] = []
+        self._wrong: set[Mend] = set()
+
+    def diagnosis(self, clues: Clues, is_right: Callable[[str], bool]) -> Diagnosis | None:
+        """What a tutor says where one mend makes everything right; None where none was found.
+
+        Args:
+            clues: what is known of the failure.
+            is_right: whether the failing example, and others of its check, are right for another text of the submission.
+        """
+        mend = self._found(clues, is_right)
+        if mend is None:
+            return None
+        cause = mend.cause or _seen(clues)
+        hint = f"{mend.hint} (with this alone changed, this example and others are right)"
+        return Diagnosis(cause, mend.sentence, mend.line, hint)
+
+    def _found(self, clues: Clues, is_right: Callable[[str], bool]) -> Mend | None:
+        if self._mends is None:
+            self._mends = mends(self.text)
+        price = 1 + len(clues.kernels) + len(clues.others)
+        until = self.kernels_left - max(int(FOR_ONE_CHECK * self.kernels_left), 2 * price)
+        for mend in self._in_turn(clues):
+            if self.kernels_left < price or self.kernels_left < until:
+                return None
+            self.kernels_left -= price
+            self.tried += 1
+            if is_right(mend.applied(self.text)):
+                self._right = [mend, *(other for other in self._right if other != mend)]
+                return mend
+            self._wrong.add(mend)
+        return None
+
+    def _in_turn(self, clues: Clues) -> list[Mend]:
+        found = in_order(self._mends or [], clues)
+        fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
+        return [*self._right, *fresh, *(mend for mend in found if mend in self._wrong and mend not in self._right)]
+
+
+def _seen(clues: Clues) -> Cause:
+    return next(iter(sorted(clues.causes, key=list(Cause).index)), Cause.WRONG_VALUES)

@@ -1,0 +1,194 @@
+"""A failing check tried on mended programs: the submission with one small edit, traced and run like any submission.
+
+The edited text comes from the student's, so it runs where that ran: in the confined tracer alone. Its verdict is for the
+diagnosis; the check has failed before, and earns nothing by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.causes import IN_MEMORY, SAYS_ALL, Cause
+from gradekit.compat.pytest import arguments
+from gradekit.findings import Kind
+from gradekit.plugin.check_points import awarding, worth
+from gradekit.plugin.design import design_of
+from gradekit.program import Copy, Launch, Program, View, run_steps
+
+if TYPE_CHECKING:
+    from gradekit.judge.evidence import Diagnosis
+    from gradekit.judge.failure import Failure
+    from gradekit.mending.mend import Clues
+    from gradekit.plugin.examples import Example, Examples
+    from gradekit.plugin.run_state import GradingRun
+    from gradekit.subject.subject import Call, Subject
+
+MOST_ELEMENTS = 100_000
+"""Of the inputs of an example beside the failing one."""
+
+_MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
+
+
+def mended_diagnosis(
+    item: pytest.Item,
+    run: GradingRun,
+    failed: tuple[BaseException, Call | None],
+    examples: tuple[Examples | None, Example | None],
+) -> Diagnosis | None:
+    """What a mended program shows to be wrong, where the check of `item` `failed` with an error in a call; None where nothing does.
+
+    `examples` are the check's, and the one among them that failed.
+    """
+    from gradekit.judge.failure import Failure
+    from gradekit.mending.search import Mending
+
+    error, call = failed
+    if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
+        return None
+    if not _is_mendable(error, call) or not isinstance(item, pytest.Function):
+        return None
+    assert run.submission is not None
+    mending = run.mending if run.mending is not None else Mending(run.submission.text)
+    run.mending = mending
+    tries = _Tries(item, run, examples, call)
+    return mending.diagnosis(_clues(error, call), tries.is_right)
+
+
+def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
+    options = run.request.options
+    return options.trivial is None and run.request.programs is None and worth(item).kind in _MENDED
+
+
+def _is_mendable(error: Failure, call: Call) -> bool:
+    """Whether another program could help: not where a message says all, nor where nothing was run but for want of programs."""
+    if call.observation is None:
+        return error.cause is Cause.NO_KERNEL
+    return not error.cause.traits & SAYS_ALL
+
+
+class _Tries:
+    """The failing example of a check, and others of it, for any text of the submission."""
+
+    def __init__(
+        self, item: pytest.Function, run: GradingRun, examples: tuple[Examples | None, Example | None], call: Call
+    ) -> None:
+        self._item, self._run, self._call = item, run, call
+        self._examples, self._failing = examples
+        design = design_of(getattr(item, "obj", None), run.profile, run.request.seed)
+        planned, every = design.given if design is not None else [], self._examples
+        self._others = every.beside(planned, arguments(item), _elements) if every is not None else []
+        self._known = {cause for cause, _, _ in run.subject.found_in_memory} if run.subject is not None else set()
+
+    def is_right(self, text: str) -> bool:
+        """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made in
+        memory than before."""
+        with _subject(self._run, text) as subject, awarding():
+            passes = all(self._passes(subject, example) for example in self._wanted())
+            return passes and {cause for cause, _, _ in subject.found_in_memory} <= self._known
+
+    def _wanted(self) -> Iterator[Example | None]:
+        yield self._failing
+        yield from self._others
+
+    def _passes(self, subject: Subject, example: Example | None) -> bool:
+        try:
+            if example is not None and self._examples is not None:
+                error = self._examples.again(example, submission=subject)
+                return error is None
+            if self._examples is not None:
+                return self._is_clean(subject)
+            self._item.obj(**{**arguments(self._item), "submission": subject})
+        except (Exception, pytest.fail.Exception):  # noqa: BLE001  (whatever it is, this is no mend)
+            return False
+        return True
+
+    def _is_clean(self, subject: Subject) -> bool:
+        """Whether the call that another check made finds nothing wrong in memory."""
+        seen = subject.call(self._call.entry, self._call.args, self._call.wanted)
+        return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
+
+
+class _subject:
+    """A subject of another text, which ends with the block."""
+
+    def __init__(self, run: GradingRun, text: str) -> None:
+        from gradekit.sandbox import Tracer
+        from gradekit.subject.subject import Subject
+
+        assert run.submission is not None
+        submission = replace(run.submission, text=text)
+        start = lambda: Tracer(submission, limits=run.request.limits)
+        self._subject = Subject(submission, run.request.assignment, start, is_brief=True)
+
+    def __enter__(self) -> Subject:
+        return self._subject
+
+    def __exit__(self, *exception: object) -> None:
+        self._subject.close()
+
+
+def _elements(example: Example) -> int:
+    """The elements of all inputs of an example; far too many where they are not known."""
+    given = [
+        part for value in example.given.values() for part in (value if isinstance(value, (tuple, list)) else [value])
+    ]
+    sizes = [part.numel for part in given if hasattr(part, "numel") and isinstance(part.numel, int)]
+    return sum(sizes) if sizes and sum(sizes) <= MOST_ELEMENTS else 0
+
+
+# --- what is known of the failure -------------------------------------------------------------------------------------
+
+
+def _clues(error: Failure, call: Call) -> Clues:
+    from gradekit.inputs.spec import Input
+    from gradekit.judge.evidence import errors_are_small
+    from gradekit.mending.mend import Clues
+
+    observation = call.observation
+    if observation is None:
+        return Clues(frozenset({error.cause}), ())
+    small = error.comparison is not None and errors_are_small(error.comparison)
+    strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
+    first, others = _kernels(error, observation)
+    return Clues(frozenset(_causes(error, observation.findings)), first, others, small, strided)
+
+
+def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
+    yield error.cause
+    yield from (finding.cause for finding in findings if finding.cause.traits & IN_MEMORY)
+
+
+def _kernels(error: Failure, observation: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kernels of a call that have the wrong result among their arguments, and the others."""
+    program: Program = observation.program
+    wrong = _wrong_storages(error, observation)
+    launches = list(program.launches())
+    writes = {launch.kernel for launch in launches if _touches(launch, wrong)}
+    mine = tuple(dict.fromkeys(program.kernels[kernel].name for kernel in sorted(writes)))
+    every = dict.fromkeys(program.kernels[launch.kernel].name for launch in launches)
+    return mine, tuple(name for name in every if name not in mine)
+
+
+def _touches(launch: Launch, storages: set[int]) -> bool:
+    return any(isinstance(argument, View) and argument.storage in storages for argument in launch.args)
+
+
+def _wrong_storages(error: Failure, observation: Any) -> set[int]:
+    import torch
+
+    program: Program = observation.program
+    views = [(r, v) for r, v in zip(program.results, observation.results, strict=False) if isinstance(r, View)]
+    wrong = error.comparison.actual if error.comparison is not None else None
+    mine = [
+        view for view, value in views
+        if wrong is not None and value.shape == wrong.shape and torch.equal(value.nan_to_num(), wrong.nan_to_num())
+    ]  # fmt: skip
+    found = {view.storage for view in (mine or [view for view, _ in views])}
+    for step in reversed(list(run_steps(program.steps))):
+        if isinstance(step, Copy) and step.target.storage in found:
+            found.add(step.origin.storage)
+    return found
