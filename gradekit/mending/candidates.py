@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from gradekit.causes import Cause
-from gradekit.mending import of_formulas, of_indices, of_launches, of_loops, of_masks, of_sums
+from gradekit.mending import of_addresses, of_formulas, of_indices, of_launches, of_loops, of_masks, of_sums
 from gradekit.mending.draft import Draft
 from gradekit.mending.mend import Clues, Family, Mend
 
-_IN_KERNELS = (*of_masks.RULES, *of_loops.RULES, *of_indices.RULES, *of_sums.RULES, *of_formulas.RULES)
+_IN_KERNELS = (
+    *of_masks.RULES,
+    *of_loops.RULES,
+    *of_indices.RULES,
+    *of_addresses.RULES,
+    *of_sums.RULES,
+    *of_formulas.RULES,
+)
 
 _SPEAKS_FOR = {
     Cause.OUT_OF_BOUNDS_LOAD: (Family.MASK, Family.INDEX, Family.LOOP, Family.STRIDES, Family.GRID),

@@ -329,7 +329,7 @@ def is_stride(name: str) -> bool:
 
 def simple(statement: ast.stmt) -> bool:
     """Whether another statement may stand behind it on its line."""
-    return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr))
+    return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass))
 
 
 def value_of(statement: ast.AST) -> ast.expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
@@ -41,7 +42,8 @@ def other_operator(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             if isinstance(kernel.parents[node], ast.Subscript) or kernel.names(node) & set(kernel.pointers):
                 continue
             yield Mend(
-                Family.FORMULA, 26, node.lineno, (kernel.source.between_replaced(node.left, node.right, old, new),),
+                Family.FORMULA, 20 if old in "+-" else 22, node.lineno,
+                (kernel.source.between_replaced(node.left, node.right, old, new),),
                 f"The formula in line {node.lineno} has {old} in `{kernel.source.of(node)}` where {new} belongs.",
                 "compare the line with the formula in the handout", None, kernel.name,
             )  # fmt: skip
@@ -216,7 +218,8 @@ def other_name(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 known = [
                     n for n in values if n != node.id and min(v.lineno for v in kernel.values[n]) < statement.lineno
                 ]
-                for other in known[-4:]:
+                idle = [n for n in known if kernel.uses.get(n, 0) == 0]
+                for other in dict.fromkeys([*idle, *known[-4:]]):
                     yield Mend(
                         Family.FORMULA, 5 if kernel.uses.get(other, 0) == 0 else 38, node.lineno, (kernel.replaced(node, other),),
                         f"Line {node.lineno} has `{node.id}` where `{other}` belongs.",
@@ -335,6 +338,27 @@ def _scale_rank(kernel: KernelText, statement: ast.stmt, scale: str) -> int:
     return (7 if gradient else 9) if uses == 1 and products > 2 else 33
 
 
+def stored_for_another(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """What is stored through `rstd_ptr` is not `rstd`, though there is one; a factor that was loaded and left out at the end."""
+    for access in kernel.accesses:
+        value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
+        name = re.sub(r"_?(ptr|pointer)s?$", "", access.pointer)
+        if isinstance(value, ast.Name) and name in kernel.values and name != value.id:
+            yield Mend(
+                Family.FORMULA, 4, access.line, (kernel.replaced(value, name),),
+                f"Line {access.line} stores `{value.id}` through {access.pointer}, where `{name}` belongs.",
+                f"store {name} there", None, kernel.name,
+            )  # fmt: skip
+        loaded = [n for n, vs in kernel.values.items() if any(is_call(v, "tl.load") for v in vs)]
+        for factor in loaded if isinstance(value, ast.BinOp) else ():
+            if value is not None and factor not in kernel.names(value) and not kernel.multiplies:
+                yield Mend(
+                    Family.FORMULA, 23, access.line, (kernel.replaced(value, f"({kernel.source.of(value)}) * {factor}"),),
+                    f"`{factor}` is missing as a factor of what line {access.line} stores.",
+                    f"`{factor}` belongs into this line: see the formula in the handout", None, kernel.name,
+                )  # fmt: skip
+
+
 def logarithm_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
     """The logarithm of the sum of the weights, without the maximum, or without the logarithm."""
     tops = [
@@ -364,6 +388,7 @@ def _completed(kernel: KernelText, line: int, edit: Edit, what: str) -> Mend:
 
 RULES = (
     logarithm_left_out,
+    stored_for_another,
     other_function,
     other_operator,
     never_used,

@@ -152,6 +152,15 @@ def other_dimension(draft: Draft) -> Iterator[Mend]:
             yield from _renumbered(draft, node, node.slice, "size")
     yield from _shapes_for_strides(draft)
     yield from _unpacked(draft)
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if isinstance(value, ast.Subscript) and _is_shape(value.value) and launch.kernel.lengths == [param]:
+                whole = f"{draft.source.of(value.value.value)}.numel()"  # type: ignore[attr-defined]
+                yield Mend(
+                    Family.GRID, 8, value.lineno, (draft.source.replaced(value, whole),),
+                    f"Line {value.lineno} passes {draft.source.of(value)}, the size of one dimension, for the number of elements.",
+                    f"pass {whole}", None,
+                )  # fmt: skip
 
 
 def _is_shape(node: ast.expr) -> bool:

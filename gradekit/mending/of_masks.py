@@ -205,12 +205,19 @@ def other_bound(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             continue
         for size in kernel.lengths:
             if isinstance(right, ast.Name) and size != right.id:
-                yield _bounded(kernel, node, right, size, index, 12 if size not in kernel.bounding else 27)
+                yield _bounded(kernel, node, right, size, index, _bound_rank(kernel, index, size))
         if isinstance(right, ast.BinOp) and isinstance(right.right, ast.Constant):
             yield _bounded(kernel, node, right, kernel.source.of(right.left), index, 9)
         if isinstance(right, ast.Name) and right.id in kernel.constexprs:
             for size in kernel.lengths:
                 yield _bounded(kernel, node, right, size, index, 9)
+
+
+def _bound_rank(kernel: KernelText, index: str, size: str) -> int:
+    """By what bounds the index, and other indices, elsewhere in the kernel."""
+    if size in kernel.bounds.get(index, ()):
+        return 5
+    return 12 if size not in kernel.bounding else 27
 
 
 def _bounded(kernel: KernelText, node: ast.Compare, right: ast.expr, size: str, index: str, rank: int) -> Mend:

@@ -246,6 +246,8 @@ def terms_of_the_gradient(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
         value = value_of(statement)
         if not size or value is None or not is_stored(statement):
             continue
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and isinstance(value.left, ast.Name):
+            yield from _both_terms(kernel, value.left, [t for t in tiles if t != value.left.id], size)
         for node in ast.walk(value):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
                 for tile in [t for t in tiles if t in kernel.names(value)][:2]:
@@ -262,6 +264,18 @@ def terms_of_the_gradient(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                             "the gradient of x has two means: see the formula in the handout", None, kernel.name,
                         )  # fmt: skip
                 break
+
+
+def _both_terms(kernel: KernelText, tile: ast.Name, others: list[str], size: str) -> Iterator[Mend]:
+    for other in others:
+        if not is_call(kernel.values[other][0], "tl.load") and other in kernel.origins(tile) | set(others):
+            means = f"tl.sum({tile.id}, axis=0) / {size} - {other} * tl.sum({tile.id} * {other}, axis=0) / {size}"
+            yield Mend(
+                Family.FORMULA, 15, tile.lineno, (kernel.replaced(tile, f"({tile.id} - {means})"),),
+                f"The formula in line {tile.lineno} lacks two terms: mean and variance depend on x too, and each takes a mean off the "
+                "gradient.",
+                "the gradient of x has two means: see the formula in the handout", None, kernel.name,
+            )  # fmt: skip
 
 
 RULES = (

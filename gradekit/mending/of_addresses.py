@@ -1,0 +1,238 @@
+"""Mends of addresses: strides, rows and heads, and the tensor that is gone through."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from gradekit.causes import Cause
+from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelText, MemoryAccess, target_of, terms
+from gradekit.mending.mend import Family, Mend
+from gradekit.mending.of_indices import program_ids
+from gradekit.submission.parsed_source import Edit
+
+
+def row_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """An address in which the program's row (or head, or batch) takes no part."""
+    for access in kernel.accesses:
+        if not access.pointer or _knows_program(kernel, access):
+            continue
+        base = _pointer_name(kernel, access)
+        if base is None:
+            continue
+        for number, (pid, step) in enumerate(_row_steps(kernel, access)):
+            verb = "loads" if access.is_load else "stores"
+            yield Mend(
+                Family.INDEX, 8 + number, access.line, (kernel.replaced(base, f"{base.id} + {pid} * {step}"),),
+                f"The address in line {access.line} leaves `{pid}` out: every program {verb} the same row of {access.pointer}.",
+                f"add {pid} times the step from one row to the next to the address", None, kernel.name,
+            )  # fmt: skip
+
+
+def _knows_program(kernel: KernelText, access: MemoryAccess) -> bool:
+    unmasked = kernel.calls_behind(access.address)
+    added = [n for n in kernel.statements if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+             and n.target.id in kernel.origins(access.address)]  # fmt: skip
+    return "tl.program_id" in unmasked or any("tl.program_id" in kernel.calls_behind(n.value) for n in added)
+
+
+def _pointer_name(kernel: KernelText, access: MemoryAccess) -> ast.Name | None:
+    names = [n for n in ast.walk(kernel.resolved(access.address)) if isinstance(n, ast.Name)]
+    return next((n for n in names if n.id == access.pointer), None)
+
+
+def _row_steps(kernel: KernelText, access: MemoryAccess) -> Iterator[tuple[str, str]]:
+    pids = program_ids(kernel)[:2]
+    text = ast.unparse(kernel.resolved(access.address))
+    unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
+    mine = [s for s in [*unused, *kernel.strides] if not re.search(rf"\b{s}\b", text)]
+    near = [s for s in mine if _stem(access.pointer) and _stem(access.pointer) in s]
+    steps = list(dict.fromkeys([*unused, *near[:1], *kernel.sizes[:2]]))
+    if not kernel.atoms(access.address):
+        steps = ["1", *steps[:1]]
+    yield from ((pid, step) for step in steps[:3] for pid in pids[:2])
+
+
+def _stem(pointer: str) -> str:
+    return re.sub(r"_?(ptr|pointer)s?$", "", pointer)[:4]
+
+
+def head_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """An address without the head (or the row) that the other addresses of its kernel have."""
+    for pid in kernel.pids:
+        having = [a for a in kernel.accesses if pid in kernel.origins(a.address)]
+        lacking = [a for a in kernel.accesses if pid not in kernel.origins(a.address)]
+        if len(having) < len(lacking) or kernel.calls_behind(kernel.values[pid][0]) - {"tl.program_id"}:
+            continue
+        for access in lacking:
+            base = _pointer_name(kernel, access)
+            unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
+            for number, step in enumerate(
+                [*unused, *_like_others(kernel, pid, having)][:4] if base is not None else ()
+            ):
+                yield Mend(
+                    Family.INDEX, 4 + number, access.line, (kernel.replaced(base, f"{access.pointer} + {pid} * {step}"),),  # type: ignore[arg-type]
+                    f"The address in line {access.line} leaves `{pid}` out, which the others have: every program takes the same part of "
+                    f"{access.pointer}.",
+                    f"add {pid} times its stride to the address", None, kernel.name,
+                )  # fmt: skip
+
+
+def _like_others(kernel: KernelText, pid: str, having: list[MemoryAccess]) -> list[str]:
+    """What the id is multiplied by in other addresses."""
+    found = []
+    for access in having:
+        for node in ast.walk(kernel.resolved(access.address)):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and kernel.source.of(node.left) == pid:
+                found.append(kernel.source.of(node.right))
+    return list(dict.fromkeys(found))
+
+
+def own_length(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A row number times the number of rows: the step from one row to the next is the number of columns."""
+    for access in kernel.accesses:
+        for part in ast.walk(kernel.resolved(access.address)):
+            if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and isinstance(part.right, ast.Name)):
+                continue
+            index = kernel.names(part.left) & set(kernel.indices)
+            if part.right.id in kernel.lengths and any(part.right.id in kernel.bounds.get(name, ()) for name in index):
+                for size in [s for s in kernel.lengths if s != part.right.id]:
+                    yield Mend(
+                        Family.INDEX, 4, part.lineno, (kernel.replaced(part.right, size),),
+                        f"In line {part.lineno} `{kernel.source.of(part)}` steps by {part.right.id}, which is how many of them there are.",
+                        f"the step from one to the next is {size}", None, kernel.name,
+                    )  # fmt: skip
+
+
+def stride_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """An index in an address that no stride multiplies, though there is a parameter for it that nothing uses."""
+    unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
+    for stride in unused:
+        for access in kernel.accesses:
+            for part in terms(kernel.resolved(access.address)):
+                named = kernel.names(part) & {*kernel.indices, *kernel.pids}
+                if named and not kernel.names(part) & set(kernel.strides):
+                    yield Mend(
+                        Family.STRIDES, 5 if _stem(access.pointer)[:1] in stride else 9, part.lineno,
+                        (kernel.replaced(part, f"{kernel.source.operand(part)} * {stride}"),),
+                        f"The kernel takes {stride} and does not use it: in line {part.lineno} "
+                        f"`{kernel.source.of(part)}` is not multiplied by a stride.",
+                        f"multiply the index by its stride, {stride}", Cause.IGNORES_STRIDES, kernel.name,
+                    )  # fmt: skip
+
+
+def other_stride(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """An index multiplied by the stride of another dimension, of another tensor, or by a size."""
+    for access in kernel.accesses:
+        address = kernel.resolved(access.address)
+        wrong = [n for n in ast.walk(address) if isinstance(n, ast.Name) and n.id in kernel.strides]
+        for i, first in enumerate(wrong):
+            for second in wrong[i + 1 :]:
+                if first.id != second.id:
+                    usual = _in_order(kernel, first, second)
+                    edits = (kernel.replaced(first, second.id), kernel.replaced(second, first.id))
+                    yield Mend(
+                        Family.STRIDES, 36 if usual else 6, first.lineno, edits,
+                        f"The strides {first.id} and {second.id} are swapped in line {first.lineno}.",
+                        "an index goes with the stride of its own dimension", None, kernel.name,
+                    )  # fmt: skip
+            for rank, stride in _candidates(kernel, access, first.id):
+                yield Mend(
+                    Family.STRIDES, rank, first.lineno, (kernel.replaced(first, stride),),
+                    f"Line {first.lineno} multiplies by {first.id}, which is not the stride of that dimension of {access.pointer}.",
+                    f"use {stride} there", None, kernel.name,
+                )  # fmt: skip
+
+
+def _in_order(kernel: KernelText, first: ast.Name, second: ast.Name) -> bool:
+    """Whether two strides stand with their indices as usual: rows with the one that comes first among the parameters."""
+    places = [(kernel.all_params.index(n.id), _role(kernel, n)) for n in (first, second)]
+    return sorted(places) == sorted(places, key=lambda place: place[1]) or places[0][1] == places[1][1]
+
+
+def _role(kernel: KernelText, stride: ast.Name) -> int:
+    """0 for a program's id or a row, 1 for a row of a tile, 2 for a column."""
+    parent = kernel.parents[stride]
+    text = kernel.source.of(parent).replace(" ", "") if isinstance(parent, ast.BinOp) else ""
+    if "[None,:]" in text:
+        return 2
+    if "[:,None]" in text:
+        return 1
+    return 2 if kernel.names(parent) & set(kernel.indices) else 0
+
+
+def _candidates(kernel: KernelText, access: MemoryAccess, now: str) -> Iterator[tuple[int, str]]:
+    stem = _stem(access.pointer)
+    text = ast.unparse(kernel.resolved(access.address))
+    for stride in kernel.strides:
+        if stride != now:
+            unused, foreign = kernel.uses.get(stride, 0) == 0, bool(stem) and stem[0] in stride and stem[0] not in now
+            yield (6 if unused or foreign else 34 if re.search(rf"\b{stride}\b", text) else 28), stride
+
+
+def turned_tile(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """Rows and columns of a store (or a load) in each other's place: the tile is written transposed."""
+    for access in kernel.accesses:
+        address = kernel.resolved(access.address)
+        names = [n for n in ast.walk(address) if isinstance(n, ast.Name) and n.id in kernel.indices]
+        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a.id != b.id]
+        for first, second in pairs[:1]:
+            subscripts = [n for n in ast.walk(address) if isinstance(n, ast.Subscript)]
+            if len(subscripts) >= 2:
+                one, two = kernel.source.of(subscripts[0].slice), kernel.source.of(subscripts[1].slice)
+                edits = (kernel.replaced(subscripts[0].slice, two), kernel.replaced(subscripts[1].slice, one))
+                yield _turned(kernel, access, edits, 21)
+            swapped = (kernel.replaced(first, second.id), kernel.replaced(second, first.id))
+            yield _turned(kernel, access, swapped, 22)
+
+
+def _turned(kernel: KernelText, access: MemoryAccess, edits: tuple[Edit, ...], rank: int) -> Mend:
+    verb = "loads" if access.is_load else "stores"
+    return Mend(
+        Family.INDEX, rank, access.line, edits,
+        f"Line {access.line} {verb} the tile transposed: its rows and columns are swapped in the address.",
+        "a tile of [rows, columns] takes rows[:, None] and columns[None, :]", None, kernel.name,
+    )  # fmt: skip
+
+
+def other_pointer(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """A load or a store through the pointer of another tensor."""
+    unused = [
+        p for p in kernel.params if kernel.uses.get(p, 0) == 0 and p not in kernel.strides and p not in kernel.sizes
+    ]
+    unused += [p for p in kernel.sizes if kernel.uses.get(p, 0) == 0]
+    for access in kernel.accesses:
+        name = next((n for n in ast.walk(access.address) if isinstance(n, ast.Name) and n.id == access.pointer), None)
+        for pointer in unused:
+            if name is None:
+                break
+            near = target_of(kernel.statement(access.call))[:1] == pointer[:1]
+            yield Mend(
+                Family.INDEX, 5 if near else 6, access.line, (kernel.replaced(name, pointer),),
+                f"Line {access.line} goes through {access.pointer}, and nothing uses {pointer}.",
+                f"use {pointer} there", None, kernel.name,
+            )  # fmt: skip
+
+
+def base_moved(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+    """Tensors of several heads or batches: what is added for the head has the wrong factor."""
+    for access in kernel.accesses:
+        for part in terms(kernel.resolved(access.address)):
+            if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult)):
+                continue
+            left, right = part.left, part.right
+            if isinstance(left, ast.Name) and left.id in kernel.pids and isinstance(right, ast.Name):
+                for size in [*kernel.lengths, *kernel.constexprs][:3]:
+                    yield Mend(
+                        Family.INDEX, 27, part.lineno, (kernel.replaced(part, f"{kernel.source.of(part)} * {size}"),),
+                        f"In line {part.lineno} `{kernel.source.of(part)}` is not the offset of {left.id}: it is too short by a "
+                        "factor.",
+                        f"one step of {left.id} is {size} times as long", None, kernel.name,
+                    )  # fmt: skip
+
+
+RULES = (
+    row_left_out, head_left_out, own_length, stride_left_out, other_stride, turned_tile, other_pointer, base_moved,
+)  # fmt: skip
