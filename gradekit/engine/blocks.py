@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gradekit.engine.branch_coverage import watched, watches
 from gradekit.engine.budget import OverBudget
 from gradekit.engine.frame import Frame
 from gradekit.engine.liveness import elements, last_uses, shared_names
@@ -124,7 +125,9 @@ def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection
 def _evaluator(op: Op) -> Evaluator:
     compiler = OPS.get(op.name, _unknown)
     try:
-        return kept(op, compiler(op)) if promises(op) else compiler(op)
+        step = compiler(op)
+        step = watched(op, step) if watches(op) else step
+        return kept(op, step) if promises(op) else step
     except _WRONG:
         return lambda frame: compiler(op)(frame)
 

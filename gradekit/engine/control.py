@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gradekit.engine import integers
 from gradekit.engine.blocks import BRANCHES, compile_region, run_block
+from gradekit.engine.branch_coverage import note, note_turns
 from gradekit.engine.frame import PROGRAM, Frame, Scope, dtype_of
 from gradekit.engine.registry import Unsupported, evaluates
 from gradekit.engine.values import BITS, FLOAT, arange, dense, narrow, stitch
@@ -62,6 +63,7 @@ def truths(frame: Frame, value: Any) -> bool | Tensor:
 @evaluates("scf.if")
 def _evaluate_if(frame: Frame, op: Op) -> tuple[Any, ...]:
     condition = truths(frame, frame.operand(op, 0))
+    note(frame, op, condition)
     if isinstance(condition, bool):
         return tuple(_branch(frame.inner(), op, condition))
     pieces = []
@@ -123,6 +125,8 @@ def _evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
     start, stop, step = (frame.get(name) for name in op.operands[:3])
     carried = [frame.get(name) for name in op.operands[3:]]
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        turns = len(range(start, stop, step or 1))
+        note_turns(frame, op, turns, turns)
         return tuple(_count(frame, op, range(start, stop, step or 1), carried))
     return _count_apart(frame, op, start, stop, step, carried)
 
@@ -137,6 +141,7 @@ def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried
     """A loop whose bounds depend on the program: trips are counted beforehand, as the hardware's loop would."""
     bits = BITS[op.operand_types[0].element]
     trips = _trips(frame, start, stop, step, bits)
+    note_turns(frame, op, int(trips.min()), int(trips.max()))
     survivors, turn = Survivors(frame, carried), 0
     while survivors.leave(_still(trips, survivors.alive, turn), survivors.carried):
         inner = survivors.inner()
@@ -236,6 +241,8 @@ def _branch_out(
     if end.name == "cf.switch":
         raise Unsupported("cf.switch", frame.context.line(end))
     condition = truths(frame, values[0]) if end.name == "cf.cond_br" else True
+    if end.name == "cf.cond_br":
+        note(frame, end, condition)
     for position, (label, names) in enumerate(end.successors):
         taken = condition if position == 0 else _not(condition)
         if taken is False:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from gradekit.engine.addressing import Suspicion
 from gradekit.engine.arguments import bind
+from gradekit.engine.branch_coverage import Ways
 from gradekit.engine.budget import Budget, Meter, OverBudget
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.conditions import USUAL, Conditions
@@ -70,7 +71,7 @@ class RunResult:
     """What came of a run: `results` in the order of Program.results, and what was seen on the way.
 
     `in_place` says that a launch loaded from what it stored to. `variants` are results under other conditions
-    that differ from these (see trials.py).
+    that differ from these (see trials.py). `ways` is the branch coverage of its kernels.
     """
 
     results: list[Tensor | int | float | bool | str | None]
@@ -79,6 +80,7 @@ class RunResult:
     prints: list[str] = field(default_factory=list)
     in_place: bool = False
     variants: list[Variant] = field(default_factory=list)
+    ways: Ways = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ class _Execution:
         self.grids: list[tuple[int, int, int]] = []
         self.namer = Namer(self.program, setup.names)
         self.in_place = False
+        self.ways: Ways = {}
         meter.flops = 0
         self._place(setup.inputs)
 
@@ -153,7 +156,7 @@ class _Execution:
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
         counters.work = self.meter.work
-        return RunResult(results, findings, counters, self.prints, self.in_place)
+        return RunResult(results, findings, counters, self.prints, self.in_place, ways=self.ways)
 
     def _check_size(self) -> None:
         """Raises OverBudget before anything is made, where the call allocates and returns more than it may."""
@@ -238,7 +241,7 @@ class _Execution:
         memory = self._checked(total, known.volatile, line) if self.careful else FastMemory(self.traffic)
         context = LaunchContext(
             module, known, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
-            self.prints, self.incidents, self.setup.conditions,
+            self.prints, self.incidents, self.setup.conditions, ways=self.ways,
         )  # fmt: skip
         for name in misaligned_arguments(kernel.ttir, step.args):
             promise = f"that {name} is a multiple of 16, as it was when the kernel was compiled"

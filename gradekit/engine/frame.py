@@ -35,7 +35,7 @@ PROGRAM = "program id"
 @dataclass
 class LaunchContext:
     """What all frames of one launch share. `pause` lets another program go on, where programs take turns; `observe` is
-    called after each operation (see observer.py)."""
+    called after each operation (see observer.py); `ways` is the branch coverage (see branch_coverage.py)."""
 
     module: Module
     facts: KernelFacts
@@ -50,6 +50,7 @@ class LaunchContext:
     conditions: Conditions = USUAL
     pause: Callable[[], None] = lambda: None
     observe: Observe | None = None
+    ways: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""

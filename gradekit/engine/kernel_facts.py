@@ -38,7 +38,11 @@ class KernelFacts:
 @functools.lru_cache(maxsize=512)
 def parsed(ttir: str) -> Module:
     """The module of a TTIR text; raises TTIRError."""
-    return parse(ttir)
+    module = parse(ttir)
+    every = (op for function in module.functions.values() for op in operations(function.body))
+    for number, op in enumerate(every):
+        op.number = number
+    return module
 
 
 @functools.lru_cache(maxsize=512)

@@ -34,6 +34,8 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
     word, *parameters = name.split(":")
     if word in _added:
         return _added[word].make(name, shape, dtype, generator)
+    if word == CHOSEN:
+        return _chosen(shape, *parameters)
     if parameters or word not in PROFILES:
         raise ValueError(f"no values {name!r}; there are {', '.join(known())}")
     return (PROFILES[word] if dtype.is_floating_point else _integer_kind(word))(shape, dtype, generator)
@@ -46,7 +48,7 @@ def known() -> tuple[str, ...]:
 
 def is_known(name: str) -> bool:
     """Whether there is such a kind; its parameters are not looked at."""
-    return name in PROFILES or name.partition(":")[0] in _added
+    return name in PROFILES or name.partition(":")[0] in (*_added, CHOSEN)
 
 
 def poison(dtype: torch.dtype) -> float | int | bool:
@@ -227,6 +229,19 @@ def _subnormal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
 
 def _ties(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     return _ints(0, 1, shape, generator) * 2.0 - 1.0
+
+
+CHOSEN = "chosen"
+"""The kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"."""
+
+
+def _chosen(shape: tuple[int, ...], pattern: str, step: str, values: str) -> torch.Tensor:
+    """Each value in turn for `step` cells, or for so many rows."""
+    pool = torch.tensor([float(value) for value in values.split(";")], dtype=torch.float64)
+    at = torch.arange(math.prod(shape)).reshape(shape)
+    if pattern == "rows" and shape and shape[-1]:
+        at = torch.div(at, shape[-1], rounding_mode="floor")
+    return pool[torch.div(at, max(int(step), 1), rounding_mode="floor") % len(pool)]
 
 
 PROFILES: dict[str, Kind] = {

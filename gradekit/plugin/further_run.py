@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ROUNDS = 3
 """How often a check looks again: a new path may have comparisons of its own."""
 
+MOST_TOLD = 40
+"""Unseen ways that a record names."""
+
 MOST_CALLS = 24
 """Further calls of one check."""
 
@@ -51,8 +54,10 @@ class FurtherInputs:
     def __init__(self, subject: Subject) -> None:
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
+        from gradekit.unseen.kernel_inputs import KernelInputs
 
         self._subject = subject
+        self._kernels = KernelInputs()
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
@@ -65,24 +70,36 @@ class FurtherInputs:
             return
         (name,) = given
         self._host.begin_check()
+        self._kernels.begin_check()
         for call in self._rounds(draws, found, name):
             examples.run_all([{name: call.call}], fixtures)
             if getattr(examples.first_problem, "cause", None) in _TOO_LARGE:
                 examples.forgive()
             if examples.failed is not None:
                 return
-        found.branches = self._host.as_data()
+        self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+        found.branches = self._told()
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         for _ in range(ROUNDS):
             before = len(found.ran)
-            for call in self._host.further(draws, traced(self._subject)):
+            forms = traced(self._subject)
+            calls = [*self._host.further(draws, forms)]
+            self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+            calls += self._kernels.further(draws, forms, self._host.paths)
+            for call in calls:
                 text = repr({name: call.call})
                 if text not in found.ran and len(found.ran) < MOST_CALLS:
                     found.ran[text] = call
                     yield call
             if len(found.ran) == before:
                 return
+
+    def _told(self) -> dict[str, Any]:
+        """The branches of the host and of kernels together."""
+        told, (of, seen) = self._host.as_data(), self._kernels.counts
+        unseen = [*told["unseen"], *self._kernels.unseen()]
+        return {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_TOLD]}
 
     def _explore(self, form: TracedForm) -> Explored | None:
         from gradekit.sandbox import Form, TraceError

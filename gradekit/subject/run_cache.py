@@ -12,8 +12,8 @@ Works in the grader's process; see gradekit.reuse for how long it keeps anything
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -44,6 +44,7 @@ class RunRecord:
     counters: Counters
     prints: tuple[str, ...]
     variants: tuple[Variant, ...] = ()
+    ways: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
 class ProgramDigests:
@@ -151,11 +152,12 @@ class _CachedRun:
     findings: tuple[Finding, ...]
     counters: Counters
     prints: tuple[str, ...]
+    ways: Mapping[tuple[int, int], int]
 
     @staticmethod
     def of(run: RunResult) -> _CachedRun:
         results = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
-        return _CachedRun(tuple(results), tuple(run.findings), run.counters, tuple(run.prints))
+        return _CachedRun(tuple(results), tuple(run.findings), run.counters, tuple(run.prints), run.ways)
 
     @property
     def is_clean(self) -> bool:
@@ -163,7 +165,8 @@ class _CachedRun:
         return not self.findings and not self.prints
 
     def record(self, make: Callable[[], Sequence[Any]]) -> RunRecord:
-        return RunRecord(Results(self.results, make), self.findings, replace(self.counters), self.prints)
+        results = Results(self.results, make)
+        return RunRecord(results, self.findings, replace(self.counters), self.prints, ways=self.ways)
 
 
 class _Tensor(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,8 @@ class Observation:
     an autotuned kernel, each with its `label`, on a `card`, and under `conditions` that a card leaves open (see
     gradekit.engine.trials): they must be right too. `unknown` is why nothing but
     the results is known, where the card alone could run it. Of a backward pass, `wanted` has the positions of the arguments
-    whose gradients are its results; where only one of them is looked at, `part` is its place among these.
+    whose gradients are its results; where only one of them is looked at, `part` is its place among these. `ways` is the engine's
+    branch coverage of its kernels.
     """
 
     entry: str
@@ -86,6 +87,7 @@ class Observation:
     unknown: engine.Unsupported | None = None
     wanted: tuple[int, ...] = ()
     part: int | None = None
+    ways: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     @property
     def circumstance(self) -> str:
@@ -321,7 +323,7 @@ class Runs:
         self._work += seen.counters.work
         observation = Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
-            substitute=self._substitution(case), wanted=case.wanted,
+            substitute=self._substitution(case), wanted=case.wanted, ways=seen.ways,
         )  # fmt: skip
         others = (
             replace(observation, results=v.results, findings=(), conditions=v.circumstance) for v in seen.variants

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Program
+from gradekit.program import Argument, Kernel, Launch, Program, run_steps
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec, interleaved
@@ -48,6 +48,28 @@ class Call:
     wanted: tuple[int, ...] = ()
 
 
+@dataclass
+class KernelWays:
+    """The branch coverage of the kernels that a check's calls have run: for each kernel, by the number of an operation (see
+    gradekit.engine.branch_coverage), beside the arguments that it was launched with first."""
+
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    ways: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def add(self, observation: Observation) -> None:
+        """Adds what a call has shown."""
+        if not observation.ways:
+            return
+        program = observation.program
+        launches = [step for step in run_steps(program.steps) if isinstance(step, Launch)]
+        for (launch, number), way in observation.ways.items():
+            if launch < len(launches):
+                name = launches[launch].kernel
+                self.kernels[name] = program.kernels[name]
+                known = self.ways.setdefault(name, {})
+                known[number] = known.get(number, 0) | way
+
+
 class Subject:
     """A submission that tests can call, by the name of any function that it defines.
 
@@ -76,6 +98,7 @@ class Subject:
         self.found_in_memory: dict[tuple[Cause, int | None, str], Call] = {}
         self.timings: list[Timed] = []
         self.forms: dict[str, Form] = {}
+        self.branches = KernelWays()
         self._runs = Runs(submission, assignment, substitute, self.device, BRIEF_WORK if is_brief else MOST_WORK)
         self._is_brief = is_brief
         self._last_trial: tuple[SpeedTrial, Timed] | None = None
@@ -113,6 +136,7 @@ class Subject:
         self.forms.setdefault(this.signature, this.form)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self._program(this)))
         self.calls[-1] = Call(entry, args, observation, wanted)
+        self.branches.add(observation)
         for finding in observation.findings:
             self.found_in_memory.setdefault((finding.cause, finding.line, finding.kernel), self.calls[-1])
         return observation
@@ -263,7 +287,7 @@ class Subject:
         """A new check begins, of whose runs the card gets a `share`."""
         self.forget_calls()
         self.timings.clear()
-        self.forms, self._expected = {}, {}
+        self.forms, self._expected, self.branches = {}, {}, KernelWays()
         if self._tracer is not None:
             self._tracer.forget_planned()
         self._runs.begin_check(share)

@@ -25,10 +25,11 @@ Way = tuple[HostBranch, bool]
 @dataclass
 class HostInputs:
     """What the checks of a submission have seen of its host code: `branches` are those of the check that runs, `narrowly` the
-    ways that some check has gone with sizes that it lists itself."""
+    ways that some check has gone with sizes that it lists itself, `paths` those of the calls that were looked at last."""
 
     branches: HostBranches
     narrowly: set[Way] = field(default_factory=set)
+    paths: list[Path] = field(default_factory=list)
     _solved: dict[tuple[Way, Draws, bool], list[dict[str, int]]] = field(default_factory=dict)
 
     def begin_check(self) -> None:
@@ -38,7 +39,7 @@ class HostInputs:
     def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         """Calls for the ways that none of these `forms`, which the check has run, has gone."""
         first = not self.branches.ways
-        paths = self.branches.look_at([form for form in forms if fits(draws, form)])
+        paths = self.paths = self.branches.look_at([form for form in forms if fits(draws, form)])
         if first:
             self.narrowly |= {(branch, way) for branch, ways in self.branches.ways.items() for way in ways}
         found: dict[HostBranch, list[FurtherCall]] = {}

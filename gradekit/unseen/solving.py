@@ -110,6 +110,8 @@ def _telling(special: Sequence[int], least: int, most: int) -> list[int]:
     near = [n + d for n in special for d in (0, 1, -1)]
     near += [math.isqrt(n) + d for n in special if n > 0 for d in (0, 1)]
     multiples = [n * k + d for n in special[:12] if n > 0 for k in (2, 3, 4, 8, 16, 64, 128) for d in (0, 1)]
+    own = [n for n in special[:12] if 1 < n < 1 << 20]
+    multiples += [a * b + d for a in own for b in own for d in (0, 1)]
     powers = [(1 << k) + d for k in range(2, 22) for d in (0, 1, -1)]
     small = list(range(1, 20))
     found = [n for n in dict.fromkeys([*small, *near, *powers, *multiples, least, 0]) if least <= n <= most]

@@ -1,0 +1,107 @@
+"""Branch coverage of kernels: which ways the conditions and loops of a run have gone.
+
+Of each comparison, choice (`tl.where`), `if`, minimum and maximum is noted whether it was true and whether it was false for
+any lane; of each loop, whether it ran no times, once and several times. Once both are known of an operation, it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.registry import Evaluator
+from gradekit.engine.values import Below, Conjunction
+
+if TYPE_CHECKING:
+    from gradekit.engine.frame import Frame
+    from gradekit.engine.ttir import Op
+
+TRUE, FALSE = 1, 2
+NEVER, ONCE, SEVERAL = 1, 2, 4
+BOTH = TRUE | FALSE
+
+Ways = dict[tuple[int, int], int]
+"""By number of launch and number of operation in its kernel: TRUE and FALSE, or NEVER, ONCE and SEVERAL, added up."""
+
+_VALUES = frozenset({"arith.cmpi", "arith.cmpf"})
+_TOGETHER = frozenset({"arith.andi", "arith.ori", "arith.xori"})
+_LESSER = frozenset(
+    f"arith.{name}" for name in ("minsi", "maxsi", "minui", "maxui", "minnumf", "maxnumf", "minimumf", "maximumf")
+)
+
+
+def watches(op: Op) -> bool:
+    """Whether the ways of an operation are noted when it is evaluated."""
+    if op.name in _TOGETHER:
+        return op.result_types[0].element == "i1"
+    return op.name in _VALUES or op.name in _LESSER or op.name == "arith.select"
+
+
+def watched(op: Op, step: Evaluator) -> Evaluator:
+    """The evaluator `step` of an operation, which also notes the way that it goes."""
+    condition = _condition(op)
+
+    def evaluate(frame: Frame) -> Any:
+        context = frame.context
+        if context is None or context.ways.get((context.launch, op.number), 0) == BOTH:
+            return step(frame)
+        before = None if condition is None else condition(frame)
+        value = step(frame)
+        note(frame, op, value if condition is None else before)
+        return value
+
+    return evaluate
+
+
+def _condition(op: Op) -> Callable[[Frame], Any] | None:
+    """What tells which way the operation goes; None where its own value does."""
+    if op.name == "arith.select":
+        return lambda frame: frame.operand(op, 0)
+    if op.name not in _LESSER:
+        return None
+    return lambda frame: _less(frame.operand(op, 0), frame.operand(op, 1))
+
+
+def _less(a: Any, b: Any) -> Any:
+    if type(a) in (int, Tensor) and type(b) in (int, Tensor):
+        return a <= b
+    return None
+
+
+def note(frame: Frame, op: Op, value: Any) -> None:
+    """A condition has this value: numbers alone tell, for a run may be made of other things too."""
+    kind = type(value)
+    if kind is bool or kind is int:
+        way = TRUE if value else FALSE
+    elif kind is Below:
+        way = BOTH  # true for some elements and false for others
+    elif kind is Tensor and value.dtype == torch.bool and value.numel():
+        way = (TRUE if bool(value.any()) else 0) | (0 if bool(value.all()) else FALSE)
+    elif kind is Conjunction and all(type(f) is Below or type(f) is Tensor for f in value.factors):
+        way = FALSE | (TRUE if bool(frame.tensor(op, 0).any()) else 0) if op.name == "arith.select" else FALSE
+    else:
+        return
+    _add(frame, op, way)
+
+
+def note_turns(frame: Frame, op: Op, least: int, most: int) -> None:
+    """A loop runs from `least` to `most` times, for some programs of the frame."""
+    way = sum(bit for bit, seen in ((NEVER, least == 0), (ONCE, least <= 1 <= most), (SEVERAL, most > 1)) if seen)
+    _add(frame, op, way)
+
+
+def _add(frame: Frame, op: Op, way: int) -> None:
+    ways, key = frame.context.ways, (frame.context.launch, op.number)
+    ways[key] = ways.get(key, 0) | way
+
+
+def merged(*parts: Mapping[Any, int]) -> dict[Any, int]:
+    """What any of the parts has seen."""
+    found: dict[Any, int] = {}
+    for part in parts:
+        for key, way in part.items():
+            found[key] = found.get(key, 0) | way
+    return found

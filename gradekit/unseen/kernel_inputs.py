@@ -1,0 +1,221 @@
+"""Calls that send kernels the ways that a check's examples have not gone: by sizes, and by values of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradekit.engine import Op
+from gradekit.inputs.draws import Draws
+from gradekit.program import Kernel
+from gradekit.unseen.evaluation import evaluated
+from gradekit.unseen.further import FurtherCall, fits, made, rank_of
+from gradekit.unseen.host_branches import Path, TracedForm
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, numbers_in
+from gradekit.unseen.scope import CallScope
+from gradekit.unseen.solving import constants, tried
+from gradekit.unseen.special_values import chosen_kinds
+
+MOST_BRANCHES = 24
+"""Branches of kernels that one check solves for."""
+
+ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
+"""Constants that say nothing about a kernel."""
+
+PATH = "submission.py"
+"""What programs call the submission."""
+
+LOADS = ("tt.load", "tt.descriptor_load", "tt.gather")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A way that no run has gone, and an operation, by number in a kernel, that could go it."""
+
+    branch: KernelBranch
+    text: KernelText
+    number: int
+
+    @property
+    def behind(self) -> list[Op]:
+        """What the operation depends on."""
+        return self.text.behind(self.text.ops[self.number])
+
+    @property
+    def why(self) -> str:
+        """The way, as a sentence about a call that goes it."""
+        return self.branch.told.replace("is never", "is").replace("never runs", "runs")
+
+
+@dataclass
+class KernelInputs:
+    """Makes calls for kernels: those that a check has run, with the ways that they went, are given to `see`."""
+
+    _ways: dict[KernelBranch, bool] = field(default_factory=dict)
+    _first: dict[KernelBranch, Missing] = field(default_factory=dict)
+    _asked: set[KernelBranch] = field(default_factory=set)
+    _vain: set[KernelBranch] = field(default_factory=set)
+    _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def begin_check(self) -> None:
+        """Another check begins, which has seen nothing yet."""
+        self._ways.clear()
+        self._seen_of.clear()
+        self._asked.clear()
+
+    def see(self, kernels: Mapping[str, Kernel], ways: Mapping[str, Mapping[int, int]]) -> None:
+        """Notes the branch coverage of kernels, by their names (see gradekit.engine.branch_coverage)."""
+        for key, kernel in kernels.items():
+            known = ways.get(key, {})
+            if self._seen_of.get(key) == known:
+                continue
+            self._seen_of[key] = dict(known)
+            text = kernel_text(kernel.name, kernel.unaligned, PATH)
+            for branch, number, seen in text.branches(known):
+                self._ways[branch] = self._ways.get(branch, False) or seen
+                self._first.setdefault(branch, Missing(branch, text, number))
+
+    def missing(self) -> list[Missing]:
+        """The ways that no run of the check has gone, in the order of lines."""
+        found = [self._first[branch] for branch, seen in self._ways.items() if not seen]
+        return sorted(found, key=lambda one: (one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way))
+
+    def unseen(self) -> list[dict[str, Any]]:
+        """These, as the report record holds them."""
+        told = dict.fromkeys((one.branch.line, one.branch.told) for one in self.missing())
+        return [{"line": line, "what": what} for line, what in told]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many ways there are, and how many have been seen."""
+        return len(self._ways), sum(self._ways.values())
+
+    def further(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> list[FurtherCall]:
+        """Calls for what is missing, but for what earlier calls did not achieve."""
+        missing = self.missing()
+        self._vain |= self._asked & {one.branch for one in missing}
+        wanted = [one for one in missing if one.branch not in self._vain][:MOST_BRANCHES]
+        mine = [form for form in forms if fits(draws, form) and form.elements]
+        if not wanted or not mine:
+            return []
+        self._asked |= {one.branch for one in wanted}
+        return [*self._by_size(draws, wanted, paths), *self._by_value(draws, wanted, mine)]
+
+    def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        special = list(dict.fromkeys(n for one in wanted for n in numbers_in(one.behind, floating=False)))
+        left = dict.fromkeys(wanted)
+        for path in paths:
+            if any(launch.kernel == one.text.name for launch in path.explored.launches for one in left):
+                sweep = _Sweep.of(draws, path, special)
+                for turn, one in enumerate(list(left)):
+                    sizes = sweep.solved(one) if sweep is not None else None
+                    if sizes is not None:
+                        del left[one]
+                        yield FurtherCall(made(draws, path.form, sizes, turn, {}), one.why, one.branch.line)
+
+    def _by_value(self, draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+        telling: dict[float, None] = {}
+        first: Missing | None = None
+        for one in wanted:
+            behind = one.behind
+            if any(op.name in LOADS for op in behind):
+                own = [c for c in numbers_in(behind, floating=True) if c not in ORDINARY]
+                whole = (
+                    [float(n) for n in numbers_in(behind, floating=False)] if one.branch.name == "arith.cmpi" else []
+                )
+                telling |= dict.fromkeys([*own, *whole])
+                first = first or (one if own or whole else None)
+        if first is not None:
+            yield from _valued(draws, forms, list(telling), first.why, first.branch.line)
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """Many sizes for a path through host code, `columns` by name, where `allowed` those that take it; `launches` are the
+    kernels' names with the grid and the whole numbers that they get."""
+
+    columns: Mapping[str, torch.Tensor]
+    weights: torch.Tensor
+    allowed: torch.Tensor
+    launches: Sequence[tuple[str, tuple[Any, ...], Mapping[str, Any]]]
+
+    @staticmethod
+    def of(draws: Draws, path: Path, special: Sequence[int]) -> _Sweep | None:
+        scope = CallScope(draws, rank_of(draws, path.form))
+        columns = tried(scope, [*special, *constants(path.origins.terms)])
+        if not columns:
+            return None
+        leaves = scope.leaves(columns)
+        allowed = scope.allows(columns)
+        for went in path.holds(leaves):
+            allowed &= torch.as_tensor(True if went is None else went)
+        columns = {name: column[allowed] for name, column in columns.items()}
+        if not bool(allowed.any()):
+            return None
+        terms = evaluated(path.origins.terms, scope.leaves(columns))
+
+        def at(number: int) -> Any:
+            return terms[number] if 0 <= number < len(terms) else None
+
+        launches = [
+            (launch.kernel, tuple(map(at, launch.grid)), {name: at(number) for name, number in launch.names})
+            for launch in path.explored.launches
+        ]
+        weights = scope.elements(columns)
+        return _Sweep(columns, weights, torch.ones(len(weights), dtype=torch.bool), launches)
+
+    def solved(self, one: Missing) -> dict[str, int] | None:
+        """The smallest sizes for which the branch goes that way; None where it does not follow from them."""
+        fits = torch.zeros_like(self.allowed)
+        for kernel, grid, names in self.launches:
+            for corner in corners(grid, names) if kernel == one.text.name else ():
+                there = goes(one.text, one.number, one.branch, corner)
+                if there is None:
+                    break
+                fits |= self.allowed & torch.as_tensor(there)
+        places = fits.nonzero().view(-1)
+        if not places.numel():
+            return None
+        place = int(places[self.weights[places].argmin()])
+        return {name: int(column[place]) for name, column in self.columns.items()}
+
+
+def _valued(
+    draws: Draws, forms: Sequence[TracedForm], telling: Sequence[float], why: str, line: int | None
+) -> Iterator[FurtherCall]:
+    kinds_of_forms = {form.kind: form for form in sorted(forms, key=lambda one: one.elements)}
+    by_dtype = {tuple(view.dtype for view in form.views): form for form in kinds_of_forms.values()}
+    for form in by_dtype.values():
+        dtypes = {t.name: v.dtype for t, v in zip(draws.tensors, form.views, strict=False)}
+        for rows in (False, True):
+            kinds = chosen_kinds(draws, dtypes, telling, rows)
+            sizes = _roomy(CallScope(draws, rank_of(draws, form)))
+            if kinds and sizes:
+                names = {f"values {names}": _together(names, options, kinds) for names, options in draws.values}
+                yield FurtherCall(made(draws, form, sizes, 0, names), why, line)
+
+
+def _together(names: str, options: Sequence[Any], kinds: Mapping[str, str]) -> Any:
+    """The kinds for tensors that are drawn together."""
+    each = names.split()
+    if len(each) == 1:
+        return kinds.get(names, options[0])
+    return tuple(kinds.get(name, options[0][place]) for place, name in enumerate(each))
+
+
+def _roomy(scope: CallScope) -> dict[str, int] | None:
+    """Sizes of a call with some thousand elements, in several rows where it has rows."""
+    names = tried(scope, (577, 24, 25, 48))
+    if not names:
+        return None
+    count = scope.elements(names)
+    fits = scope.allows(names) & (count > 0)
+    if not bool(fits.any()):
+        return None
+    least = torch.stack([column.clamp(max=24) for column in names.values()]).double().prod(dim=0)
+    badness = (count - 2400).abs() / 2400 - least.log2() / 4
+    place = int(torch.where(fits, badness, torch.inf).argmin())
+    return {name: int(column[place]) for name, column in names.items()}

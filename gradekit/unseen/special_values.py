@@ -1,0 +1,91 @@
+"""Values around the constants that a kernel compares with, laid out so that those of several tensors meet.
+
+Only such values are taken as the kinds of values of the check may have: not much larger than all of them, nor smaller, and
+zero only where one of them has zeros.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from gradekit.inputs.draws import Draws
+from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
+
+MOST = {1: 48, 2: 24, 3: 12}
+"""Values for each tensor, by how many tensors there are."""
+
+PLAIN = (1.25, -0.75, 2.5, -3.0, 0.5)
+SAMPLE, BEYOND = 4096, 2
+"""Elements by which a kind's range is told, and how far beyond it values may lie: the next seed may draw them."""
+
+
+def values_around(constants: Sequence[float], most: int) -> list[float]:
+    """The constants with their neighbours, and what simple arithmetic makes of them; then a few plain numbers."""
+    found: dict[float, None] = dict.fromkeys(constants)
+    for change in _changes():
+        found |= dict.fromkeys(change(c) for c in constants)
+    return [*list(found)[: most - len(PLAIN)], *PLAIN]
+
+
+def _changes() -> Iterator[functools.partial[float]]:
+    for factor, more in ((1, 1), (1, -1), (1.125, 0), (0.875, 0), (-1, 0), (2, 0), (0.5, 0), (-1.25, 0), (1, 0.125)):
+        yield functools.partial(_changed, factor, more)
+
+
+def _changed(factor: float, more: float, value: float) -> float:
+    return value * factor + more
+
+
+def chosen_kinds(draws: Draws, dtypes: dict[str, str], constants: Sequence[float], rows: bool) -> dict[str, str]:
+    """For each tensor of the check whose values are gradekit's own kinds, a kind that has values around the constants."""
+    names = [name for name in _plain_tensors(draws)]
+    places = names[: max(MOST)]
+    found: dict[str, str] = {}
+    step = 1
+    for name in places:
+        pool = values_around(constants, MOST[len(places)])
+        pool = [v for v in pool if _may_be(v, _kinds(draws, name), dtypes.get(name, "float32"))]
+        if pool:
+            texts = ";".join(repr(v) for v in pool)
+            found[name] = f"{CHOSEN}:{'rows' if rows else 'cells'}:{step}:{texts}"
+            step *= len(pool)
+    return found
+
+
+def _plain_tensors(draws: Draws) -> Iterator[str]:
+    for tensor in draws.tensors:
+        kinds = _kinds(draws, tensor.name)
+        if kinds and tensor.range is None and all(kind in PROFILES for kind in kinds):
+            yield tensor.name
+
+
+def _kinds(draws: Draws, name: str) -> tuple[str, ...]:
+    for names, options in draws.values:
+        together = names.split()
+        if name in together:
+            at = together.index(name)
+            return tuple(dict.fromkeys(o if len(together) == 1 else o[at] for o in options))
+    return ()
+
+
+def _may_be(value: float, kinds: tuple[str, ...], dtype: str) -> bool:
+    least, most, smallest = _range(kinds, dtype)
+    if "int" in dtype and value != int(value):
+        return False
+    return min(least, BEYOND * least) <= value <= max(most, BEYOND * most) and abs(value) >= smallest
+
+
+@functools.lru_cache(maxsize=256)
+def _range(kinds: tuple[str, ...], dtype: str) -> tuple[float, float, float]:
+    """The least, the largest, and the smallest absolute value that tensors of these kinds have."""
+    own = getattr(torch, dtype)
+    parts = [make(kind, (SAMPLE,), own, torch.Generator().manual_seed(1)).double() for kind in kinds]
+    values = torch.cat(parts)
+    values = values[values.isfinite()]
+    if not values.numel():
+        return 1.0, 0.0, 0.0
+    small = float(values.abs().min())
+    return float(values.min()), float(values.max()), 0.0 if small < 1e-3 and bool((values == 0).any()) else small
