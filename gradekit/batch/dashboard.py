@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +21,11 @@ Records = Mapping[str, Mapping[str, Any]]
 
 LONGEST = 160
 """Characters of a note or a line of source that a table shows."""
+
+MOST_MISTAKES = 20
+
+_STATUS = {"fault": "not graded"}
+"""What a page calls a status, where that is another word."""
 
 
 def render(assignment: str, lines: Sequence[Line], records: Records, progress: str = "") -> str:
@@ -45,7 +51,7 @@ def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, 
 
 def _tally(lines: Sequence[Line]) -> str:
     by_status = Counter(line.status for line in lines)
-    parts = [f"{number} {status}" for status, number in by_status.most_common()]
+    parts = [f"{number} {_STATUS.get(status, status)}" for status, number in by_status.most_common()]
     parts += [f"{late} late"] if (late := sum(line.penalty > 0 for line in lines)) else []
     return f"{counted(len(lines), 'student')}: {', '.join(parts)}" if lines else "no students yet"
 
@@ -59,9 +65,18 @@ def _person(line: Line) -> dict[str, str]:
 def _row(line: Line) -> dict[str, str]:
     result = f"{points(line.points)} / {points(line.possible)}" if line.counts else ""
     return _person(line) | {
-        "status": line.status, "points": result, "pending": points(line.pending) if line.pending else "",
+        "status": _STATUS.get(line.status, line.status), "points": result, "pending": points(line.pending) if line.pending else "",
         "penalty": f"{points(line.penalty)} %" if line.penalty else "",
     }  # fmt: skip
+
+
+@dataclass
+class _Mistake:
+    """One mistake: the line as the first of its students wrote it, who made it, and the checks that it fails."""
+
+    text: str = ""
+    students: dict[str, Line] = field(default_factory=dict)
+    titles: dict[str, None] = field(default_factory=dict)
 
 
 Failed = Sequence[tuple[Line, Mapping[str, Any]]]
@@ -82,21 +97,21 @@ def _checks(failed: Failed) -> Iterator[dict[str, Any]]:
 
 
 def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:
-    """Failures of one check for one cause at a line of the same text, where several students have them."""
-    groups: dict[tuple[str, str, str], dict[str, Line]] = defaultdict(dict)
-    titles = {check["id"]: one_line(check["title"]) for _, check in failed}
+    """What several students got wrong alike: failures for one cause at a line of the same text, in whichever checks."""
+    groups: dict[tuple[str, str], _Mistake] = defaultdict(_Mistake)
     for line, check in failed:
         if check["cause"] and check["source"]:
-            key = (check["id"], str(check["cause"]), "".join(str(check["source"]["text"]).split()))
-            groups[key][line.student] = line
-    texts = {
-        "".join(str(c["source"]["text"]).split()): one_line(str(c["source"]["text"])) for _, c in failed if c["source"]
-    }
-    shared = [(key, students) for key, students in groups.items() if len(students) > 1]
-    for (name, cause, text), students in sorted(shared, key=lambda each: -len(each[1]))[:20]:
+            text = str(check["source"]["text"])
+            mistake = groups[str(check["cause"]), "".join(text.split())]
+            mistake.text = mistake.text or one_line(text)
+            mistake.students[line.student] = line
+            mistake.titles.setdefault(one_line(check["title"]))
+    shared = [(cause, mistake) for (cause, _), mistake in groups.items() if len(mistake.students) > 1]
+    for cause, mistake in sorted(shared, key=lambda each: -len(each[1].students))[:MOST_MISTAKES]:
+        first, *others = mistake.titles
         yield {
-            "title": titles[name], "cause": one_line(cause), "text": shortened(texts[text], LONGEST),
-            "students": [_person(line) for line in students.values()],
+            "title": first + (f" and {counted(len(others), 'other check')}" if others else ""), "cause": one_line(cause),
+            "text": shortened(mistake.text, LONGEST), "students": [_person(line) for line in mistake.students.values()],
         }  # fmt: skip
 
 

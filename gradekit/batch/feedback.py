@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gradekit.batch.gradebook import Line
 from gradekit.report import page, record, terminal
 from gradekit.report.text import points
+from gradekit.submission import NoSuchSubmission, SubmissionError, read
 
 
-def write(folder: Path, student: str, found: Mapping[str, Any]) -> Path:
-    """Write the report `found` of `student` under `folder`; the folder that it is in.
+def write(
+    folder: Path, student: str, found: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = ()
+) -> Path:
+    """Write the report `found` of `student` under `folder`; the folder that it is in. The page shows the submission's
+    `source`, and facts on the hand-in by name.
 
     Raises:
         OSError: it cannot be written.
@@ -23,7 +27,7 @@ def write(folder: Path, student: str, found: Mapping[str, Any]) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     record.write(record.dumps(found), place / "report.json")
     record.write(terminal.render(found), place / "report.txt")
-    record.write(page.render(found), place / "report.html")
+    record.write(page.render(found, source, hand_in), place / "report.html")
     return place
 
 
@@ -37,6 +41,27 @@ def safe_name(student: str) -> str:
         return name
     digest = hashlib.sha256(student.encode("utf-8", "backslashreplace")).hexdigest()
     return f"{name}~{digest[:12]}"
+
+
+def hand_in_facts(line: Line) -> list[tuple[str, str]]:
+    """What the grade book has, by name: whose hand-in it is, which attempt, lateness, penalty and total."""
+    facts = [("student", line.label)]
+    facts += [("handed in", line.submitted.strftime("%Y-%m-%d %H:%M %Z").strip())] if line.submitted else []
+    facts += [("attempt", f"the one that counts, of {line.attempts}")] if line.attempts else []
+    if line.counts:
+        facts.append(("lateness", line.note or "late") if line.penalty else ("lateness", "none"))
+        facts.append(("penalty", f"{points(line.penalty)} %" if line.penalty else "none"))
+        facts.append(("in the grade book", f"{points(line.points)} of {points(line.possible)} points"))
+    return facts
+
+
+def source_of(path: Path, digest: str) -> str:
+    """The text of the submission at `path`; empty where it cannot be read, or is not the one of that digest any more."""
+    try:
+        found = read(path)
+    except (SubmissionError, NoSuchSubmission, OSError):
+        return ""
+    return found.text if found.facts().get("sha256") == digest else ""
 
 
 def with_grade(found: Mapping[str, Any], line: Line) -> dict[str, Any]:

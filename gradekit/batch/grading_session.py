@@ -219,12 +219,16 @@ class GradingSession:
         id, store = self.request.assignment.id, self.folder.store
         seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
         last = {hand_in.student: digest for hand_in, digest in store.hand_ins(id)}
+        paths = {(hand_in.student, digest): hand_in.path for hand_in, digest in store.hand_ins(id)}
         for line in lines:
             digest = line.digest or last.get(line.student, "")
             if digest in records:
                 own = totals.marked(records[digest], line.student, marks, totals.possible_points(records))
                 own = feedback.with_grade(feedback.visible(own, seen), line)
-                feedback.write(self.folder.path / "feedback", line.student, own)
+                path = paths.get((line.student, digest))
+                source = feedback.source_of(path, own["submission"]["sha256"]) if path else ""
+                facts = feedback.hand_in_facts(line)
+                feedback.write(self.folder.path / "feedback", line.student, own, source, facts)
 
     def _records(self) -> totals.Records:
         return scheduler.records(self.folder.store, self.request)

@@ -86,6 +86,7 @@ def _facts(finding: Finding) -> dict[str, Any]:
         "elements": [list(e) for e in finding.elements],
         "programs": [list(p) for p in finding.programs],
         "count": finding.count,
+        "size": finding.facts.get("elements_in_storage"),
     }
 
 

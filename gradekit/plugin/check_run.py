@@ -17,6 +17,7 @@ from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.plugin.design import Design, design_of
 from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
 from gradekit.plugin.further_run import FurtherInputs, FurtherRun
+from gradekit.plugin.pictured import pictured
 from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import proofs
 from gradekit.plugin.relating import RightResults, relations
@@ -74,6 +75,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
                 evidence.diagnosis = _mended(item, run, examples, evidence, error) or diagnosis(
                     evidence.repeated or error, evidence, run
                 )
+                evidence.details |= pictured(evidence.call, evidence.repeated or error, run)
                 raise
             else:
                 evidence.call = _last_call(run.subject)

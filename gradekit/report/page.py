@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gradekit.report import pictures, speed_sentences, templates
+from gradekit.report import pictures, proofs, result_pictures, speed_plot, speed_sentences, templates
+from gradekit.report.grouping import Story, stories
 from gradekit.report.text import clean, described, one_line, points, seconds
 from gradekit.submission import place
 
@@ -34,7 +35,7 @@ def view(record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, st
         "message": clean(record["message"]), "hint": one_line(record.get("hint", "")),
         "hand_in": [(one_line(name), one_line(value)) for name, value in hand_in],
         "overview": list(_overview(record["checks"])),
-        "checks": _checks(record["checks"], record["submission"]),
+        "checks": _checks(record["checks"], record["submission"]), "plot": speed_plot.plot(record["checks"]),
         "source": list(_source(record, source)), "notes": [one_line(note) for note in record["notes"]],
         "footer": _footer(record),
     }  # fmt: skip
@@ -51,13 +52,20 @@ def _overview(checks: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, str]]:
 
 
 def _checks(checks: Sequence[Mapping[str, Any]], submission: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The checks in their order; of those that fail for one reason, the first tells it and the others refer to it."""
-    shown, first = [], dict[Any, int]()
-    for number, check in enumerate(checks, 1):
-        reason = (check["cause"], repr(check["source"])) if check["outcome"] == "failed" and check["source"] else number
-        shown.append(_check(check, submission) | {"same_as": first.get(reason, 0)})
-        first.setdefault(reason, number)
+    """The checks, those that failed for one reason side by side: the first of them tells it, and what it costs."""
+    shown: list[dict[str, Any]] = []
+    for story in stories(checks):
+        teller = len(shown) + 1
+        shown += [_check(check, submission) | {"same_as": teller if place else 0} for place, check in enumerate(story.checks)]
+        shown[teller - 1]["intro"] = _intro(story, teller)
     return shown
+
+
+def _intro(story: Story, teller: int) -> str:
+    if len(story.checks) == 1:
+        return ""
+    cost = f"{points(story.lost)} point{'s' * (story.lost != 1)}"
+    return f"One cause for checks {teller} to {teller + len(story.checks) - 1}; it costs {cost}."
 
 
 def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,10 +75,14 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "ending": "missed" if check["bonus"] and check["outcome"] == "failed" else check["outcome"],
         "title": one_line(check["title"]), "points": f"{points(check['earned'])} / {points(check['possible'])}",
         "message": clean(check["message"]), "hint": one_line(check.get("hint", "")),
-        "line": _line(check["source"], submission),
+        "line": _line(check["source"], submission), "origin": one_line(counterexample.get("origin", "")),
         "inputs": [described(given) for given in counterexample.get("inputs", ())],
         "replay": one_line(counterexample.get("replay", "")),
-        "wrong": pictures.wrong(details), "findings": [_finding(each) for each in _list(details.get("findings"))],
+        "wrong": None if details.get("tiles") else pictures.wrong(details), "intro": "",
+        "tiles": result_pictures.tiles(details.get("tiles"), details),
+        "outside": result_pictures.outside(_list(details.get("findings"))),
+        "findings": [_finding(each) for each in _list(details.get("findings"))],
+        "proofs": _proofs(details.get("proofs")), "factors": _factors(details.get("coverage")),
         "speed": pictures.speed(details["speed"], speed_sentences.sentences(details["speed"])) if "speed" in details else None,
         "coverage": _coverage(details.get("coverage")),
     }  # fmt: skip
@@ -102,6 +114,28 @@ def _coverage(coverage: Any) -> str:
         return ""
     plain = {name: value for name, value in coverage.items() if isinstance(value, (int, str))}
     return ", ".join(f"{one_line(str(name)).replace('_', ' ')} {one_line(str(value))}" for name, value in plain.items())
+
+
+def _factors(coverage: Any) -> list[dict[str, Any]]:
+    """By factor of a covering design, the levels that were run and how often."""
+    factors = coverage.get("factors") if isinstance(coverage, Mapping) else None
+    if not isinstance(factors, Mapping):
+        return []
+    return [
+        {"name": one_line(str(name)), "levels": ", ".join(f"{one_line(str(level))} ({count})" for level, count in levels.items())}
+        for name, levels in factors.items() if isinstance(levels, Mapping)
+    ]  # fmt: skip
+
+
+def _proofs(found: Any) -> list[dict[str, Any]]:
+    """By entry, how much is proved for all sizes, and the claims with their verdicts."""
+    if not isinstance(found, Mapping):
+        return []
+    return [
+        {"entry": one_line(str(name)), "counts": f"{each['proved']} proved, {each['refuted']} refuted, {each['open']} open",
+         "claims": [proofs.row(claim) for claim in each["claims"]]}
+        for name, each in found.items()
+    ]  # fmt: skip
 
 
 def _source(record: Mapping[str, Any], source: str) -> Iterable[dict[str, Any]]:

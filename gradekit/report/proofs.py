@@ -43,6 +43,16 @@ def _claim(claim: Mapping[str, Any]) -> Iterator[str]:
         yield f"              {claim['why']}"
 
 
+def row(claim: Mapping[str, Any]) -> dict[str, str]:
+    """A claim as a row of a table: its verdict with a sign, the line, what it says, and why it is open or refuted."""
+    sizes = ", ".join(f"{name} = {value:,}" for name, value in claim.get("sizes", {}).items())
+    why = f"for {sizes}: {claim.get('finding', '')}" if claim["verdict"] == "refuted" else claim.get("why", "")
+    return {
+        "verdict": clean(claim["verdict"]), "sign": _MARKS[claim["verdict"]], "line": str(claim.get("line", "")),
+        "what": clean(f"{claim['subject']} {_CLAIMS.get(claim['claim'], claim['claim'])}"), "why": clean(why),
+    }  # fmt: skip
+
+
 def _granted(found: Mapping[str, Any]) -> Iterator[str]:
     for assumption in found["assumptions"]:
         yield f"    assumed: {assumption}"

@@ -44,4 +44,4 @@ def page(template: str, view: dict[str, Any], script: str = "") -> str:
     if script:
         known["script"], script_hash = asset(script)
         policy += f"; script-src '{script_hash}'"
-    return environment().get_template(template).render(policy=policy, **known, **view)
+    return environment().get_template(template).render(policy=Markup(policy), **known, **view)

@@ -1,6 +1,5 @@
 """gradekit view: one program of a grid played step by step, beside the student's source.
 
-owners.py        which program wrote each element of a tensor
 tensors.py       tensors as a page draws them: rows and columns, and which of their elements an access touches
 strips.py        the value of an operation as few characters
 nesting.py       which turn of which loops an operation belongs to

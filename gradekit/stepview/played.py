@@ -15,6 +15,7 @@ import torch
 from gradekit import engine
 from gradekit.assignment import Assignment, of_path
 from gradekit.engine.observer import TouchedElements
+from gradekit.engine.owners import NOBODY, Owners, coordinates, linear_id
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import show
@@ -24,7 +25,6 @@ from gradekit.report.text import counted
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Tracer
 from gradekit.stepview.failing import Chooser, Circumstances, Played, circumstances, wrong_places
-from gradekit.stepview.owners import NOBODY, Owners, coordinates, linear_id
 from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, PlayRecorder
 from gradekit.stepview.strips import LONGEST_ROW, MOST_COLUMNS, MOST_ROWS
 from gradekit.stepview.tensors import Tensors

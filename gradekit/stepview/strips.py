@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.judge.result_map import evenly
+
 MOST_ROWS, MOST_COLUMNS = 24, 48
 """Cells of the strip of a tile; of a larger one, rows and columns are left out at even distances."""
 
@@ -50,13 +52,7 @@ def chosen_cells(shape: torch.Size) -> tuple[Tensor, Tensor]:
     """Which rows and which columns of a tile are drawn: all, or so many at even distances, the first and last among them."""
     rows, columns = shape
     most = LONGEST_ROW if rows == 1 else MOST_COLUMNS
-    return _evenly(rows, MOST_ROWS), _evenly(columns, most)
-
-
-def _evenly(count: int, most: int) -> Tensor:
-    if count <= most:
-        return torch.arange(count)
-    return torch.linspace(0, count - 1, most, dtype=torch.float64).round().to(torch.int64)
+    return evenly(rows, MOST_ROWS), evenly(columns, most)
 
 
 def _extremes(flat: Tensor) -> dict[str, Any]:

@@ -30,7 +30,7 @@ CLASS = [
 
 def test_it_says_how_many_there_are_and_who_needs_attention() -> None:
     text = Tags(dashboard.render("softmax", CLASS, RECORDS)).text
-    assert "6 students: 4 graded, 1 missing, 1 fault, 1 late" in text
+    assert "6 students: 4 graded, 1 missing, 1 not graded, 1 late" in text
     for said in ("Nothing handed in", "the grader's process died", "Late", FAILED.title, "missing-mask 3"):
         assert said in text, said
 

@@ -21,18 +21,20 @@ _ATOMIC = "tt.atomic_"
 
 @dataclass
 class Owners:
-    """An observer: by storage, the launch and the linear program id that wrote each element last."""
+    """An observer: by storage, the launch and the linear program id that wrote each element last, and in `shared` the program
+    of the same launch that did so before it, where that is another one."""
 
     grids: list[tuple[int, int, int]] = field(default_factory=list)
     kernels: list[str] = field(default_factory=list)
     program: dict[int, Tensor] = field(default_factory=dict)
     launches: dict[int, Tensor] = field(default_factory=dict)
+    shared: dict[int, Tensor] = field(default_factory=dict)
     _memory: Memory | None = None
 
     def launch(self, context: LaunchContext, memory: Memory) -> Observe:
         """A launch begins; with launch 0, everything does."""
         if context.launch == 0:
-            for kept in (self.grids, self.kernels, self.program, self.launches):
+            for kept in (self.grids, self.kernels, self.program, self.launches, self.shared):
                 kept.clear()
         self.grids.append(context.grid)
         self.kernels.append(context.kernel)
@@ -50,11 +52,21 @@ class Owners:
         inside = found.active & (found.index >= 0) & (found.index < count)
         programs = frame.programs().view(-1, 1).expand_as(found.index)[inside]
         where, id = found.index[inside], found.storage.id
-        for kept in (self.program, self.launches):
+        for kept in (self.program, self.launches, self.shared):
             if id not in kept or kept[id].numel() != count:
                 kept[id] = torch.full([count], NOBODY, dtype=torch.int64)
+        launch = len(self.grids) - 1
+        self._note_shared(id, where, programs, launch)
         self.program[id][where] = programs
-        self.launches[id][where] = len(self.grids) - 1
+        self.launches[id][where] = launch
+
+    def _note_shared(self, id: int, where: Tensor, programs: Tensor, launch: int) -> None:
+        before = self.program[id][where]
+        others = (before != NOBODY) & (before != programs) & (self.launches[id][where] == launch)
+        self.shared[id][where[others]] = before[others]
+        order = where.argsort(stable=True)  # programs that run together write at once: the same element stands twice
+        twice = (where[order].diff() == 0) & (programs[order].diff() != 0)
+        self.shared[id][where[order][1:][twice]] = programs[order][:-1][twice]
 
     def owner(self, storage: int, position: int) -> tuple[int, int] | None:
         """The launch and linear id of the program that wrote an element last; None where none did."""

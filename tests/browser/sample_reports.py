@@ -1,0 +1,102 @@
+"""Reports and a class for the tests of the pages: every kind of picture, with figures that were made up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from gradekit.batch import dashboard
+from gradekit.batch.gradebook import Line
+from gradekit.findings import Cause, Kind, Outcome, SourceLine
+from gradekit.report import page
+from tests.browser import sample
+from tests.report.samples import FAILED, FAULT, PASSED, PENDING, record
+
+SOURCE = "\n".join(json.loads(sample.FILE.read_text())["source"])
+
+TILES = {
+    "shape": [20, 20], "grid": [2, 2, 1], "rows": 20, "columns": 20, "shared": [{"index": [3, 4], "programs": [[0, 0, 0], [0, 1, 0]]}],
+    "owners": [[0, 16], [2, 4]] * 16 + [[1, 16], [-1, 4]] * 4, "wrong": [[0, 320], [1, 80]],
+}  # fmt: skip
+
+FINDINGS = [
+    {"cause": "out-of-bounds-load", "tensor": "x", "line": 15, "kernel": "k", "launch": 0, "count": 3, "size": 33,
+     "elements": [[33], [34], [35]], "programs": [[0, 0, 0]] * 3},
+]  # fmt: skip
+
+PROOFS = {
+    "softmax": {"proved": 1, "refuted": 1, "open": 1, "assumptions": [], "claims": [
+        {"claim": "in-bounds", "subject": "load from x", "verdict": "proved", "line": 15},
+        {"claim": "covered", "subject": "the result", "verdict": "refuted", "line": 19, "sizes": {"M": 3, "N": 5}, "finding": "1 of 15 elements is never written"},
+        {"claim": "no-race", "subject": "store to c", "verdict": "open", "why": "it depends on data"}]},
+}  # fmt: skip
+
+COVERAGE = {"strength": 2, "rows": 18, "of": 18, "drawn": 4, "factors": {"dtype": {"float32": 9, "float16": 9}, "size N": {"1": 6, "33": 12}}}
+
+
+def speed(size: int, student: float, eager: float, compiled: float) -> dict[str, Any]:
+    """Timings of a made-up card."""
+    ratios = {"eager": eager / student, "compiled": compiled / student}
+    return {
+        "card": "a made-up card", "size": f"[{size}, 4096] float32", "notes": [], "configuration": "", "configurations": {},
+        "microseconds": {"student": student, "eager": eager, "compiled": compiled}, "rounds": 9, "discarded": 0,
+        "ratios": {side: {"value": v, "low": v * 0.93, "high": v * 1.06} for side, v in ratios.items()},
+        "verdicts": [{"side": "eager", "at_least": 1.2, "some_from": None, "verdict": "pass", "share": 1.0}],
+        "roofline": {"bytes_least": size * 32768, "bytes_moved": size * 32768, "flops": size * 4096, "binds": "memory",
+                     "bytes_per_second": size * 32768 / student * 1e6, "flops_per_second": 1e12, "of_bytes": 0.7, "of_flops": None,
+                     "most_bytes_per_second": 3.3e12, "most_flops_per_second": None},
+    }  # fmt: skip
+
+
+def full_record() -> dict[str, Any]:
+    """One check of every kind and outcome, with all that a page can draw."""
+    line = SourceLine(15, SOURCE.split("\n")[14])
+    wrong = {"tiles": TILES, "wrong": 80, "total": 400, "first": {"index": [16, 0]}, "coverage": COVERAGE}
+    failed = replace(FAILED, source=line, details=wrong)
+    memory = replace(
+        FAILED, id="test_memory", title="Stays inside its tensors", kind=Kind.MEMORY, cause=Cause.OUT_OF_BOUNDS_LOAD,
+        source=SourceLine(16, SOURCE.split("\n")[15]), details={"findings": FINDINGS, "proofs": PROOFS},
+    )  # fmt: skip
+    timed = [
+        replace(PENDING, id=f"test_speed[{size}]", title=f"Is fast on {size} rows", outcome=Outcome.PASSED, earned=10, possible=10,
+                message="", details={"speed": speed(size, size / 90 + 4, size / 60 + 6, size / 80 + 5)})
+        for size in (512, 2048, 8192)
+    ]  # fmt: skip
+    same = replace(failed, id="test_strides", title="Agrees with torch.softmax on any stride", possible=10)
+    return record(PASSED, failed, same, memory, *timed, PENDING, FAULT, notes=("Left out of the notebook: cell 3.",))
+
+
+def report_page() -> str:
+    """A student's report."""
+    hand_in = [("student", "Ada Lovelace"), ("attempt", "2 of 3"), ("handed in", "1 day late"), ("penalty", "10 %"), ("in the grade book", "90 of 110")]
+    return page.render(full_record(), SOURCE, hand_in)
+
+
+def class_lines(count: int) -> list[Line]:
+    """A class of `count` students: most of them graded, others rejected, late, missing or not graded."""
+    lines = []
+    for number in range(count):
+        name = f"Student {number} Example"
+        common = {"student": f"s{number:04}", "assignment": "softmax", "name": name, "possible": 100.0, "attempts": 1 + number % 3}
+        kind = number % 20
+        if kind == 17:
+            lines.append(Line(status="missing", **common | {"attempts": 0}))
+        elif kind == 18:
+            lines.append(Line(status="fault", digest=f"d{number}", note="The grader broke down.", **common))
+        elif kind == 19:
+            lines.append(Line(status="rejected", digest=f"d{number}", note="Python cannot read line 2", **common))
+        else:
+            points, penalty = float((number * 37) % 101), 10.0 * (kind == 3)
+            lines.append(Line(status="graded", digest=f"d{number % 40}", points=points, penalty=penalty, **common))
+    return lines
+
+
+def class_records(count: int) -> dict[str, Any]:
+    """The records of such a class."""
+    return {f"d{number}": full_record() for number in range(min(count, 40))}
+
+
+def dashboard_page(count: int = 60) -> str:
+    """A class's page, while grading goes on."""
+    return dashboard.render("softmax", class_lines(count), class_records(count), "Grading goes on: 60 of 80 done.")

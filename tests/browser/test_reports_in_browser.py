@@ -1,0 +1,87 @@
+"""The report and the class's page in Chromium: in each look accessible, quiet, and no wider than the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradekit.report import page
+from tests.browser import sample_reports
+from tests.browser.devtools import Browser
+from tests.browser.test_steps_in_browser import LOOKS
+
+PAGES = {"report": sample_reports.report_page(), "class": sample_reports.dashboard_page()}
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+@pytest.mark.parametrize("name", PAGES)
+def test_every_look_is_accessible_quiet_and_no_wider_than_the_screen(
+    browser: Browser, name: str, width: int, dark: bool
+) -> None:
+    browser.look(width, dark=dark)
+    browser.open(PAGES[name])
+    browser.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert (browser.requests(), browser.complaints()) == ([], [])
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.violations() == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_read_the_same_without_a_script_and_print_dark_on_light(browser: Browser, name: str) -> None:
+    browser.open(PAGES[name])
+    usual = browser.evaluate("document.body.innerText")
+    assert browser.evaluate("document.scripts.length") == 0
+    browser.look(script=False)
+    browser.open(PAGES[name])
+    assert browser.evaluate("document.body.innerText") == usual
+    browser.look(dark=True, media="print")
+    browser.open(PAGES[name])
+    assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_screen_reader_finds_landmarks_and_headings_in_order(browser: Browser, name: str) -> None:
+    browser.open(PAGES[name])
+    nodes = browser.send("Accessibility.getFullAXTree")["nodes"]
+    roles = [node.get("role", {}).get("value") for node in nodes if not node.get("ignored")]
+    assert roles.count("main") == roles.count("banner") == 1
+    levels = [int(level) for level in browser.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((h) => h.tagName[1])")]
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    pictures = [node for node in nodes if node.get("role", {}).get("value") in ("image", "img")]
+    assert pictures and all(node["name"]["value"] for node in pictures)
+
+
+def test_a_link_from_a_check_goes_to_its_line(browser: Browser) -> None:
+    browser.open(PAGES["report"])
+    browser.evaluate("document.querySelector('a[href=\"#line-15\"]').focus()")
+    browser.press("Enter")
+    assert browser.evaluate("location.hash") == "#line-15"
+    assert "blamed" in browser.evaluate("document.getElementById('line-15').className")
+
+
+def test_a_policy_stops_what_escaping_would_miss(browser: Browser) -> None:
+    attack = "<script>document.title='owned'</script><img src='http://example.invalid/x'><style>body{display:none}</style>"
+    browser.open(PAGES["report"].replace("<main>", f"<main>{attack}"))
+    assert browser.evaluate("document.title") != "owned"
+    assert browser.evaluate("getComputedStyle(document.body).display") == "block"
+    refused = [text for text in browser.complaints() if "Content Security Policy" in text]
+    assert len(refused) == 3
+
+
+def test_nothing_that_a_submission_says_becomes_markup(browser: Browser) -> None:
+    nasty = "\"><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>‮"
+    record = sample_reports.full_record()
+
+    def hostile(value: object, key: str = "") -> object:
+        if isinstance(value, dict):
+            return {name: hostile(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [hostile(each, key) for each in value]
+        free = {"message", "title", "text", "hint", "replay", "path", "tensor", "finding", "why", "subject", "size", "card", "name"}
+        return nasty if isinstance(value, str) and key in free else value
+
+    text = page.render(hostile(record), nasty * 3, [(nasty, nasty)])  # type: ignore[arg-type]
+    browser.open(text)
+    assert browser.evaluate("document.querySelectorAll('img, script').length") == 0
+    assert (browser.requests(), browser.complaints()) == ([], [])
+    assert "\u202e" not in text
