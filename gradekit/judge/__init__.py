@@ -4,6 +4,7 @@ reference.py        what the right result is
 reference_cache.py  references that another submission of a class needed already
 rounding.py         how a right kernel rounds on its way to a result
 comparison.py       a result beside its reference, element by element
+result_map.py       a result as a map: which program wrote what, and what is wrong
 observation.py      what the judge needs to know of one run
 evidence.py         what a diagnosis may rest on
 failure.py          a failed claim about a submission

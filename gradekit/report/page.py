@@ -85,6 +85,7 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "proofs": _proofs(details.get("proofs")), "factors": _factors(details.get("coverage")),
         "speed": pictures.speed(details["speed"], speed_sentences.sentences(details["speed"])) if "speed" in details else None,
         "coverage": _coverage(details.get("coverage")),
+        "relations": [one_line(str(each)) for each in _list(details.get("relations"))],
     }  # fmt: skip
 
 

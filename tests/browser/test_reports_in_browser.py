@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from gradekit.report import page
@@ -46,7 +48,7 @@ def test_a_screen_reader_finds_landmarks_and_headings_in_order(browser: Browser,
     roles = [node.get("role", {}).get("value") for node in nodes if not node.get("ignored")]
     assert roles.count("main") == roles.count("banner") == 1
     levels = [int(level) for level in browser.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((h) => h.tagName[1])")]
-    assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in itertools.pairwise(levels))
     pictures = [node for node in nodes if node.get("role", {}).get("value") in ("image", "img")]
     assert pictures and all(node["name"]["value"] for node in pictures)
 
@@ -69,7 +71,7 @@ def test_a_policy_stops_what_escaping_would_miss(browser: Browser) -> None:
 
 
 def test_nothing_that_a_submission_says_becomes_markup(browser: Browser) -> None:
-    nasty = "\"><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>‮"
+    nasty = "\"><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\u202e"
     record = sample_reports.full_record()
 
     def hostile(value: object, key: str = "") -> object:
