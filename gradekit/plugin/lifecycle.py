@@ -132,6 +132,11 @@ class GradingPlugin:
         """
         run = self.run
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
+        if run.rejection is not None:  # -x or not, every check ends with it
+            run.checks += [
+                check_results.check_of(item, run, run.rejection, check_results.CheckEvidence()) for item in missing
+            ]
+            missing = []
         if missing and session.shouldfail and any(check.lost for check in run.checks):
             run.notes.append(f"Stopped at the first failure: {counted(len(missing), 'check')} did not run.")
             missing = []

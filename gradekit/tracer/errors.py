@@ -133,6 +133,8 @@ def _explained(error: CompilationError, said: str, line: int | None) -> str:
     """What the refused expression, on the submission's `line`, adds to what Triton `said`; "" where it adds nothing."""
     if line and re.search(hints.SHAPES, said):
         return operands.origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1)
+    if line and (changed := re.search(r"Loop-carried variable (\w+) has initial type", said)):
+        return operands.beginning(error.src, changed[1], error.node, line - getattr(error.node, "lineno", 1) + 1)
     if "Did you forget to add @triton.jit" in said:
         return operands.of_the_host(error.node)
     return ""

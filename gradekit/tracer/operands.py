@@ -26,6 +26,12 @@ def origins(source: str, node: ast.AST | None, first_line: int) -> str:
     return " ".join([f"{lines}." if lines else "", *reduced, _crossed(ranges)]).strip()
 
 
+def beginning(source: str, name: str, node: ast.AST, first_line: int) -> str:
+    """A sentence on the line above `node` that gives `name` its first value; "" where there is none."""
+    made = _assignment(source, name, getattr(node, "lineno", 0))
+    return f"`{name}` begins on line {first_line + made.lineno - 1}: `{ast.unparse(made)}`." if made else ""
+
+
 def of_the_host(node: ast.AST | None) -> str:
     """A sentence on the function in `node` that is none of Triton's, by its name; "" where there is none."""
     calls = (each for each in ast.walk(node or ast.Pass()) if isinstance(each, ast.Call))

@@ -243,6 +243,12 @@ def test_a_run_stops_at_the_first_failure_where_that_is_asked_for(assignment: Ma
     assert "Stopped at the first failure: 1 check did not run." in report.notes
 
 
+def test_a_rejected_submission_has_all_checks_where_the_run_would_stop(assignment: Make, submitted: Write) -> None:
+    report = grade(assignment(plain()), submitted("def double(x:\n"), stop=True)
+    assert report.status is Status.REJECTED and report.score.possible == 15
+    assert not any("Stopped" in note for note in report.notes)
+
+
 def test_where_nothing_fails_a_run_that_would_stop_runs_all(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(plain()), submitted(RIGHT), stop=True)
     assert len(report.checks) == 2 and not any("Stopped" in note for note in report.notes)

@@ -66,6 +66,12 @@ def test_a_reduction_inside_the_refused_expression_is_named_too() -> None:
     assert "The reduction that makes `tl.max(tile, axis=1)` removes a dimension" in refused(mistake).message
 
 
+def test_a_variable_that_changes_in_a_loop_is_named_where_it_begins() -> None:
+    body = "acc = 0\nfor i in range(0, n):\n    acc += 0.5\ntl.store(out_ptr, acc)"
+    mistake = Broken("changes", "", "for i in", body=body)
+    assert f"`acc` begins on line {mistake.line - 1}: `acc = 0`." in refused(mistake).message
+
+
 def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
     body = "rows = 4 + tl.arange(0, 16)\ncols = tl.arange(0, 64)\ny = tl.load(x_ptr + rows + cols)"
     assert "cols[:, None] and rows[None, :]" in refused(Broken("flat", "", "rows + cols", body=body)).message
