@@ -7,19 +7,27 @@ with products as they are. Limits are counted in the solver's own steps, which a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import z3
 
+from gradekit.prove.linearized import Lemma, is_sure, valued, violated
 from gradekit.prove.parts import atoms
 from gradekit.prove.terms import FALSE, TRUE, Atom, Monomial, Term, Truth, both, negated, of_atom
 from gradekit.prove.value_of import Undefined, truth_of
 
 LINEAR_STEPS = 400_000
-STEPS = 2_000_000
-"""What the solver may take for one question: about a tenth of a second, and half of one."""
+STEPS = 500_000
+LEMMA_STEPS = 40_000
+"""What the solver may take for one question: about a tenth of a second, or for a lemma a hundredth."""
+
+ROUNDS = 12
+MOST_ADDED = 12
+MOST_TRIED = 40
+"""How often facts about products are added, how many each time, and how many are tried that hold if something else does."""
 
 MOST_STEPS = 200_000_000
 """What all questions of one solver may take together, where nobody says less."""
@@ -101,38 +109,79 @@ class Solver:
     def _answer(self, claim: Truth, linear_only: bool) -> Answer:
         self.asked += 1
         question = Query(claim)
-        found = self._run(question.text(linear=True), LINEAR_STEPS)
-        if found is z3.unsat:
-            return PROVED
-        if linear_only:
-            return OPEN
-        if isinstance(found, dict):
-            values = question.named(found)
-            if _holds(claim, values):
-                return Answer("refuted", values)
-        if question.is_linear:
-            return OPEN
+        found = self._linear(question)
+        if found is not OPEN or linear_only or question.is_linear:
+            return found
         found = self._run(question.text(linear=False), STEPS)
         if found is z3.unsat:
             return PROVED
-        if isinstance(found, dict):
-            values = question.named(found)
-            return Answer("refuted", values) if _holds(claim, values) else OPEN
+        return _refuted(question, found) if isinstance(found, dict) else OPEN
+
+    def _linear(self, question: Query) -> Answer:
+        """By linear arithmetic, to which facts about products are added until they suffice, or no more are known."""
+        solver = self._solver(question.text(linear=True))
+        products, tried = list(question.products), dict[str, bool]()
+        for _ in range(ROUNDS):
+            found = self._check(solver, LINEAR_STEPS)
+            if found is z3.unsat:
+                return PROVED
+            if found is z3.unknown:
+                return OPEN
+            model = _model(solver)
+            answer = _refuted(question, model)
+            if answer.verdict == "refuted" or question.is_linear:
+                return answer
+            lemmas = [*violated(products, question.conditions, question.reading(model))]
+            added = [lemma for lemma in lemmas if lemma.premise is None][:MOST_ADDED] or [
+                lemma for lemma in lemmas if self._follows(solver, question, lemma, tried)
+            ]
+            if not added:
+                return OPEN
+            for lemma in added:
+                question.more(solver, lemma.fact)
         return OPEN
+
+    def _follows(self, solver: Any, question: Query, lemma: Lemma, tried: dict[str, bool]) -> bool:
+        """Whether what a lemma takes for granted follows."""
+        assert lemma.premise is not None
+        key = lemma.premise.key
+        if key not in tried:
+            if len(tried) >= MOST_TRIED:
+                return False
+            solver.push()
+            question.more(solver, -lemma.premise - 1, *lemma.beside)
+            tried[key] = self._check(solver, LEMMA_STEPS) is z3.unsat
+            solver.pop()
+        return tried[key]
 
     def _run(self, text: str, steps: int) -> Any:
         """unsat, the values of a model, or unknown."""
+        solver = self._solver(text)
+        found = self._check(solver, steps)
+        return _model(solver) if found is z3.sat else found
+
+    def _solver(self, text: str) -> Any:
         solver = z3.SimpleSolver(ctx=self._context)
-        solver.set("rlimit", steps)
         solver.from_string(text)
+        return solver
+
+    def _check(self, solver: Any, steps: int) -> Any:
+        solver.set("rlimit", steps)
         result = solver.check()
         self.steps = max(self.steps, _steps(solver))  # the context's own count, of all questions
-        if result == z3.unsat:
-            return z3.unsat
-        if result != z3.sat:
-            return z3.unknown
-        model = solver.model()
-        return {str(name): _number(model[name]) for name in model.decls() if name.arity() == 0}
+        return z3.unsat if result == z3.unsat else z3.sat if result == z3.sat else z3.unknown
+
+
+def _model(solver: Any) -> dict[str, Any]:
+    """The values of the solver's answer by their names."""
+    model = solver.model()
+    return {str(name): _number(model[name]) for name in model.decls() if name.arity() == 0}
+
+
+def _refuted(question: Query, found: Mapping[str, Any]) -> Answer:
+    """A model, where it is one indeed: what was left out of the question may say no."""
+    values = question.named(found)
+    return Answer("refuted", values) if _holds(question.claim, values) else OPEN
 
 
 def _near(hypotheses: Sequence[Truth], goal: Truth) -> list[Truth]:
@@ -178,6 +227,35 @@ class Query:
         """The model's values by the keys of the atoms."""
         found = {key: values.get(name, _any(self.atoms[key])) for key, name in self.names.items()}
         return found | {name[5:]: value for name, value in values.items() if name.startswith("free_")}
+
+    @property
+    def conditions(self) -> list[Truth]:
+        """What holds if the claim does, each alone."""
+        return [*(self.claim.args if self.claim.op == "and" else [self.claim]), *self.facts]
+
+    def reading(self, found: Mapping[str, Any]) -> Callable[[Term], int]:
+        """The number that a model of the linear question gives a term."""
+        atoms = self.named(found)
+        products = {mono: int(found[name]) for mono, name in self.products.items() if name in found}
+        return lambda term: valued(term, atoms, products)
+
+    def more(self, solver: Any, *terms: Term) -> None:
+        """Tells the solver of the linear question that terms are not negative."""
+        for term in terms:
+            pieces = [self._piece(solver, mono, factor) for mono, factor in term.parts.items()]
+            solver.add(z3.Sum(*pieces) >= 0 if pieces else z3.BoolVal(True, solver.ctx))
+
+    def _piece(self, solver: Any, mono: Monomial, factor: int) -> Any:
+        if not mono:
+            return z3.IntVal(factor, solver.ctx)
+        name = self.names[mono[0].key] if len(mono) == 1 else self.products.get(mono)
+        if name is not None:
+            return factor * z3.Int(name, solver.ctx)
+        name = self.products[mono] = f"p{len(self.products)}"
+        low, high = Term({mono: 1}).range if all(map(is_sure, mono)) else (None, None)
+        made = z3.Int(name, solver.ctx)
+        solver.add(*([made >= low] if low is not None else []), *([made <= high] if high is not None else []))
+        return factor * made
 
     def text(self, linear: bool) -> str:
         """The question; `linear`: with a variable for each product."""
@@ -241,7 +319,7 @@ def _bounded(name: str, range: tuple[int | None, int | None]) -> Iterator[str]:
 
 
 def _product_bounds(mono: Monomial, name: str) -> Iterator[str]:
-    if all(atom.op in ("var", "read") for atom in mono):
+    if all(map(is_sure, mono)):
         yield from _bounded(name, Term({mono: 1}).range)
 
 

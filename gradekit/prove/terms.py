@@ -217,12 +217,24 @@ def choose(condition: Truth, yes: Term, no: Term) -> Term:
 
 def least(a: Term, b: Term) -> Term:
     """The smaller of two."""
-    return choose(at_most(a, b), a, b)
+    highs = [end for end in (a.range[1], b.range[1]) if end is not None]
+    return _within(choose(at_most(a, b), a, b), None, min(highs, default=None))
 
 
 def greatest(a: Term, b: Term) -> Term:
     """The greater of two."""
-    return choose(at_most(b, a), a, b)
+    lows = [end for end in (a.range[0], b.range[0]) if end is not None]
+    return _within(choose(at_most(b, a), a, b), max(lows, default=None), None)
+
+
+def _within(chosen: Term, low: int | None, high: int | None) -> Term:
+    """The same choice, of which more is known: it is no less than `low`, and no more than `high`."""
+    mono = next(iter(chosen.parts), ())
+    if len(chosen.parts) != 1 or len(mono) != 1 or mono[0].op != "choose":
+        return chosen
+    least_, most = mono[0].range
+    found = low if low is not None else least_, high if high is not None else most
+    return of_atom(Atom("choose", mono[0].args, found))
 
 
 def power(a: Term) -> Term:
