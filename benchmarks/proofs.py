@@ -19,6 +19,7 @@ from gradekit import domain
 from gradekit.assignment import Assignment, discover
 from gradekit.course.mistakes import bases
 from gradekit.prove.prover import CHECK, ProofBudget
+from gradekit.proving.submitted import load_kinds
 from gradekit.sandbox import Tracer
 from gradekit.subject.entry_proofs import Proved, proved
 from gradekit.subject.subject import Subject
@@ -46,6 +47,7 @@ def submissions(assignment: Assignment) -> list[Path]:
 
 def passes(assignment: Assignment, path: Path, budget: ProofBudget) -> Iterator[tuple[str, Proved]]:
     """The proofs of each entry's forward and backward pass."""
+    load_kinds(assignment)
     submission = read(path)
     subject = Subject(submission, assignment, lambda: Tracer(submission))
     try:

@@ -7,34 +7,57 @@ from collections.abc import Iterator, Mapping, Sequence
 from gradekit import domain
 from gradekit.engine import Type, option_count
 from gradekit.engine.kernel_facts import parsed
-from gradekit.program import ITEMSIZE, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps
+from gradekit.program import ITEMSIZE, Aten, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps
 from gradekit.prove import question as q
 from gradekit.prove.assumptions import contents
 from gradekit.prove.claims import PROGRAM, LaunchClaims
 from gradekit.prove.coverage import Coverage
 from gradekit.prove.kernel import TooLong, accesses
 from gradekit.prove.memory_rules import itemsize
+from gradekit.prove.parts import atoms
 from gradekit.prove.question import ProofVerdict
+from gradekit.prove.setting import product
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_access import SymbolicAccess, in_order
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value
-from gradekit.prove.terms import ZERO, Term, Truth, less
+from gradekit.prove.terms import ZERO, Term, Truth, at_most, less, term
+
+MOST_IN_A_TILE = 1 << 20
+"""Elements: Triton refuses larger tensors."""
 
 
-def decide(host: SymbolicHost, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain | None = None) -> list[ProofVerdict]:
-    """A verdict for each claim about the call; `names` are what the student calls each storage. `entry` says what is known
-    of the contents of tensors."""
-    launches = [launched(host, started, number, solver, names, entry) for number, started in enumerate(host.launches)]
+def launched_of(
+    host: SymbolicHost, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain | None = None
+) -> list[LaunchClaims]:
+    """All launches; `names` are what the student calls each storage. `entry` says what is known of what tensors hold."""
+    return [launched(host, started, number, solver, names, entry) for number, started in enumerate(host.launches)]
+
+
+def decide(
+    host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver, names: Mapping[int, str]
+) -> list[ProofVerdict]:
+    """A verdict for each claim about the call that makes the `launches`."""
     found: list[ProofVerdict] = []
     for one in launches:
-        found += [one.grid(), *one.bounds()]
+        found += [one.grid(), *_tiles(host, one, solver), *one.bounds()]
     for option in range(option_count(host.program)):
         taken = [*run_steps(host.program.steps, option)]
         found += _covered(host, [one for one in launches if any(one.started.step is t for t in taken)], solver, names)
     for one in launches:
         found += [*one.one_writer(), *one.no_race()]
     return found
+
+
+def _tiles(host: SymbolicHost, one: LaunchClaims, solver: Solver) -> Iterator[ProofVerdict]:
+    """Whether tiles that are as large as a size have no more elements than Triton allows."""
+    origin = host.origins.launches[one.number]
+    powers = [host.terms[number] for number, _ in origin.constants]
+    together = product([power for power in powers if any(a.op == "power" for a in atoms(power).values())])
+    if together.number is None:
+        conditions = [*host.setting.hypotheses, *host.comparisons]
+        answer = solver.ask(conditions, at_most(together, term(MOST_IN_A_TILE)))
+        yield one.about_launch(q.TILE, "the tiles", answer)
 
 
 def launched(
@@ -98,15 +121,20 @@ def _descriptor(host: SymbolicHost, position: int, argument: Descriptor, types: 
     return [tile] if alone else [tile, *(geometry[0] + geometry[1] if geometry else [OTHER] * (2 * rank))]
 
 
-def _covered(host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver, names: Mapping[int, str]) -> Iterator[ProofVerdict]:
-    """A verdict for each result, and for each buffer that a kernel reads."""
-    for storage in dict.fromkeys([*_results(host), *_read(launches)]):
+def _covered(
+    host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver, names: Mapping[int, str]
+) -> Iterator[ProofVerdict]:
+    """A verdict for each result, and for each buffer that a kernel reads: by then it must have been written."""
+    writers = dict(_read(launches)) | dict.fromkeys(_results(host), len(launches))
+    for storage in dict.fromkeys([*_results(host), *writers]):
         region = host.regions.get(storage)
         subject = f"every element of {names.get(storage, 'a buffer')}"
+        if _computed(host, storage):
+            continue
         if region is None:
             yield ProofVerdict(q.COVERED, subject, q.OPEN, why="nothing is known of its size")
         elif not region.is_input and not _filled(host, storage):
-            yield _coverage(host, region, launches, solver, subject)
+            yield _coverage(host, region, launches[: writers[storage]], solver, subject)
 
 
 def _coverage(host: SymbolicHost, region: StorageRegion, launches: Sequence[LaunchClaims], solver: Solver, subject: str) -> ProofVerdict:
@@ -125,12 +153,20 @@ def _results(host: SymbolicHost) -> Iterator[int]:
             yield result.storage
 
 
-def _read(launches: Sequence[LaunchClaims]) -> Iterator[int]:
-    for one in launches:
+def _read(launches: Sequence[LaunchClaims]) -> Iterator[tuple[int, int]]:
+    """Each storage that is read, and how many launches have begun by then; the first last."""
+    for position in reversed(range(len(launches))):
+        one = launches[position]
         for access in one.accesses:
             touch = one.touch(access) if access.kind == "load" else None
             if touch is not None:
-                yield touch.region.storage
+                yield touch.region.storage, position + 1
+
+
+def _computed(host: SymbolicHost, storage: int) -> bool:
+    """Whether torch computes all of a storage."""
+    outputs = (view for step in host.program.steps if isinstance(step, Aten) for view in step.outputs)
+    return any(view.storage == storage and host.is_whole(view) for view in outputs)
 
 
 def _filled(host: SymbolicHost, storage: int) -> bool:

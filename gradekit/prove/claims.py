@@ -134,7 +134,7 @@ class LaunchClaims:
         """A verdict for each load from memory that other programs write."""
         touched = [(a, t) for a in self.accesses if (t := self.touch(a)) is not None]
         for load, at in touched:
-            stores = [a for a, t in touched if a.kind == "store" and t.region.storage == at.region.storage]
+            stores = [a for a, t in touched if a.kind != "load" and t.region.storage == at.region.storage]
             if load.kind == "load" and stores:
                 verdicts = [self._apart(load, store, False) for store in stores]
                 yield self._worst(q.NO_RACE, load, [v for v in verdicts if v is not None])
@@ -222,10 +222,12 @@ class LaunchClaims:
     def grid(self) -> ProofVerdict:
         """Whether the grid is one that CUDA launches."""
         limits = [at_most(g, term(most)) for g, most in zip(self.started.grid, LARGEST_GRID, strict=True)]
-        answer = self.solver.ask([self.host.path], both(*limits))
+        return self.about_launch(q.GRID, "the grid", self.solver.ask([self.host.path], both(*limits)))
+
+    def about_launch(self, kind: str, subject: str, answer: Answer) -> ProofVerdict:
+        """A verdict about the launch as a whole."""
         line = self.started.step.source.line if self.started.step.source else None
-        verdict = q.REFUTED if answer.verdict == q.REFUTED else answer.verdict
-        return ProofVerdict(q.GRID, "the grid", verdict, line, self._kernel, self.number, values=answer.values)
+        return ProofVerdict(kind, subject, answer.verdict, line, self._kernel, self.number, values=answer.values)
 
     # --- telling -----------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,9 @@ from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove import question as q
 from gradekit.prove.assumptions import promise_of
-from gradekit.prove.call import decide
+from gradekit.prove.beyond import beyond
+from gradekit.prove.call import decide, launched_of
+from gradekit.prove.claims import LaunchClaims
 from gradekit.prove.parts import atoms
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import Setting, class_of, setting_of
@@ -40,19 +42,24 @@ class ProofBudget:
     ones: bool = True
 
 
-CHECK = ProofBudget(forms=2, paths=4, further=2, steps=2_000_000, ones=False)
+CHECK = ProofBudget(forms=2, paths=4, further=2, steps=1_200_000, ones=False)
 """Of a check: at most a second."""
 
 
 @dataclass
 class Proofs:
     """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` has sizes for which host code was not
-    followed, None where there are none; `gaps` say what was not decided at all."""
+    followed, None where there are none; `gaps` say what was not decided at all; `largest` has the largest promised sizes,
+    by name; `advice` says what holds no longer beyond them; `faults` are refutations that the engine contradicts."""
 
     verdicts: list[ProofVerdict] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     unseen: Mapping[str, int] | None = None
     gaps: list[str] = field(default_factory=list)
+    largest: dict[str, int] = field(default_factory=dict)
+    advice: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    beyond: list[tuple[ProofVerdict, tuple[Argument, ...]]] = field(default_factory=list)  # and an example of each
     paths: int = 0
     steps: int = 0
     examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # a call for each verdict, by its index
@@ -79,6 +86,7 @@ def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Fol
     return found.proofs
 
 
+USED_UP = "further paths of host code were not looked at: the budget of this proof is used up"
 _GRAVITY = (q.REFUTED, q.OPEN, q.PROVED)
 
 
@@ -156,7 +164,7 @@ class _Form:
         setting = self._setting(call)
         taken = [host for host in self.hosts if host.takes(setting.values)]
         if not taken and (len(self.hosts) >= self.budget.paths or self.solver.steps > self.solver.limit):
-            self.found.gap("further paths of host code were not looked at: the budget of this proof is used up")
+            self.found.gap(USED_UP)
             return False
         try:
             program, origins = self.follow(call)
@@ -193,24 +201,48 @@ class _Form:
                 host.check(self.follow(other)[0], values)
 
     def _host(self, host: SymbolicHost, call: tuple[Argument, ...]) -> None:
-        self.hosts.append(host)
-        proofs = self.found.proofs
-        proofs.paths += 1
-        proofs.assumptions += [a for a in host.setting.assumptions if a not in proofs.assumptions]
-        called = {
-            view.storage: shape.name for view, shape in zip(host.program.inputs, host.setting.tensors, strict=True)
-        }
-        results = [r.storage for r in host.program.results if isinstance(r, View) and r.storage not in called]
-        called |= {
-            s: "the result" if len(results) == 1 else f"result {n}" for n, s in enumerate(dict.fromkeys(results), 1)
-        }
         self.solver.sizes = [size for size in host.setting.sizes.values() if size.number is None]
-        for verdict in decide(host, self.solver, called, self.entry):
+        launches = launched_of(host, self.solver, _called(host), self.entry)
+        verdicts = decide(host, launches, self.solver, _called(host))
+        proofs = self.found.proofs
+        if self.solver.steps > self.solver.limit and proofs.paths:
+            self.found.gap(USED_UP)  # of this path, what is open may only be so for want of steps
+            verdicts = [verdict for verdict in verdicts if verdict.verdict == q.REFUTED]
+        else:
+            self._followed(host)
+        for verdict in verdicts:
             example = call
             if verdict.verdict == q.REFUTED:
                 example = _example(call, host.setting, verdict.values)
                 verdict = replace(verdict, sizes=_sizes(host.setting, verdict.values))
             self.found.add(verdict, example)
+        self._beyond(host, call, launches)
+
+    def _followed(self, host: SymbolicHost) -> None:
+        self.hosts.append(host)
+        proofs = self.found.proofs
+        proofs.paths += 1
+        proofs.largest |= {name: size.range[1] for name, size in host.setting.sizes.items() if size.range[1] is not None}
+        proofs.assumptions += [a for a in host.setting.assumptions if a not in proofs.assumptions]
+
+    def _beyond(self, host: SymbolicHost, call: tuple[Argument, ...], launches: Sequence[LaunchClaims]) -> None:
+        """What goes wrong beyond the promised sizes, of kernels of which all is well within them."""
+        proved = {(v.line, v.subject) for v in self.found.proofs.verdicts if (v.kind, v.verdict) == (q.BOUNDS, q.PROVED)}
+        for launched in launches if not self.found.proofs.beyond else ():
+            self.found.proofs.beyond += [
+                (replace(v, sizes=_sizes(host.setting, v.values)), _example(call, host.setting, v.values))
+                for v in beyond(launched, proved)
+            ]
+
+
+def _called(host: SymbolicHost) -> dict[int, str]:
+    """What the student calls each storage."""
+    called = {view.storage: shape.name for view, shape in zip(host.program.inputs, host.setting.tensors, strict=True)}
+    results = [r.storage for r in host.program.results if isinstance(r, View) and r.storage not in called]
+    return called | {
+        storage: "the result" if len(results) == 1 else f"result {number}"
+        for number, storage in enumerate(dict.fromkeys(results), 1)
+    }
 
 
 def _variables(setting: Setting) -> list[tuple[str, Term]]:

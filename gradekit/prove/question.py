@@ -14,7 +14,8 @@ ONE_WRITER = "one-writer"
 NO_RACE = "no-race"
 COVERED = "covered"
 GRID = "grid-limit"
-KINDS = (BOUNDS, WRAP, ONE_WRITER, NO_RACE, COVERED, GRID)
+TILE = "tile-limit"
+KINDS = (BOUNDS, WRAP, ONE_WRITER, NO_RACE, COVERED, GRID, TILE)
 """What is claimed, by name: see docs/proofs.md."""
 
 

@@ -7,32 +7,33 @@ with products as they are. Limits are counted in the solver's own steps, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import z3
 
-from gradekit.prove.linearized import Lemma, is_sure, valued, violated
+from gradekit.prove.linearized import Lemma, Lemmas, Values, is_sure, never_negative
 from gradekit.prove.parts import atoms
-from gradekit.prove.terms import FALSE, TRUE, Atom, Monomial, Term, Truth, both, negated, of_atom
+from gradekit.prove.terms import FALSE, TRUE, Atom, Monomial, Term, Truth, at_most, both, negated, of_atom
 from gradekit.prove.value_of import Undefined, truth_of
 
 LINEAR_STEPS = 400_000
-STEPS = 500_000
+STEPS = 300_000
 LEMMA_STEPS = 40_000
 """What the solver may take for one question: about a tenth of a second, or for a lemma a hundredth."""
 
 ROUNDS = 12
 MOST_ADDED = 12
-MOST_TRIED = 40
+MOST_TRIED = 24
+MOST_FOLLOWING = 4
 """How often facts about products are added, how many each time, and how many are tried that hold if something else does."""
 
 MOST_STEPS = 200_000_000
 """What all questions of one solver may take together, where nobody says less."""
 
-SMALL = (8, 200, 5000, 100_000)
+SMALL = (8, 200, 5000, 100_000, 1 << 21)
 """Counterexamples are looked for among sizes up to these, one after the other."""
 
 MOST_LEMMAS = 120
@@ -71,6 +72,10 @@ class Solver:
             return next((answer for answer in answers if answer.verdict != "proved"), PROVED)
         answer = self._decided(hypotheses, goal, linear_only)
         return self._smaller(hypotheses, goal, answer) if answer.verdict == "refuted" and self.sizes else answer
+
+    def ask_once(self, hypotheses: Sequence[Truth], goal: Truth) -> Answer:
+        """The same by linear arithmetic alone, and without a search for small sizes."""
+        return self._ask(hypotheses, goal, linear_only=True)
 
     def _decided(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
         near = _near(hypotheses, goal)
@@ -120,7 +125,7 @@ class Solver:
     def _linear(self, question: Query) -> Answer:
         """By linear arithmetic, to which facts about products are added until they suffice, or no more are known."""
         solver = self._solver(question.text(linear=True))
-        products, tried = list(question.products), dict[str, bool]()
+        lemmas, tried = None, dict[str, bool]()
         for _ in range(ROUNDS):
             found = self._check(solver, LINEAR_STEPS)
             if found is z3.unsat:
@@ -131,27 +136,43 @@ class Solver:
             answer = _refuted(question, model)
             if answer.verdict == "refuted" or question.is_linear:
                 return answer
-            lemmas = [*violated(products, question.conditions, question.reading(model))]
-            added = [lemma for lemma in lemmas if lemma.premise is None][:MOST_ADDED] or [
-                lemma for lemma in lemmas if self._follows(solver, question, lemma, tried)
-            ]
+            lemmas = lemmas or Lemmas([*question.products], question.conditions, self._positive(solver, question))
+            added = self._wanted(solver, question, lemmas, question.values(model), tried)
             if not added:
                 return OPEN
             for lemma in added:
                 question.more(solver, lemma.fact)
         return OPEN
 
-    def _follows(self, solver: Any, question: Query, lemma: Lemma, tried: dict[str, bool]) -> bool:
+    def _positive(self, solver: Any, question: Query) -> frozenset[Atom]:
+        """The factors that the solver shows not to be negative, where their ranges do not."""
+        doubtful = {atom: None for mono in question.products for atom in mono if not never_negative(atom)}
+        return frozenset(atom for atom in doubtful if self._shows(solver, question, of_atom(atom)))
+
+    def _shows(self, solver: Any, question: Query, value: Term, *beside: Term) -> bool:
+        """Whether the value is not negative; `beside` are not if it is."""
+        solver.push()
+        question.more(solver, -value - 1, *beside)
+        found = self._check(solver, LEMMA_STEPS) is z3.unsat
+        solver.pop()
+        return found
+
+    def _wanted(self, solver: Any, question: Query, lemmas: Lemmas, values: Values, tried: dict[str, bool]) -> list[Lemma]:
+        """Facts that the solver's answer contradicts: those that hold, or if there are none, some that follow."""
+        certain = [*islice(lemmas.violated(lemmas.certain, values), MOST_ADDED)]
+        if certain:
+            return certain
+        candidates = lemmas.violated(lemmas.conditional, values)
+        return [*islice((c for c in candidates if self._follows(solver, question, lemmas, c, tried)), MOST_FOLLOWING)]
+
+    def _follows(self, solver: Any, question: Query, lemmas: Lemmas, lemma: Lemma, tried: dict[str, bool]) -> bool:
         """Whether what a lemma takes for granted follows."""
         assert lemma.premise is not None
         key = lemma.premise.key
         if key not in tried:
             if len(tried) >= MOST_TRIED:
                 return False
-            solver.push()
-            question.more(solver, -lemma.premise - 1, *lemma.beside)
-            tried[key] = self._check(solver, LEMMA_STEPS) is z3.unsat
-            solver.pop()
+            tried[key] = self._shows(solver, question, lemma.premise, *lemmas.beside(lemma))
         return tried[key]
 
     def _run(self, text: str, steps: int) -> Any:
@@ -217,6 +238,7 @@ class Query:
         self.facts += _same_reads(self.atoms)
         self.names = {key: f"v{number}" for number, key in enumerate(self.atoms)}
         self.products: dict[Monomial, str] = {}
+        self._made: dict[Monomial, Any] = {}  # as z3 has them
 
     @property
     def is_linear(self) -> bool:
@@ -233,11 +255,9 @@ class Query:
         """What holds if the claim does, each alone."""
         return [*(self.claim.args if self.claim.op == "and" else [self.claim]), *self.facts]
 
-    def reading(self, found: Mapping[str, Any]) -> Callable[[Term], int]:
-        """The number that a model of the linear question gives a term."""
-        atoms = self.named(found)
-        products = {mono: int(found[name]) for mono, name in self.products.items() if name in found}
-        return lambda term: valued(term, atoms, products)
+    def values(self, found: Mapping[str, Any]) -> Values:
+        """The numbers that a model of the linear question gives."""
+        return Values(self.named(found), {mono: int(found[name]) for mono, name in self.products.items() if name in found})
 
     def more(self, solver: Any, *terms: Term) -> None:
         """Tells the solver of the linear question that terms are not negative."""
@@ -248,12 +268,15 @@ class Query:
     def _piece(self, solver: Any, mono: Monomial, factor: int) -> Any:
         if not mono:
             return z3.IntVal(factor, solver.ctx)
+        made = self._made.get(mono)
+        if made is not None:
+            return factor * made
         name = self.names[mono[0].key] if len(mono) == 1 else self.products.get(mono)
+        made = self._made[mono] = z3.Int(name or f"p{len(self.products)}", solver.ctx)
         if name is not None:
-            return factor * z3.Int(name, solver.ctx)
-        name = self.products[mono] = f"p{len(self.products)}"
+            return factor * made
+        self.products[mono] = f"p{len(self.products)}"
         low, high = Term({mono: 1}).range if all(map(is_sure, mono)) else (None, None)
-        made = z3.Int(name, solver.ctx)
         solver.add(*([made >= low] if low is not None else []), *([made <= high] if high is not None else []))
         return factor * made
 
@@ -339,6 +362,9 @@ def _meaning(atom: Atom) -> Iterator[Truth]:
         condition, yes, no = atom.args
         yield _implied(condition, Truth("eq", (value - yes,)))
         yield _implied(negated(condition), Truth("eq", (value - no,)))
+        for sign in (1, -1):  # of the smaller or the greater of two, so much is known at once
+            if condition == at_most(sign * yes, sign * no):
+                yield from (Truth("le", ((value - side) * sign,)) for side in (yes, no))
     elif atom.op == "power":
         yield _power(value, atom.args[0])
 

@@ -79,7 +79,9 @@ class SymbolicHost:
             raise NotFollowed(f"there is no term {number}")
         return self.terms[number]
 
-    def _conditions(self) -> list[Truth]:
+    @property
+    def comparisons(self) -> list[Truth]:
+        """How the numbers that host code compared compare."""
         found = []
         for condition in self.origins.conditions:
             compare = {"<": less, "<=": at_most, "==": equal}.get(condition.relation)
@@ -87,6 +89,10 @@ class SymbolicHost:
                 raise NotFollowed(f"no relation is called {condition.relation!r}")
             holds = compare(self._term(condition.left), self._term(condition.right))
             found.append(holds if condition.held else negated(holds))
+        return found
+
+    def _conditions(self) -> list[Truth]:
+        found = self.comparisons
         for origin in self.origins.launches:
             found += [equal(self._term(number), term(value)) for number, value in origin.constants]
         return found
@@ -131,7 +137,16 @@ class SymbolicHost:
                 found[origin.view.storage] = StorageRegion(
                     origin.view.storage, ITEMSIZE[origin.view.dtype], extent(sizes, strides), sizes, strides, 0, False
                 )
+        for view in self._scalars():
+            found.setdefault(view.storage, StorageRegion(view.storage, ITEMSIZE[view.dtype], ONE, (), (), 0, False))
         return found
+
+    def _scalars(self) -> Iterator[View]:
+        """Tensors without dimensions that have a storage of their own: one element, whatever the sizes are."""
+        args = (arg for launch in every_launch(self.program) for arg in launch.args)
+        for view in (*self.program.results, *args):
+            if isinstance(view, View) and not view.shape and self.is_whole(view):
+                yield view
 
     def is_whole(self, view: View) -> bool:
         """Whether a view has every element of its storage."""

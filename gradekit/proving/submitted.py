@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit import domain
-from gradekit.assignment import of_path
+from gradekit.assignment import Assignment, beside, of_path
 from gradekit.prove.prover import ProofBudget
 from gradekit.sandbox import Tracer
 from gradekit.subject.entry_proofs import proved
@@ -46,6 +46,7 @@ def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Proo
     file = assignment.folder / "domain.toml"
     if not file.is_file():
         raise ValueError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")
+    load_kinds(assignment)
     submission = read(path)
     answer = ProofReport(assignment.id, str(path))
     subject = Subject(submission, assignment, lambda: Tracer(submission))
@@ -59,3 +60,10 @@ def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Proo
     finally:
         subject.close()
     return answer
+
+
+def load_kinds(assignment: Assignment) -> None:
+    """Makes the kinds of values known that stand beside an assignment's tests: refutations are run with them."""
+    for file in sorted(assignment.folder.glob("*.py")):
+        if "@value_kind" in file.read_text(encoding="utf-8"):
+            beside(assignment.tests, file.stem)

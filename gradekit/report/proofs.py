@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.report.text import clean
+
+MOST_NAMED = 2
+"""Sizes that a check's line names."""
 
 _MARKS = {"proved": "✓", "refuted": "✗", "open": "?"}
 _CLAIMS = {
@@ -15,12 +18,37 @@ _CLAIMS = {
     "no-race": "no program reads what another writes",
     "covered": "is written",
     "grid-limit": "is one that CUDA launches",
+    "tile-limit": "have no more elements than Triton's may",
 }
 
 
 def render(record: Mapping[str, Any]) -> str:
     """The claims of each pass with their verdicts, and what was taken for granted."""
     return "\n".join(clean(line) for line in _lines(record)) + "\n"
+
+
+def summary(details: Mapping[str, Any]) -> str:
+    """What a memory check's proofs say, in a few words for its line; "" where nothing was proved."""
+    passes = list(details.get("proofs", {}).values())
+    proved, open_ = (sum(found[verdict] for found in passes) for verdict in ("proved", "open"))
+    if not proved or any(found["refuted"] for found in passes):
+        return ""
+    if open_:
+        return f"{proved} of {proved + open_} claims proved for all sizes"
+    partly = any("unseen" in found or found.get("gaps") for found in passes)
+    return f"proved for {_largest(passes)}" + (", where host code was followed" if partly else "")
+
+
+def _largest(passes: Sequence[Mapping[str, Any]]) -> str:
+    sizes = {name: most for found in passes for name, most in found.get("largest", {}).items()}
+    if not 0 < len(sizes) <= MOST_NAMED or not all(name.isidentifier() for name in sizes):
+        return "all sizes"
+    return " and ".join(f"every {name} up to {most:,}" for name, most in sizes.items())
+
+
+def advice(details: Mapping[str, Any]) -> list[str]:
+    """What holds no longer beyond the sizes that are promised, each once."""
+    return list(dict.fromkeys(one for found in details.get("proofs", {}).values() for one in found.get("advice", ())))
 
 
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:
@@ -56,6 +84,10 @@ def row(claim: Mapping[str, Any]) -> dict[str, str]:
 def _granted(found: Mapping[str, Any]) -> Iterator[str]:
     for assumption in found["assumptions"]:
         yield f"    assumed: {assumption}"
+    for fault in found.get("faults", ()):
+        yield f"    fault of this proof: {fault}"
+    for said in found.get("advice", ()):
+        yield f"    beyond: {said}"
     for gap in found.get("gaps", ()):
         yield f"    not decided: {gap}"
     if "unseen" in found:

@@ -14,7 +14,11 @@ from typing import Any
 
 import click
 
+<<<<<<< HEAD
 from gradekit.report.grouping import Story, blame, is_untouched, stories
+=======
+from gradekit.report import proofs
+>>>>>>> 84b43c8 (Prove claims about products of sizes within a check's budget; show proofs on the memory check's line, and advice beyond the domain)
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.submission import place
@@ -134,6 +138,7 @@ def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str
         return _untouched(record, look)
     lines: list[str] = []
     seen: set[Any] = set()
+<<<<<<< HEAD
     tellings: list[_Telling] = []
     for story in stories(record["checks"]):
         for check in story.checks:
@@ -144,6 +149,15 @@ def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str
             tellings.append((_LATER_STORIES if begun else _FIRST_STORY)[brevity])
             lines += _evidence(story, record["submission"], look, seen, tellings[-1])
     return [*lines, "", _LATER] if any(not told.lines for told in tellings) else lines
+=======
+    for check in _grouped(record["checks"]):
+        lines += [*_line(check, look), *_proofs(check, look)]
+        lines += _speed(check, look, seen)
+        if check["outcome"] != "passed" or check["kind"] == "quiz" or check["details"].get("marked_by"):
+            # what is right about a choice is worth reading too, and so is what a person says
+            lines += _evidence(check, record["submission"], look, seen)
+    return lines
+>>>>>>> 84b43c8 (Prove claims about products of sizes within a check's budget; show proofs on the memory check's line, and advice beyond the domain)
 
 
 @dataclass(frozen=True)
@@ -183,10 +197,21 @@ def _untouched(record: Mapping[str, Any], look: Look) -> list[str]:
 def _line(check: Mapping[str, Any], look: Look) -> list[str]:
     worth = _worth(check)
     room = max(20, look.width - 4 - max(10, len(worth) + 2))
-    titles = textwrap.wrap(one_line(check["title"]), room) or [one_line(check["id"])]
+    titles = textwrap.wrap(one_line(_titled(check)), room) or [one_line(check["id"])]
     gap = " " * max(2, look.width - 4 - columns(titles[0]) - len(worth))
     first = f"  {look.mark(_ending(check))} {titles[0]}{gap}{look.paint(worth, _COLOURS[_ending(check)])}"
     return [first, *(f"    {title}" for title in titles[1:])]
+
+
+def _titled(check: Mapping[str, Any]) -> str:
+    proved = proofs.summary(check["details"]) if check["outcome"] == "passed" else ""
+    return f"{check['title']} ({proved})" if proved else str(check["title"])
+
+
+def _proofs(check: Mapping[str, Any], look: Look) -> list[str]:
+    """Advice for sizes that nobody promises."""
+    said = proofs.advice(check["details"]) if check["outcome"] == "passed" else []
+    return [line for sentence in said for line in _wrapped(sentence, look, _INDENT)]
 
 
 def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:

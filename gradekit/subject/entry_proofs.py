@@ -7,6 +7,7 @@ see becomes open, and where the formulas were exact it is written down as a faul
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gradekit import domain
 from gradekit.causes import Cause
 from gradekit.engine import OverBudget, Unsupported
+from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_memory_clean
@@ -21,8 +23,9 @@ from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove.probe import outside, probe
 from gradekit.prove.prover import ProofBudget, Proofs, prove
-from gradekit.prove.question import COVERED, GRID, OPEN, REFUTED, ProofVerdict
+from gradekit.prove.question import BOUNDS, COVERED, GRID, OPEN, REFUTED, TILE, ProofVerdict
 from gradekit.prove.sample_calls import calls_of, names_of, sizes_of
+from gradekit.prove.setting import ELEMENTS
 from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.sandbox import Form, TraceError
 from gradekit.subject.call_spec import call_spec
@@ -46,8 +49,10 @@ class Proved:
         proofs = self.proofs
         data: dict[str, Any] = {**proofs.counts, "claims": [verdict.as_data() for verdict in proofs.verdicts]}
         data |= {"assumptions": proofs.assumptions, "paths": proofs.paths, "steps": proofs.steps}
+        data |= {"largest": proofs.largest}
         data |= {"unseen": dict(proofs.unseen)} if proofs.unseen is not None else {}
-        return data | ({"gaps": proofs.gaps} if proofs.gaps else {})
+        said = {"gaps": proofs.gaps, "advice": proofs.advice, "faults": proofs.faults}
+        return data | {name: sentences for name, sentences in said.items() if sentences}
 
 
 def proved(
@@ -68,7 +73,20 @@ def proved(
     for index, verdict in enumerate(found.proofs.verdicts):
         if verdict.verdict == REFUTED:
             _confirm(subject, entry, found, index, wanted)
+    for verdict, call in found.proofs.beyond[:1] if not found.failures else ():
+        _advise(subject, entry, found.proofs, verdict, call, wanted)
     return found
+
+
+def _advise(subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict: ProofVerdict, call: Sequence[Argument],
+            wanted: tuple[int, ...]) -> None:  # fmt: skip
+    """Says what happens beyond the promised sizes, where the engine sees it."""
+    args = _specs(entry, call, verdict)
+    if args is not None and isinstance(_seen(subject, entry.name, args, verdict, wanted), Failure):
+        proofs.advice.append(
+            f"Right for tensors of up to {ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s 32-bit offset wraps "
+            "around (int64 offsets would not)."
+        )
 
 
 def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
@@ -78,15 +96,23 @@ def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
 def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: int, wanted: tuple[int, ...]) -> None:
     verdict, call = found.proofs.verdicts[index], found.proofs.examples[index]
     args = _specs(entry, call, verdict)
-    seen = None if args is None else _seen(subject, entry.name, args, verdict, wanted)
-    if seen is None:
-        found.proofs.verdicts[index] = _open(verdict)
-    else:
+    seen = NOT_RUN if args is None else _seen(subject, entry.name, args, verdict, wanted)
+    if isinstance(seen, Failure):
         found.proofs.verdicts[index] = replace(verdict, finding=seen.message)
+<<<<<<< HEAD
         if (
             verdict.kind != GRID
         ):  # that is advice: many right kernels count rows by y, which 65,535 of them are enough for
+=======
+        if verdict.kind not in ADVICE:
+>>>>>>> 84b43c8 (Prove claims about products of sizes within a check's budget; show proofs on the memory check's line, and advice beyond the domain)
             found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
+        return
+    found.proofs.verdicts[index] = _open(verdict)
+    if seen is NOTHING and verdict.exact and verdict.kind == BOUNDS:
+        found.proofs.faults.append(
+            f"{verdict.subject}, line {verdict.line}: {_open(verdict).why}, and nothing in it was approximated"
+        )
 
 
 def _open(verdict: ProofVerdict) -> ProofVerdict:
@@ -98,34 +124,46 @@ def _open(verdict: ProofVerdict) -> ProofVerdict:
     return replace(verdict, verdict=OPEN, why=why)
 
 
+class Unseen(enum.Enum):
+    """Why nothing was seen to go wrong: nothing does, or the call cannot be run."""
+
+    NOTHING = "nothing"
+    NOT_RUN = "not run"
+
+
+NOTHING, NOT_RUN = Unseen.NOTHING, Unseen.NOT_RUN
+ADVICE = (GRID, TILE)
+"""What costs no points: many right kernels count rows by y, of which 65,535 are enough for them."""
+
+
 def _seen(
     subject: Subject, entry: str, args: Sequence[Any], verdict: ProofVerdict, wanted: tuple[int, ...]
-) -> Failure | None:
-    """What goes wrong in the call; None where nothing does."""
+) -> Failure | Unseen:
+    """What goes wrong in the call."""
     small = max((a.storage_size for a in args if isinstance(a, Input)), default=0) <= RUNNABLE
     try:
         if not small:
             return _probed(subject.program(call_spec(entry, tuple(args), wanted)), verdict)
         seen = subject.call(entry, args, wanted)
     except TraceError as error:
-        return Failure(error.cause, str(error), line=error.line) if verdict.kind == GRID else None
+        return Failure(error.cause, str(error), line=error.line) if verdict.kind in ADVICE else NOT_RUN
     except (Failure, Unsupported, OverBudget, ValueError):
-        return None
+        return NOT_RUN
     try:
         assert_memory_clean(seen)
     except Failure as failure:
-        return failure if failure.cause is not Cause.BUDGET_EXCEEDED else None
-    return None
+        return failure if failure.cause is not Cause.BUDGET_EXCEEDED else NOT_RUN
+    return NOTHING
 
 
-def _probed(program: Program, verdict: ProofVerdict) -> Failure | None:
+def _probed(program: Program, verdict: ProofVerdict) -> Failure | Unseen:
     """What one program alone does outside of its tensors."""
     if not verdict.exact or len(verdict.program) != 3:
-        return None
+        return NOT_RUN
     x, y, z = verdict.program
     wrong = next(outside(program, probe(program, verdict.launch, [(x, y, z)])), None)
     if wrong is None:
-        return None
+        return NOTHING
     what = {"load": "loads", "store": "stores to"}.get(wrong.kind, "updates")
     cause = Cause.OUT_OF_BOUNDS_LOAD if wrong.kind == "load" else Cause.OUT_OF_BOUNDS_STORE
     said = f"Line {wrong.line}: program {(x, y, z)} {what} element {wrong.element:,} of a tensor of {wrong.count:,}."
@@ -140,7 +178,7 @@ def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVe
         if isinstance(argument, View):
             kinds = getattr(what, "values", ("normal",)) or ("normal",)
             kind = _kind(entry, str(kinds[0]), verdict)
-            if kind is None:
+            if kind is None or not value_kinds.is_known(kind):
                 return None
             found.append(
                 Input(

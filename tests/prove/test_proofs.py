@@ -89,6 +89,31 @@ def test_what_the_engine_does_not_see_is_open(decide, monkeypatch):
     found = decide(submissions.UNMASKED)
     assert not found.failures
     assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
+    assert "line 8" in found.proofs.faults[0]
+    assert "where the engine finds nothing" in found.as_data()["faults"][0]
+
+
+def test_what_no_formula_says_exactly_is_no_fault(decide, monkeypatch):
+    monkeypatch.setattr("gradekit.subject.entry_proofs._specs", lambda *_: None)
+    found = decide(submissions.UNMASKED)
+    assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
+    assert not found.proofs.faults
+
+
+def test_a_tile_as_large_as_the_tensor_is_too_large_for_triton_beyond_a_size(decide):
+    found = decide(submissions.ONE_TILE)
+    tile = next(verdict for verdict in found.proofs.verdicts if verdict.kind == "tile-limit")
+    assert (tile.verdict, not found.failures) == ("refuted", True)
+    assert dict(tile.sizes)["N"] > 1 << 20
+    assert "1048576" in tile.finding
+
+
+def test_beyond_the_domain_the_first_offset_that_wraps_is_told_as_advice(decide):
+    found = decide(submissions.RIGHT)
+    assert not found.failures
+    assert "2,145,386,495 elements" in found.proofs.advice[0]
+    assert "line 6's 32-bit offset" in found.proofs.advice[0]
+    assert decide(submissions.LONG_OFFSETS).proofs.advice == []
 
 
 def test_without_steps_everything_is_open_and_nothing_wrong(decide):

@@ -1,0 +1,134 @@
+"""Facts about products hold for all numbers, and what the solver proves with them no number contradicts."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from gradekit.prove import linearized
+from gradekit.prove.division import div, mod
+from gradekit.prove.linearized import Lemma, Lemmas, never_negative
+from gradekit.prove.solve import Solver
+from gradekit.prove.terms import Atom, Truth, at_most, equal, greatest, least, less, of_atom, term, var
+from gradekit.prove.value_of import truth_of, value_of
+
+SIZES = [var(name, 1, 6) for name in "mnk"]
+COUNTERS = [var("i", 0, 5), var("j", 0, 5), var("d", -3, 3)]
+ALL = [*SIZES, *COUNTERS]
+KEYS = [next(iter(one.parts))[0].key for one in ALL]
+
+
+def _numbers(seed: int) -> dict[str, int]:
+    chosen = random.Random(seed)
+    return {key: chosen.randint(*one.range) for key, one in zip(KEYS, ALL, strict=True)}  # type: ignore[arg-type]
+
+
+def _atoms() -> list[Atom]:
+    m, n, _, i, j, d = ALL
+    made = [div(i * 3 + j, n), mod(i + j, m), least(d, n), greatest(d, i), *ALL]
+    return [mono[0] for one in made for mono in one.parts if len(mono) == 1]
+
+
+def _products(seed: int) -> list[tuple[Atom, ...]]:
+    chosen = random.Random(seed)
+    made = [chosen.sample(_atoms(), chosen.choice((2, 2, 3))) for _ in range(8)]
+    return [tuple(sorted(one, key=lambda atom: atom.key)) for one in made]
+
+
+def _conditions(seed: int, numbers: dict[str, int]) -> list[Truth]:
+    """Some that hold for these numbers."""
+    chosen = random.Random(seed)
+    terms = [of_atom(atom) for atom in _atoms()]
+    found = [at_most(a * chosen.choice((1, 2)) - b, c) for a, b, c in (chosen.sample(terms, 3) for _ in range(12))]
+    return [c for c in found if truth_of(c, numbers)]
+
+
+def _wrong(seed: int) -> Lemma | None:
+    """A lemma that does not hold for numbers for which all that it needs does."""
+    numbers = _numbers(seed)
+    positive = frozenset(a for a in _atoms() if not never_negative(a) and value_of(of_atom(a), numbers) >= 0)
+    lemmas = Lemmas(_products(seed), _conditions(seed, numbers), positive)
+    for lemma in (*lemmas.certain, *lemmas.conditional):
+        if lemma.premise is None or value_of(lemma.premise, numbers) >= 0:
+            if value_of(lemma.fact, numbers) < 0:
+                return lemma
+        elif any(value_of(turned, numbers) < 0 for turned in lemmas.beside(lemma)):
+            return lemma
+    return None
+
+
+def test_every_lemma_holds():
+    assert [_wrong(seed) for seed in range(150) if _wrong(seed)] == []
+
+
+@pytest.mark.parametrize("name", ["never_negative", "is_sure"])
+def test_a_factor_that_is_wrongly_taken_for_positive_or_bounded_is_found_out(name, monkeypatch):
+    if name == "is_sure":
+        monkeypatch.setattr(Lemmas, "_ranges", lambda lemmas: iter([Lemma(of_atom(_atoms()[-1]))]))
+    else:
+        monkeypatch.setattr(linearized, name, lambda atom: True)
+    assert any(_wrong(seed) for seed in range(60))
+
+
+def test_a_comparison_that_is_turned_round_is_found_out(monkeypatch):
+    right = Lemmas._compared
+
+    def turned(lemmas):
+        for lemma in right(lemmas):
+            yield Lemma(-lemma.fact, lemma.premise, lemma.x, lemma.y)
+
+    monkeypatch.setattr(Lemmas, "_compared", turned)
+    assert any(_wrong(seed) for seed in range(60))
+
+
+def _question(seed: int) -> tuple[list[Truth], Truth]:
+    """Hypotheses and a goal as addresses have them: counters below sizes, and what they reach."""
+    chosen = random.Random(seed)
+    m, n, k, i, j, d = ALL
+    hypotheses = [less(i, m), less(j, n), *chosen.sample([less(d, k), at_most(term(0), d), less(m, n), equal(k, m)], 2)]
+    address = i * chosen.choice((n, m, k)) + j * chosen.choice((1, 1, k)) + chosen.choice((0, 0, d, -1))
+    high = chosen.choice((m * n, m * n * k, m * m, n * m - 1, div(m * n * 2, k)))
+    return hypotheses, chosen.choice((less(address, high), at_most(term(0), address)))
+
+
+def _holds_for_all(hypotheses: list[Truth], goal: Truth) -> bool:
+    ranges = [range(one.range[0], one.range[1] + 1) for one in ALL]  # type: ignore[arg-type, operator]
+    for values in itertools.product(*ranges):
+        numbers = dict(zip(KEYS, values, strict=True))
+        if all(truth_of(h, numbers) for h in hypotheses) and not truth_of(goal, numbers):
+            return False
+    return True
+
+
+def _disagrees(seed: int) -> bool:
+    hypotheses, goal = _question(seed)
+    answer = Solver().ask(hypotheses, goal)
+    if answer.verdict == "refuted":
+        return not all(truth_of(h, answer.values) for h in hypotheses) or truth_of(goal, answer.values)
+    return answer.verdict == "proved" and not _holds_for_all(hypotheses, goal)
+
+
+def test_what_the_solver_says_of_products_is_so():
+    verdicts = [Solver().ask(*_question(seed)).verdict for seed in range(12)]
+    assert {"proved", "refuted"} <= set(verdicts)
+    assert not any(_disagrees(seed) for seed in range(12))
+
+
+@pytest.mark.slow
+def test_what_the_solver_says_of_many_products_is_so():
+    assert not any(_disagrees(seed) for seed in range(12, 400))
+
+
+def test_a_program_for_each_row_of_a_batch_stays_inside():
+    """What a kernel with one program for two dimensions asks: pid < B * H, in strides that nobody knows."""
+    b, h, s0, s1 = var("B", 1, 10**6), var("H", 1, 10**6), var("s0", 0, 2**31), var("s1", 0, 2**31)
+    pid = var("program x", 0, 2**31)
+    extent = (b - 1) * s0 + (h - 1) * s1
+    solver = Solver(2_000_000)
+    answer = solver.ask([less(pid, b * h), at_most(extent, term(2**31 - 1))],
+                        at_most(div(pid, h) * s0 + mod(pid, h) * s1, term(2**31 - 1)))  # fmt: skip
+    assert answer.verdict == "proved"
+
+

@@ -1,0 +1,71 @@
+"""Each mistake that an assignment keeps and that harms memory is refuted for all sizes, with sizes at which the engine sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit import domain
+from gradekit.assignment import Assignment, discover
+from gradekit.causes import Cause
+from gradekit.course.mistakes import mistake, names
+from gradekit.prove.prover import CHECK
+from gradekit.proving.submitted import load_kinds
+from gradekit.sandbox import Tracer
+from gradekit.subject.entry_proofs import proved
+from gradekit.subject.subject import Subject
+from gradekit.submission import read
+
+ASSIGNMENTS = discover(Path(__file__).parents[2] / "assignments")
+IN_MEMORY = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE, Cause.UNWRITTEN_OUTPUT, Cause.RACE, Cause.WRITE_CONFLICT}
+
+DEPENDS_ON_DATA = {("spmm", "skips_empty_rows")}
+"""Whether a row is written depends on what the row pointers hold."""
+
+EACH_TIME = {("vector_add", "mask_off_by_one"), ("vector_add", "one_program"), ("vector_add", "programs_overlap"),
+             ("softmax", "no_mask")}  # fmt: skip
+"""One of each kind; the slow tests try all."""
+
+
+def _seeded() -> list[tuple[str, str]]:
+    return [
+        (id, name)
+        for id, assignment in ASSIGNMENTS.items()
+        for name in ([] if assignment.is_quiz else names(assignment))
+        if mistake(assignment, name).cause in IN_MEMORY
+    ]
+
+
+def _cases() -> list[object]:
+    wanted = [case for case in _seeded() if case not in DEPENDS_ON_DATA]
+    return [pytest.param(*case, id="-".join(case), marks=[] if case in EACH_TIME else [pytest.mark.slow]) for case in wanted]
+
+
+def test_the_list_has_each_kind() -> None:
+    seeded = _seeded()
+    assert len(seeded) >= 20
+    assert set(seeded) >= DEPENDS_ON_DATA | EACH_TIME
+
+
+@pytest.mark.parametrize(("assignment", "name"), _cases())
+def test_a_seeded_mistake_is_refuted_with_sizes(assignment: str, name: str, tmp_path: Path) -> None:
+    found = _proved(ASSIGNMENTS[assignment], name, tmp_path)
+    assert found.failures, found.as_data()
+    refuted = [verdict for verdict in found.proofs.verdicts if verdict.verdict == "refuted"]
+    assert all(verdict.sizes and verdict.finding for verdict in refuted)
+    assert found.failures[0].message.startswith("For ")
+    assert not found.proofs.faults
+
+
+def _proved(assignment: Assignment, name: str, folder: Path):
+    file = folder / "submission.py"
+    file.write_text(mistake(assignment, name).text)
+    load_kinds(assignment)
+    submission = read(file)
+    subject = Subject(submission, assignment, lambda: Tracer(submission))
+    (entry,) = domain.load(assignment.folder / "domain.toml").values()
+    try:
+        return proved(subject, entry, CHECK)
+    finally:
+        subject.close()
