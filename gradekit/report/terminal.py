@@ -14,11 +14,8 @@ from typing import Any
 
 import click
 
-<<<<<<< HEAD
-from gradekit.report.grouping import Story, blame, is_untouched, stories
-=======
 from gradekit.report import proofs
->>>>>>> 84b43c8 (Prove claims about products of sizes within a check's budget; show proofs on the memory check's line, and advice beyond the domain)
+from gradekit.report.grouping import Story, blame, is_untouched, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.submission import place
@@ -138,26 +135,16 @@ def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str
         return _untouched(record, look)
     lines: list[str] = []
     seen: set[Any] = set()
-<<<<<<< HEAD
     tellings: list[_Telling] = []
     for story in stories(record["checks"]):
         for check in story.checks:
-            lines += _line(check, look)
+            lines += [*_line(check, look), *_proofs(check, look)]
             lines += _speed(check, look, seen)
         if _tells(story.checks[0]):
             begun = any(isinstance(told, tuple) and told[0] == "failed" for told in seen)
             tellings.append((_LATER_STORIES if begun else _FIRST_STORY)[brevity])
             lines += _evidence(story, record["submission"], look, seen, tellings[-1])
     return [*lines, "", _LATER] if any(not told.lines for told in tellings) else lines
-=======
-    for check in _grouped(record["checks"]):
-        lines += [*_line(check, look), *_proofs(check, look)]
-        lines += _speed(check, look, seen)
-        if check["outcome"] != "passed" or check["kind"] == "quiz" or check["details"].get("marked_by"):
-            # what is right about a choice is worth reading too, and so is what a person says
-            lines += _evidence(check, record["submission"], look, seen)
-    return lines
->>>>>>> 84b43c8 (Prove claims about products of sizes within a check's budget; show proofs on the memory check's line, and advice beyond the domain)
 
 
 @dataclass(frozen=True)

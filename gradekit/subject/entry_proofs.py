@@ -99,13 +99,7 @@ def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: 
     seen = NOT_RUN if args is None else _seen(subject, entry.name, args, verdict, wanted)
     if isinstance(seen, Failure):
         found.proofs.verdicts[index] = replace(verdict, finding=seen.message)
-<<<<<<< HEAD
-        if (
-            verdict.kind != GRID
-        ):  # that is advice: many right kernels count rows by y, which 65,535 of them are enough for
-=======
         if verdict.kind not in ADVICE:
->>>>>>> 84b43c8 (Prove claims about products of sizes within a check's budget; show proofs on the memory check's line, and advice beyond the domain)
             found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
         return
     found.proofs.verdicts[index] = _open(verdict)
