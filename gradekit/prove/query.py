@@ -1,0 +1,230 @@
+"""A claim as text for the solver (SMT-LIB), with what is true of each operation in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import z3
+
+from gradekit.prove.linearized import Values, is_sure
+from gradekit.prove.parts import atoms
+from gradekit.prove.terms import TRUE, Atom, Monomial, Term, Truth, at_most, both, negated, of_atom
+
+MOST_LEMMAS = 120
+BITS = 64
+"""Powers of two up to two to this one are told apart."""
+
+
+class Query:
+    """A claim as text in SMT-LIB, satisfiable where the claim can hold."""
+
+    def __init__(self, claim: Truth) -> None:
+        self.claim = claim
+        self.facts = [fact for atom in atoms(claim).values() for fact in _meaning(atom)]
+        self.atoms = atoms(claim, *self.facts)
+        self.facts += _same_reads(self.atoms)
+        self.names = {key: f"v{number}" for number, key in enumerate(self.atoms)}
+        self.products: dict[Monomial, str] = {}
+        self._made: dict[Monomial, Any] = {}  # as z3 has them
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether no two variables are multiplied, in the claim or in its facts."""
+        return all(len(mono) < 2 for mono in _monomials([self.claim, *self.facts]))
+
+    def named(self, values: Mapping[str, Any]) -> dict[str, int]:
+        """The model's values by the keys of the atoms."""
+        found = {key: values.get(name, _any(self.atoms[key])) for key, name in self.names.items()}
+        return found | {name[5:]: value for name, value in values.items() if name.startswith("free_")}
+
+    @property
+    def conditions(self) -> list[Truth]:
+        """What holds if the claim does, each alone."""
+        return [*(self.claim.args if self.claim.op == "and" else [self.claim]), *self.facts]
+
+    def values(self, found: Mapping[str, Any]) -> Values:
+        """The numbers that a model of the linear question gives."""
+        return Values(self.named(found), {mono: int(found[name]) for mono, name in self.products.items() if name in found})
+
+    def more(self, solver: Any, *terms: Term) -> None:
+        """Tells the solver of the linear question that terms are not negative."""
+        for term in terms:
+            pieces = [self._piece(solver, mono, factor) for mono, factor in term.parts.items()]
+            solver.add(z3.Sum(*pieces) >= 0 if pieces else z3.BoolVal(True, solver.ctx))
+
+    def _piece(self, solver: Any, mono: Monomial, factor: int) -> Any:
+        if not mono:
+            return z3.IntVal(factor, solver.ctx)
+        made = self._made.get(mono)
+        if made is not None:
+            return factor * made
+        name = self.names[mono[0].key] if len(mono) == 1 else self.products.get(mono)
+        made = self._made[mono] = z3.Int(name or f"p{len(self.products)}", solver.ctx)
+        if name is not None:
+            return factor * made
+        self.products[mono] = f"p{len(self.products)}"
+        low, high = Term({mono: 1}).range if all(map(is_sure, mono)) else (None, None)
+        solver.add(*([made >= low] if low is not None else []), *([made <= high] if high is not None else []))
+        return factor * made
+
+    def text(self, linear: bool) -> str:
+        """The question; `linear`: with a variable for each product."""
+        self.products = {}
+        self.linear = linear
+        conditions = [self.claim, *self.facts, *(_lemmas(self.claim, self.facts) if linear else ())]
+        asserts = [f"(assert {self._truth(condition)})" for condition in conditions]
+        bounds = [bound for key, atom in self.atoms.items() for bound in _bounds(self.names[key], atom)]
+        bounds += [bound for mono, name in self.products.items() for bound in _product_bounds(mono, name)]
+        free = dict.fromkeys(truth.args[0] for truth in _free([self.claim, *self.facts]))
+        declared = [f"(declare-const {name} Int)" for name in [*self.names.values(), *self.products.values()]]
+        declared += [f"(declare-const |free_{name}| Bool)" for name in free]
+        return "\n".join([*declared, *bounds, *asserts])
+
+    def _truth(self, value: Truth) -> str:
+        match value.op:
+            case "true" | "false":
+                return value.op
+            case "le":
+                return f"(<= {self._term(value.args[0])} 0)"
+            case "eq":
+                return f"(= {self._term(value.args[0])} 0)"
+            case "free":
+                return f"|free_{value.args[0]}|"
+        inner = " ".join(map(self._truth, value.args))
+        return f"({value.op} {inner})"
+
+    def _term(self, value: Term) -> str:
+        pieces = [self._product(mono, factor) for mono, factor in value.parts.items()]
+        return f"(+ {' '.join(pieces)})" if len(pieces) > 1 else pieces[0] if pieces else "0"
+
+    def _product(self, mono: Monomial, factor: int) -> str:
+        number = str(factor) if factor >= 0 else f"(- {-factor})"
+        if not mono:
+            return number
+        if len(mono) > 1 and self.linear:
+            inner = self.products.setdefault(mono, f"p{len(self.products)}")
+        elif len(mono) > 1:
+            inner = f"(* {' '.join(self.names[atom.key] for atom in mono)})"
+        else:
+            inner = self.names[mono[0].key]
+        return inner if factor == 1 else f"(* {number} {inner})"
+
+
+def _any(atom: Atom) -> int:
+    low, high = atom.range
+    return low if low is not None else min(high, 0) if high is not None else 0
+
+
+def _bounds(name: str, atom: Atom) -> Iterator[str]:
+    if atom.op in ("var", "read", "choose"):  # the others' ranges hold under a condition, which `_meaning` says
+        yield from _bounded(name, atom.range)
+
+
+def _bounded(name: str, range: tuple[int | None, int | None]) -> Iterator[str]:
+    low, high = range
+    if low is not None:
+        yield f"(assert (>= {name} {low if low >= 0 else f'(- {-low})'}))"
+    if high is not None:
+        yield f"(assert (<= {name} {high if high >= 0 else f'(- {-high})'}))"
+
+
+def _product_bounds(mono: Monomial, name: str) -> Iterator[str]:
+    if all(map(is_sure, mono)):
+        yield from _bounded(name, Term({mono: 1}).range)
+
+
+def _meaning(atom: Atom) -> Iterator[Truth]:
+    """What is true of the value of an operation."""
+    value = of_atom(atom)
+    if atom.op in ("div", "mod"):
+        a, b = atom.args
+        quotient = value if atom.op == "div" else of_atom(Atom("div", (a, b)))
+        rest = a - quotient * b
+        facts = [Truth("le", (-rest,)), Truth("le", (rest - b + 1,))]
+        facts += [Truth("eq", (value - rest,))] if atom.op == "mod" else []
+        facts += [Truth("le", (-value,))] if a.range[0] is not None and a.range[0] >= 0 else []
+        valid = b.range[0] is not None and b.range[0] > 0
+        yield from facts if valid else [_implied(Truth("le", (1 - b,)), fact) for fact in facts]
+    elif atom.op == "choose":
+        condition, yes, no = atom.args
+        yield _implied(condition, Truth("eq", (value - yes,)))
+        yield _implied(negated(condition), Truth("eq", (value - no,)))
+        for sign in (1, -1):  # of the smaller or the greater of two, so much is known at once
+            if condition == at_most(sign * yes, sign * no):
+                yield from (Truth("le", ((value - side) * sign,)) for side in (yes, no))
+    elif atom.op == "power":
+        yield _power(value, atom.args[0])
+
+
+def _power(value: Term, a: Term) -> Truth:
+    cases = [both(Truth("eq", (value,)), Truth("le", (a,))), both(Truth("eq", (value - 1,)), Truth("eq", (a - 1,)))]
+    for bit in range(1, BITS):
+        cases.append(both(Truth("eq", (value - (1 << bit),)), Truth("le", (a - (1 << bit),)),
+                          Truth("le", ((1 << (bit - 1)) + 1 - a,))))  # fmt: skip
+    return Truth("or", tuple(cases))
+
+
+def _implied(condition: Truth, fact: Truth) -> Truth:
+    return fact if condition.op == "true" else TRUE if condition.op == "false" else Truth("=>", (condition, fact))
+
+
+def _same_reads(found: Mapping[str, Atom]) -> list[Truth]:
+    """A tensor has one value at one place."""
+    reads = [atom for atom in found.values() if atom.op == "read" and len(atom.args) == 2]
+    return [
+        _implied(Truth("eq", (a.args[1] - b.args[1],)), Truth("eq", (of_atom(a) - of_atom(b),)))
+        for position, a in enumerate(reads)
+        for b in reads[:position]
+        if a.args[0] == b.args[0]
+    ]
+
+
+def _monomials(conditions: Sequence[Truth]) -> Iterator[Monomial]:
+    for condition in conditions:
+        if condition.op in ("le", "eq"):
+            yield from condition.args[0].parts
+        elif condition.op != "free":
+            yield from _monomials(condition.args)
+
+
+def _free(conditions: Sequence[Truth]) -> Iterator[Truth]:
+    for condition in conditions:
+        if condition.op == "free":
+            yield condition
+        elif condition.op not in ("le", "eq"):
+            yield from _free(condition.args)
+
+
+def _lemmas(claim: Truth, facts: Sequence[Truth]) -> list[Truth]:
+    """Inequalities that hold, times what is not negative: those whose products the question has."""
+    conditions = [*(claim.args if claim.op == "and" else [claim]), *facts]
+    wanted = {mono for mono in _monomials(conditions) if len(mono) > 1}
+    found: dict[str, Truth] = {}
+    for mono in sorted(wanted, key=lambda mono: [atom.key for atom in mono]):
+        for position, factor in enumerate(mono):
+            if factor.op == "var" and (factor.range[0] or -1) >= 0 or factor.range[0] == 0 and factor.op == "var":
+                found |= _multiplied(conditions, factor, mono[:position] + mono[position + 1 :])
+        if len(found) > MOST_LEMMAS:
+            break
+    return list(found.values())[:MOST_LEMMAS]
+
+
+def _multiplied(conditions: Sequence[Truth], factor: Atom, rest: Monomial) -> dict[str, Truth]:
+    """The conditions in which the product `rest` stands alone, times `factor`; and those that say the range of `rest`."""
+    found = {}
+    scale = of_atom(factor)
+    for condition in conditions:
+        if condition.op in ("le", "eq") and rest in condition.args[0].parts and len(condition.args[0].parts) < 8:
+            lemma = Truth(condition.op, (condition.args[0] * scale,))
+            found[lemma.key] = lemma
+    if len(rest) == 1 and rest[0].op == "var":
+        low, high = rest[0].range
+        ends = [term for end, term in ((low, _over(low, rest)), (high, -_over(high, rest))) if end is not None]
+        found |= {lemma.key: lemma for lemma in (Truth("le", (end * scale,)) for end in ends)}
+    return found
+
+
+def _over(end: int | None, rest: Monomial) -> Term:
+    """end - rest"""
+    return -Term({rest: 1}) + (end or 0)
