@@ -68,7 +68,7 @@ def update(
         where = index[lanes]
         old[lanes] = flat[where]
         flat[where] = change(old[lanes], *(operand[lanes] for operand in operands))
-    result = torch.zeros(list(shape), dtype=flat.dtype)
+    result = flat.new_zeros(list(shape))
     result[active] = old
     return result
 

@@ -71,18 +71,20 @@ class FastMemory:
         """The elements at `pointer` over `shape` (count, *tile), lazily broadcast; lanes outside `mask` give `other`."""
         storage = _known(pointer)
         footprint = self._footprint(storage)
-        if footprint.touched is not None or footprint.atomic:
+        if (footprint.touched is not None or footprint.atomic) and not storage.symbolic:
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
         partition = self._partition(mask, shape)
         if partition.empty:
-            return _other(other, dtype, shape)
+            return storage.held(_other(other, dtype, shape))
         if partition.parts is None:
             part = self._load_part(storage, dtype, pointer.offset, partition.box, shape)
             return (
-                part if not partition.box.cut else padded(part, partition.box.cut, _other(other, dtype, shape), shape)
+                part
+                if not partition.box.cut
+                else padded(part, partition.box.cut, storage.held(_other(other, dtype, shape)), shape)
             )
-        result = _other(other, dtype, shape).expand(shape).clone()
+        result = storage.held(_other(other, dtype, shape)).expand(shape).clone()
         for box in partition.parts:
             self._load_into(result, storage, pointer.offset, box)
         return result
@@ -142,7 +144,7 @@ class FastMemory:
 
     def _open(self, storage: Storage, itemsize: int) -> Footprint:
         footprint = self._footprint(storage)
-        if storage.is_input or footprint.loaded or footprint.atomic:
+        if (storage.is_input or footprint.loaded or footprint.atomic) and not storage.symbolic:
             raise Suspicion("a launch writes to an input, or to what it reads")
         if footprint.touched is None:
             footprint.touched = torch.zeros(storage.count(itemsize), dtype=torch.bool)
@@ -184,7 +186,7 @@ class FastMemory:
         """Applies `change` to the elements at `pointer` in program order; the old values, over `shape`."""
         storage = _known(pointer)
         footprint = self._footprint(storage)
-        if storage.is_input or footprint.loaded or footprint.touched is not None:
+        if (storage.is_input or footprint.loaded or footprint.touched is not None) and not storage.symbolic:
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
         dtype = operands[0].dtype
@@ -220,7 +222,7 @@ class FastMemory:
             if footprint.lanes == footprint.touched.numel() and everywhere(footprint.touched):
                 storage.written = None  # every element once
                 continue
-            if int(torch.count_nonzero(footprint.touched)) != footprint.lanes:
+            if int(torch.count_nonzero(footprint.touched)) != footprint.lanes and not storage.symbolic:
                 raise Suspicion("two lanes wrote to one element")
             written = storage.written_map(footprint.itemsize)
             if written is not None:

@@ -158,7 +158,7 @@ def padded(part: Tensor, cut: dict[int, int], other: Tensor, shape: Shape) -> Te
     sizes = [max(a, b) for a, b in zip(part.shape, other.shape, strict=True)]
     for axis in cut:
         sizes[axis] = shape[axis]
-    result = torch.empty(sizes, dtype=part.dtype)
+    result = part.new_empty(sizes)
     for axis, size in cut.items():
         rest = result.narrow(axis, size, shape[axis] - size)
         rest.copy_(other.narrow(axis, size, shape[axis] - size) if other.shape[axis] > 1 else other)

@@ -26,7 +26,7 @@ class Storage:
     """A run of bytes: `data` uint8 [nbytes]; `written` is a bool for each unit of `unit` bytes, or None when all are.
 
     `name` is what the student calls it ("x", "the result"). An input is never to be written. `address` is where it
-    begins in the virtual address space.
+    begins in the virtual address space. Of a `symbolic` one the values alone are asked for, not how they were accessed.
     """
 
     id: int
@@ -38,6 +38,7 @@ class Storage:
     unit: int = 1
     written: Tensor | None = None
     owned: bool = False
+    symbolic: bool = False
     _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
 
     def count(self, itemsize: int) -> int:
@@ -50,6 +51,10 @@ class Storage:
             usable = self.data[: self.data.numel() // dtype.itemsize * dtype.itemsize]
             self._views[dtype] = usable.view(dtype)
         return self._views[dtype]
+
+    def held(self, value: Tensor) -> Tensor:
+        """Numbers beside which elements of this storage are to stand, in the form that those have."""
+        return value
 
     def written_map(self, itemsize: int) -> Tensor | None:
         """`written` in units of at most `itemsize` bytes: refined where it was coarser."""

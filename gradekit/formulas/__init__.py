@@ -1,0 +1,14 @@
+"""Whether a call computes what its reference does, for all values: both as formulas over the reals.
+
+graph.py            formulas as a graph of operations, equal ones once
+arrays.py           tensors whose elements are formulas, which the engine and torch compute with
+torch_rules.py      what torch's operations make of formulas
+symbolic_memory.py  an engine memory whose elements are formulas
+both_sides.py       a call's results as formulas, by its kernels and by its reference
+algebra.py          exact polynomials in atoms
+constants.py        what a rounded number stands for
+value_paths.py      regions of values
+normal.py           normal forms in a region
+equality.py         whether two formulas are equal for all values
+numeric.py          what formulas are for given values
+"""
