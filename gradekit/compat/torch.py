@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -45,6 +46,33 @@ class DispatchMode(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # the wrapper that torch would put around this mode imports all of torch.compile (1.3 s)
+
+
+def over(cls: type[torch.Tensor], inner: torch.Tensor, dtype: torch.dtype) -> Any:
+    """A tensor of `cls` and `dtype` without storage of its own, laid out as `inner` is; `cls` answers all operations."""
+    stride, offset = inner.stride(), int(inner.storage_offset())
+    return torch.Tensor._make_wrapper_subclass(cls, inner.shape, stride, offset, dtype=dtype)
+
+
+DTENSOR = "torch.distributed.tensor"
+
+
+@contextlib.contextmanager
+def without_dtensor() -> Iterator[None]:
+    """While open, torch finds an empty class for DTensor, unless it has loaded the real one.
+
+    At the first operation on any tensor subclass torch looks for DTensor, which imports 500 modules (0.7 s). It keeps what
+    it has found: distributed tensors are slower in this process then, which has none.
+    """
+    if DTENSOR in sys.modules:
+        yield
+        return
+    sys.modules[DTENSOR] = stand_in = types.ModuleType(DTENSOR)
+    stand_in.DTensor = type("DTensor", (torch.Tensor,), {})  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del sys.modules[DTENSOR]
 
 
 def schema(operator: Any) -> Any:

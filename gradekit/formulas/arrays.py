@@ -7,11 +7,12 @@ gathers, copies) is done to the nodes by torch itself; what computes makes new n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+from gradekit.compat.torch import over
 from gradekit.formulas.graph import Graph, NoFormula
 
 Rule = Callable[..., Any]
@@ -19,12 +20,60 @@ RULES: dict[str, Rule] = {}
 """What computes: by torch's name of an operation."""
 
 _MOVES = frozenset(
-    "alias as_strided cat clone contiguous detach diagonal expand flip gather index index_select movedim narrow "
-    "permute repeat reshape roll select slice split squeeze stack t take_along_dim transpose unbind unfold unsqueeze "
-    "_unsafe_view _reshape_alias view split_with_sizes masked_select lift_fresh repeat_interleave constant_pad_nd".split()
+    [
+        "alias",
+        "as_strided",
+        "cat",
+        "clone",
+        "contiguous",
+        "detach",
+        "diagonal",
+        "expand",
+        "flip",
+        "gather",
+        "index",
+        "index_select",
+        "movedim",
+        "narrow",
+        "permute",
+        "repeat",
+        "reshape",
+        "roll",
+        "select",
+        "slice",
+        "split",
+        "squeeze",
+        "stack",
+        "t",
+        "take_along_dim",
+        "transpose",
+        "unbind",
+        "unfold",
+        "unsqueeze",
+        "_unsafe_view",
+        "_reshape_alias",
+        "view",
+        "split_with_sizes",
+        "masked_select",
+        "lift_fresh",
+        "repeat_interleave",
+        "constant_pad_nd",
+    ]
 )
 """What moves elements and leaves them as they are."""
-_WRITES = frozenset("copy_ index_put_ fill_ zero_ index_copy_ masked_fill_ scatter_ index_fill_ _index_put_impl_".split())
+_WRITES = frozenset(
+    [
+        "copy_",
+        "index_put_",
+        "fill_",
+        "zero_",
+        "index_copy_",
+        "masked_fill_",
+        "scatter_",
+        "index_fill_",
+        "_index_put_impl_",
+    ]
+)
 """What writes to its first argument in place."""
 
 
@@ -35,11 +84,9 @@ class FormulaTensor(torch.Tensor):
     graph: Graph
 
     @staticmethod
-    def __new__(cls, nodes: Tensor, graph: Graph, dtype: torch.dtype) -> FormulaTensor:
+    def __new__(cls, nodes: Tensor, graph: Graph, dtype: torch.dtype) -> Self:
         """A tensor of formulas over these nodes, which it shares."""
-        made = torch.Tensor._make_wrapper_subclass(
-            cls, nodes.shape, strides=nodes.stride(), storage_offset=nodes.storage_offset(), dtype=dtype
-        )
+        made: Self = over(cls, nodes, dtype)
         made.nodes, made.graph = nodes, graph
         return made
 
@@ -47,7 +94,7 @@ class FormulaTensor(torch.Tensor):
         return f"FormulaTensor({list(self.shape)}, {self.dtype})"
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Does what torch asks to nodes."""
         name, kwargs = func.overloadpacket.__name__, kwargs or {}
         if name in RULES:
@@ -147,13 +194,20 @@ def mapped(graph: Graph, make: Callable[..., int], operands: Sequence[Any], dtyp
 
 
 def folded(
-    graph: Graph, make: Callable[[list[int]], int], value: FormulaTensor, dims: Sequence[int], keep: bool, dtype: torch.dtype
+    graph: Graph,
+    make: Callable[[list[int]], int],
+    value: FormulaTensor,
+    dims: Sequence[int],
+    keep: bool,
+    dtype: torch.dtype,
 ) -> FormulaTensor:
     """make(nodes along `dims`) for each element of the rest."""
     dims = [dim % max(value.dim(), 1) for dim in dims] if dims else list(range(value.dim()))
     kept = [dim for dim in range(value.dim()) if dim not in dims]
     shape = [value.shape[dim] for dim in kept]
-    rows = value.nodes.permute([*kept, *dims]).reshape([-1 if value.numel() else 0, int(torch.Size([value.shape[d] for d in dims]).numel())])
+    rows = value.nodes.permute([*kept, *dims]).reshape(
+        [-1 if value.numel() else 0, int(torch.Size([value.shape[d] for d in dims]).numel())]
+    )
     made = torch.tensor([make(row) for row in rows.tolist()], dtype=torch.int64).view(shape)
     if keep:
         made = made.view([1 if dim in dims else value.shape[dim] for dim in range(value.dim())])

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.compat.torch import without_dtensor
 from gradekit.engine import Budget, ForbiddenOp, OverBudget, Unsupported
 from gradekit.engine.addressing import Suspicion
 from gradekit.engine.executor import run_on
 from gradekit.formulas import torch_rules  # noqa: F401  # enters torch's operations into the table
 from gradekit.formulas.arrays import FormulaTensor, nodes_of
 from gradekit.formulas.graph import Graph, NoFormula
-from gradekit.formulas.symbolic_memory import Symbols, SymbolicMemory
+from gradekit.formulas.symbolic_memory import SymbolicMemory, Symbols
 from gradekit.program import ITEMSIZE, Program
 
 MOST_WORK = 50_000_000
@@ -23,7 +24,7 @@ MOST_WORK = 50_000_000
 
 
 @dataclass(frozen=True)
-class Pair:
+class ResultFormulas:
     """One result of a call: the nodes of its elements (1-D), as the submission and as the reference has them."""
 
     graph: Graph
@@ -56,7 +57,9 @@ class FormulaCall:
         except (Unsupported, OverBudget, ForbiddenOp, Suspicion) as error:
             raise NoFormula(str(error)) from None
         except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, RecursionError) as error:
-            raise NoFormula(f"the engine cannot take formulas here ({type(error).__name__}: {str(error)[:80]})") from error
+            raise NoFormula(
+                f"the engine cannot take formulas here ({type(error).__name__}: {str(error)[:80]})"
+            ) from error
         if ran.findings:
             raise NoFormula("memory goes wrong in this call")
         return ran.results
@@ -67,24 +70,25 @@ class FormulaCall:
         return symbols.argument(number, count)
 
 
-def pairs(
+def result_formulas(
     call: FormulaCall, function: Callable[..., Any], args: Sequence[Any], slots: Sequence[int | None]
-) -> list[Pair]:
+) -> list[ResultFormulas]:
     """Both sides of each result of `call`; the reference is function(*args), of which those with a slot are the tensor
     arguments of the call at these positions.
 
     Raises:
         NoFormula: one of the sides has none.
     """
-    try:
-        return _pairs(Symbols(call.program), call, function, args, slots)
-    except NoFormula:
-        return _pairs(Symbols(call.program, counting=True), call, function, args, slots)
+    with without_dtensor():
+        try:
+            return _pairs(Symbols(call.program), call, function, args, slots)
+        except NoFormula:
+            return _pairs(Symbols(call.program, counting=True), call, function, args, slots)
 
 
 def _pairs(
     symbols: Symbols, call: FormulaCall, function: Callable[..., Any], args: Sequence[Any], slots: Sequence[int | None]
-) -> list[Pair]:
+) -> list[ResultFormulas]:
     expected = _expected(symbols, call, function, args, slots)
     found = call.found(symbols)
     if len(found) != len(expected):
@@ -92,10 +96,10 @@ def _pairs(
     return [_pair(symbols.graph, one, other) for one, other in zip(found, expected, strict=True)]
 
 
-def _pair(graph: Graph, one: Any, other: Any) -> Pair:
+def _pair(graph: Graph, one: Any, other: Any) -> ResultFormulas:
     if not isinstance(one, Tensor) or one.shape != other.shape:
         raise NoFormula("results of another form")
-    return Pair(graph, *(nodes_of(side, graph).reshape(-1).tolist() for side in (one, other)))
+    return ResultFormulas(graph, *(nodes_of(side, graph).reshape(-1).tolist() for side in (one, other)))
 
 
 def _expected(

@@ -90,7 +90,8 @@ class Equality:
         """Raises Fork for a sign that decides which part of a maximum counts, if there is one in the difference."""
         atoms = self.algebra.atoms
         inside = [a for a in self.algebra.inside(d) if atoms[a][0] == "positive" and atoms[a][1] not in path.signs]
-        plain = [a for a in inside if not any(atoms[b][0] == "positive" for b in self.algebra.inside(dict(atoms[a][1])))]
+        plain = [
+            a for a in inside if not any(atoms[b][0] == "positive" for b in self.algebra.inside(dict(atoms[a][1])))
+        ]
         if plain:
             raise Fork(atoms[min(plain)][1], frozenset((1,)))
-

@@ -59,9 +59,10 @@ class NormalForms:
         for monomial, coefficient in self.path.replaced[atom].items():
             term: Polynomial = self.algebra.number(coefficient)
             for other, exponent in monomial:
-                here = self.path.replaced.get(other)
-                base = {((other, 1),): 1} if here is None else self._replaced(other)
-                term = self.algebra.product(term, self.algebra.power(base, exponent) if here is not None else {((other, exponent),): 1})
+                factor: Polynomial = {((other, exponent),): 1}
+                if other in self.path.replaced:
+                    factor = self.algebra.power(self._replaced(other), exponent)
+                term = self.algebra.product(term, factor)
             terms.append(term)
         return self.algebra.sum(terms)
 

@@ -121,7 +121,11 @@ def _power_of(graph: Graph, x: int, y: int) -> int:
         root = graph.apply("sqrt", x)
         return root if exponent > 0 else graph.div(graph.one, root)
     if not (abs(exponent) <= 8 and exponent == int(exponent)):
-        return graph.apply("exp", graph.mul(y, graph.apply("log", x))) if graph.is_number(x) else graph.apply("power", x, y)
+        return (
+            graph.apply("exp", graph.mul(y, graph.apply("log", x)))
+            if graph.is_number(x)
+            else graph.apply("power", x, y)
+        )
     product = graph.one
     for _ in range(abs(int(exponent))):
         product = graph.mul(product, x)
@@ -140,10 +144,15 @@ def _function(name: str, make: Callable[[Graph, int], int]) -> None:
     RULES[name] = rule
 
 
-for _name in ("exp", "log", "sqrt", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"):
-    _function(_name, lambda g, x, name=_name: g.apply(name, x))
-for _name in ("floor", "ceil", "trunc", "round"):
-    _function(_name, lambda g, x, name=_name: g.apply(name, x))
+def _named(name: str) -> Callable[[Graph, int], int]:
+    return lambda g, x: g.apply(name, x)
+
+
+for _name in (
+    "exp", "log", "sqrt", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "floor", "ceil", "trunc", "round",
+):  # fmt: skip
+    _function(_name, _named(_name))
 for _name, _of in {
     "exp2": lambda g, x: g.apply("exp", g.mul(g.apply("log", g.number(2)), x)),
     "expm1": lambda g, x: g.sub(g.apply("exp", x), g.one),
@@ -207,7 +216,9 @@ def _truth(make: Callable[[Graph], Callable[..., int]]) -> Rule:
 RULES["logical_and"] = RULES["bitwise_and"] = _truth(lambda g: g.both)
 RULES["logical_or"] = RULES["bitwise_or"] = _truth(lambda g: g.either)
 RULES["logical_not"] = RULES["bitwise_not"] = _truth(lambda g: g.negated)
-RULES["logical_xor"] = RULES["bitwise_xor"] = _truth(lambda g: lambda c, d: g.both(g.either(c, d), g.negated(g.both(c, d))))
+RULES["logical_xor"] = RULES["bitwise_xor"] = _truth(
+    lambda g: lambda c, d: g.both(g.either(c, d), g.negated(g.both(c, d)))
+)
 
 
 @operation("where")
@@ -263,7 +274,9 @@ def _to_copy(graph: Graph, a: Any, dtype: torch.dtype | None = None, **_: Any) -
 
 
 def _filled(value: float) -> Rule:
-    def rule(graph: Graph, a: Any, size: Sequence[int] | None = None, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    def rule(
+        graph: Graph, a: Any, size: Sequence[int] | None = None, dtype: torch.dtype | None = None, **_: Any
+    ) -> Any:
         nodes = torch.full(list(a.shape if size is None else size), graph.number(value))
         return FormulaTensor(nodes, graph, dtype or a.dtype)
 
@@ -322,7 +335,9 @@ def _largest(graph: Graph, a: Any, dim: Any = (), keepdim: bool = False) -> Form
     return folded(graph, lambda row: graph.max(*row), a, _dims(dim), keepdim, a.dtype)
 
 
-RULES["amin"] = lambda graph, a, dim=(), keepdim=False: folded(graph, lambda row: graph.min(*row), a, _dims(dim), keepdim, a.dtype)
+RULES["amin"] = lambda graph, a, dim=(), keepdim=False: folded(
+    graph, lambda row: graph.min(*row), a, _dims(dim), keepdim, a.dtype
+)
 
 
 @operation("max")

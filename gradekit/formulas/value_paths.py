@@ -92,6 +92,8 @@ def _size(monomial: Any, algebra: Algebra) -> float | None:
 def _bound(monomial: Any, coefficient: Any, algebra: Algebra) -> int | None:
     """2 where a term is above 0, 1 where it is not below, negative where it is the other way round."""
     strict = all(_is_positive(algebra.atoms[a]) for a, _ in monomial)
-    if not strict and not all(_is_positive(algebra.atoms[a]) or (e == int(e) and e % 2 == 0 and e > 0) for a, e in monomial):
+    if not strict and not all(
+        _is_positive(algebra.atoms[a]) or (e == int(e) and e % 2 == 0 and e > 0) for a, e in monomial
+    ):
         return None
     return (2 if strict else 1) * (1 if coefficient > 0 else -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -36,16 +37,30 @@ class Worked:
         return [self.exact, self.native, self.allowance]
 
 
-class Reference:
-    """One expected result: that at `place` of those that `work` gives, once somebody looks at it."""
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What `reference` was asked for: a function, its arguments, and how rounding is allowed for."""
 
-    def __init__(self, work: Callable[[], Sequence[Worked]], place: int, key: Hashable | None) -> None:
-        self._work, self._place, self._key = work, place, key
+    function: Function
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+
+    def again(self, args: Sequence[Any]) -> tuple[Reference, ...]:
+        """The same of other arguments."""
+        answer = reference(self.function, *args, **self.options)
+        return answer if isinstance(answer, tuple) else (answer,)
+
+
+class Reference:
+    """One expected result: that at `place` of those that `work` gives, once somebody looks at it, and what was `asked`."""
+
+    def __init__(self, work: Callable[[], Sequence[Worked]], place: int, key: Hashable | None, asked: Asked) -> None:
+        self._work, self.place, self._key, self.asked = work, place, key, asked
         self._versions: list[int] = []
 
     @cached_property
     def _worked(self) -> Worked:
-        worked = self._work()[self._place]
+        worked = self._work()[self.place]
         self._versions = versions(worked.tensors)
         return worked
 
@@ -122,23 +137,25 @@ def reference(
         return _worked_out(function, args, scale, steps, terms, input_precision, bound)
 
     key = reference_cache.reference_key(function, args, scale, steps, terms, input_precision, bound)
-    references = _references(key, work)
+    options = {"scale": scale, "steps": steps, "terms": terms, "input_precision": input_precision, "bound": bound}
+    references = _references(key, work, Asked(function, args, options))
     return references if len(references) > 1 else references[0]
 
 
-def _references(key: Hashable | None, work: Callable[[], tuple[Worked, ...]]) -> tuple[Reference, ...]:
+def _references(key: Hashable | None, work: Callable[[], tuple[Worked, ...]], asked: Asked) -> tuple[Reference, ...]:
     """Those of a key that was asked before are worked out when somebody looks at them."""
     if key is None:
         answer = work()
-        return tuple(Reference(lambda: answer, i, None) for i in range(len(answer)))
+        return tuple(Reference(lambda: answer, i, None, asked) for i in range(len(answer)))
     known = _known.get(key)
     if known is not None:
         number, count = known
-        return tuple(Reference(lambda: _worked.current.get_or_make(key, work), i, (number, i)) for i in range(count))
+        again = functools.partial(_worked.current.get_or_make, key, work)
+        return tuple(Reference(again, i, (number, i), asked) for i in range(count))
     answer = _worked.current.get_or_make(key, work)
     number = next(_numbers)
     _known.put(key, (number, len(answer)))
-    return tuple(Reference(lambda: answer, i, (number, i)) for i in range(len(answer)))
+    return tuple(Reference(lambda: answer, i, (number, i), asked) for i in range(len(answer)))
 
 
 def _tensors(answer: tuple[Worked, ...]) -> list[torch.Tensor]:

@@ -39,7 +39,8 @@ def points(
     A parametrized test splits `possible` evenly over its parameters. `kind` is correctness, memory, structure, speed
     or quiz; `title` replaces the first line of the docstring as the line that the student reads. A `bonus` is extra
     credit: no part of the possible points, and no failure where it is missed. A memory check also proves what it claims for
-    all sizes of the assignment's domain, as far as that goes, unless `prove` is False.
+    all sizes of the assignment's domain, as far as that goes, and a check of correctness that a call is right for all values,
+    unless `prove` is False.
 
     Raises:
         ValueError: negative points, or a kind that the report does not have.

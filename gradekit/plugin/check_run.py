@@ -22,6 +22,7 @@ from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import proofs
 from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
+from gradekit.plugin.value_proofs import value_proofs, watched
 
 if TYPE_CHECKING:
     from gradekit.judge.evidence import Diagnosis
@@ -59,6 +60,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
             hypothesis_examples(test, drawn, replay, at_least=run.profile.at_least),
             controlled(test, run.request.seed, factory) as examples,
             telling((right := RightResults()).add),
+            watched(item, run) as compared,
         ):
             try:
                 if examples is not None:
@@ -67,7 +69,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
                 _decide(examples)
                 if answers_for_all:
                     _assert_memory_of_all_calls(run.subject)
-                evidence.details |= proofs(item, run) | relations(item, run, right)
+                evidence.details |= proofs(item, run) | relations(item, run, right) | value_proofs(compared, run)
                 _remember(item, run, examples, further)
             except BaseException as error:
                 _trace_back(evidence, examples, error, design, further)

@@ -49,7 +49,8 @@ class GradingRun:
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs from
-    what the submission itself compares.
+    what the submission itself compares. `values_asked` are the questions whether a call is its
+    reference for all values that were asked so far: each is asked once.
     """
 
     request: GradingRequest
@@ -62,6 +63,7 @@ class GradingRun:
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    values_asked: set[Any] = field(default_factory=set)
     began: float = field(default_factory=time.monotonic)
     further: FurtherInputs | None = None
     mending: Mending | None = None

@@ -18,6 +18,7 @@ from gradekit.report import proofs
 from gradekit.report.grouping import Story, blame, is_untouched, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
+from gradekit.report.value_verdict import value_sentence
 from gradekit.submission import place
 
 _MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!", "missed": "–"}
@@ -140,6 +141,7 @@ def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str
         for check in story.checks:
             lines += [*_line(check, look), *_proofs(check, look)]
             lines += _speed(check, look, seen)
+        lines += _values(check, look)
         if _tells(story.checks[0]):
             begun = any(isinstance(told, tuple) and told[0] == "failed" for told in seen)
             tellings.append((_LATER_STORIES if begun else _FIRST_STORY)[brevity])
@@ -209,6 +211,12 @@ def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
     if said and not new:
         return [" " * _INDENT + look.paint("as above", dim=True)]
     return [line for sentence in new for line in _wrapped(sentence, look, _INDENT)]
+
+
+def _values(check: Mapping[str, Any], look: Look) -> list[str]:
+    """That a call is right for all values, where that is known."""
+    sentence = value_sentence(check["details"])
+    return [look.paint(line, dim=True) for line in _wrapped(sentence, look, _INDENT)] if sentence else []
 
 
 def _worth(check: Mapping[str, Any]) -> str:
