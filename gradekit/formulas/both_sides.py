@@ -13,7 +13,9 @@ from gradekit.compat.torch import without_dtensor
 from gradekit.engine import Budget, ForbiddenOp, OverBudget, Unsupported
 from gradekit.engine.addressing import Suspicion
 from gradekit.engine.executor import run_on
-from gradekit.formulas import torch_rules  # noqa: F401  # enters torch's operations into the table
+
+# These enter torch's operations into the table when they are imported.
+from gradekit.formulas import torch_reductions, torch_rules  # noqa: F401
 from gradekit.formulas.arrays import FormulaTensor, nodes_of
 from gradekit.formulas.graph import Graph, NoFormula
 from gradekit.formulas.symbolic_memory import SymbolicMemory, Symbols

@@ -9,6 +9,7 @@ from gradekit.formulas.algebra import Algebra, Polynomial
 from gradekit.formulas.constants import Constants
 from gradekit.formulas.graph import Graph, NoFormula
 from gradekit.formulas.normal import NormalForms
+from gradekit.formulas.region_solver import EMPTY_STEPS, RegionSolver
 from gradekit.formulas.value_paths import Fork, Path
 
 MOST_PATHS = 96
@@ -63,7 +64,7 @@ class Equality:
             if seen > MOST_PATHS or self.regions > MOST_FORMS:
                 raise NoFormula("too many regions of values")
             try:
-                if not self._equal(one, other, path):
+                if not self._equal(one, other, path) and not self._is_empty(path):
                     yield Unequal(one, other, path)
             except Fork as fork:
                 waiting += path.forked(fork, self.algebra)
@@ -78,6 +79,9 @@ class Equality:
             return True
         self._split(d, path)
         return False
+
+    def _is_empty(self, path: Path) -> bool:
+        return len(path.signs) > 1 and RegionSolver(self.algebra, steps=EMPTY_STEPS).is_empty(path)
 
     def forms(self, path: Path) -> NormalForms:
         """Normal forms on a path, which several elements may share."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.formulas.both_sides import FormulaCall, ResultFormulas, result_formulas
-from gradekit.formulas.distinguishing import Promises, Values, distinguishing
+from gradekit.formulas.distinguishing import ValuePromises, Values, distinguishing
 from gradekit.formulas.equality import Equality
 from gradekit.formulas.graph import NoFormula
 
@@ -42,7 +42,7 @@ Differs = Callable[[Values], bool]
 def judged(
     call: FormulaCall,
     reference: tuple[Callable[..., Any], Sequence[Any], Sequence[int | None]],
-    promises: Promises,
+    promises: ValuePromises,
     differs: Differs,
 ) -> ValueVerdict:
     """The verdict on `call`, whose reference is a function, its arguments, and which of these are tensors of the call.
@@ -62,7 +62,7 @@ def judged(
     return verdict
 
 
-def _refuted(pair: ResultFormulas, promises: Promises, differs: Differs, verdict: ValueVerdict) -> bool:
+def _refuted(pair: ResultFormulas, promises: ValuePromises, differs: Differs, verdict: ValueVerdict) -> bool:
     equality = Equality(pair.graph)
     equality.tell_reference(pair.expected)
     try:
@@ -77,7 +77,9 @@ def _refuted(pair: ResultFormulas, promises: Promises, differs: Differs, verdict
     return False
 
 
-def _choices(pair: ResultFormulas, equality: Equality, promises: Promises, verdict: ValueVerdict) -> Iterator[Values]:
+def _choices(
+    pair: ResultFormulas, equality: Equality, promises: ValuePromises, verdict: ValueVerdict
+) -> Iterator[Values]:
     """Values at which elements differ; where elements are not known to be equal, the verdict says so."""
     unequal = 0
     for one, other in zip(pair.found, pair.expected, strict=True):

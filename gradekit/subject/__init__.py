@@ -14,5 +14,6 @@ expected_calls.py  the calls that a check is going to make, so that they can be 
 entry_proofs.py what is proved of an entry, and refutations run
 timed_call.py   what a test asserts about speed
 speed_trial.py  a call timed on the card, beside torch
+value_trial.py  whether a call is its reference for all values
 device.py       the card that a grading run may use
 """

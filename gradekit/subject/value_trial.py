@@ -13,7 +13,7 @@ import torch
 
 from gradekit import domain
 from gradekit.formulas.both_sides import FormulaCall
-from gradekit.formulas.distinguishing import DRAW, DRAWS, Promise, Values
+from gradekit.formulas.distinguishing import DRAW, DRAWS, ValuePromise, Values
 from gradekit.formulas.verdicts import REFUTED, judged
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import with_elements
@@ -77,16 +77,16 @@ class ValueTrial:
         kinds = self._kinds(number)
         return not kinds & ANY_NUMBERS and not kinds <= AWAY_FROM_ZERO
 
-    def _promise(self, name: Any) -> Promise:
+    def _promise(self, name: Any) -> ValuePromise:
         """Of a variable: (storage, element)."""
         number = self._number(name[0])
         dtype = getattr(torch, self._specs[number].dtype)
         if self._is_drawn(number):
-            return Promise(dtype, draws=self._draws(number)[:, _places(self._specs[number])[name[1]]])
+            return ValuePromise(dtype, draws=self._draws(number)[:, _places(self._specs[number])[name[1]]])
         kinds = self._kinds(number)
         if kinds & ANY_NUMBERS or not dtype.is_floating_point:
-            return Promise(dtype)
-        return Promise(dtype, 0.125, 2.0, signed="alternating" in kinds)
+            return ValuePromise(dtype)
+        return ValuePromise(dtype, 0.125, 2.0, signed="alternating" in kinds)
 
     def _number(self, storage: int) -> int:
         """The first tensor argument in a storage of the program."""
