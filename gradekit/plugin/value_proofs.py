@@ -60,7 +60,7 @@ def _rank(call: Call) -> tuple[float, ...] | None:
     if not 0 < largest <= MOST_ELEMENTS or min(spec.numel for spec in specs) == 0:
         return None
     plain = all(spec.is_contiguous for spec in specs)
-    alone = any(size == 1 for spec in specs for size in spec.shape)
+    alone = sum(size < few for few in (2, 3) for spec in specs for size in spec.shape)
     narrow = any(spec.dtype not in ("float32", "int32") for spec in specs)
     return (not plain, narrow, alone, abs(math.log(largest / USUAL_ELEMENTS)))
 
