@@ -10,7 +10,7 @@ from gradekit.formulas.constants import Constants
 from gradekit.formulas.graph import Graph, NoFormula
 from gradekit.formulas.normal import NormalForms
 from gradekit.formulas.region_solver import EMPTY_STEPS, RegionSolver
-from gradekit.formulas.value_paths import Fork, Path
+from gradekit.formulas.value_paths import Fork, ValuePath
 
 MOST_PATHS = 96
 """Regions of one element that are looked at."""
@@ -24,7 +24,7 @@ class Unequal:
 
     one: int
     other: int
-    path: Path
+    path: ValuePath
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Equality:
         """
         if one == other:
             return
-        waiting, seen = [Path()], 0
+        waiting, seen = [ValuePath()], 0
         while waiting:
             path = waiting.pop()
             seen += 1
@@ -69,7 +69,7 @@ class Equality:
             except Fork as fork:
                 waiting += path.forked(fork, self.algebra)
 
-    def _equal(self, one: int, other: int, path: Path) -> bool:
+    def _equal(self, one: int, other: int, path: ValuePath) -> bool:
         forms = self.forms(path)
         p, q = forms.of(one), forms.of(other)
         if isinstance(p, float) or isinstance(q, float):
@@ -80,17 +80,17 @@ class Equality:
         self._split(d, path)
         return False
 
-    def _is_empty(self, path: Path) -> bool:
+    def _is_empty(self, path: ValuePath) -> bool:
         return len(path.signs) > 1 and RegionSolver(self.algebra, steps=EMPTY_STEPS).is_empty(path)
 
-    def forms(self, path: Path) -> NormalForms:
+    def forms(self, path: ValuePath) -> NormalForms:
         """Normal forms on a path, which several elements may share."""
         key = frozenset(path.signs.items())
         if key not in self._forms:
             self._forms[key] = NormalForms(self.graph, self.algebra, self.constants, path)
         return self._forms[key]
 
-    def _split(self, d: Polynomial, path: Path) -> None:
+    def _split(self, d: Polynomial, path: ValuePath) -> None:
         """Raises Fork for a sign that decides which part of a maximum counts, if there is one in the difference."""
         atoms = self.algebra.atoms
         inside = [a for a in self.algebra.inside(d) if atoms[a][0] == "positive" and atoms[a][1] not in path.signs]

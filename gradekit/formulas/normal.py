@@ -14,7 +14,7 @@ from typing import Any
 from gradekit.formulas.algebra import Algebra, Polynomial, key_of
 from gradekit.formulas.constants import Constants
 from gradekit.formulas.graph import Graph, NoFormula
-from gradekit.formulas.value_paths import ABOVE, AT, Fork, Path, oriented, sign_of
+from gradekit.formulas.value_paths import ABOVE, AT, Fork, ValuePath, oriented, sign_of
 
 Normal = Polynomial | float
 """A polynomial; inf, -inf or nan."""
@@ -23,7 +23,7 @@ Normal = Polynomial | float
 class NormalForms:
     """Normal forms of the nodes of a graph on one path."""
 
-    def __init__(self, graph: Graph, algebra: Algebra, constants: Constants, path: Path) -> None:
+    def __init__(self, graph: Graph, algebra: Algebra, constants: Constants, path: ValuePath) -> None:
         self.graph, self.algebra, self.constants, self.path = graph, algebra, constants, path
         self._known: dict[int, Normal] = {}
 

@@ -14,7 +14,7 @@ import z3
 
 from gradekit.formulas.algebra import Algebra, Polynomial
 from gradekit.formulas.normal import Normal
-from gradekit.formulas.value_paths import CONSTANTS, Path
+from gradekit.formulas.value_paths import CONSTANTS, ValuePath
 
 STEPS = 1_000_000
 EMPTY_STEPS = 200_000
@@ -37,12 +37,12 @@ class RegionSolver:
         self._atoms: dict[Any, Any] = {}
         self._model: Any = None
 
-    def is_empty(self, path: Path) -> bool:
+    def is_empty(self, path: ValuePath) -> bool:
         """Whether no values are in the region of a path."""
         self._add(path, 0.0)
         return bool(self._solver.check() == z3.unsat)
 
-    def meets(self, path: Path, one: Normal, other: Normal, margin: float) -> bool:
+    def meets(self, path: ValuePath, one: Normal, other: Normal, margin: float) -> bool:
         """Whether there are values in the region, by a margin, for which two normal forms differ."""
         self._add(path, margin)
         if not isinstance(one, float) and not isinstance(other, float):
@@ -60,7 +60,7 @@ class RegionSolver:
         exact = number if z3.is_rational_value(number) else number.approx(20)
         return float(exact.as_fraction())
 
-    def _add(self, path: Path, margin: float) -> None:
+    def _add(self, path: ValuePath, margin: float) -> None:
         for key, signs in path.signs.items():
             term = self._term(dict(key))
             above, below = (term >= margin, term <= -margin) if margin else (term > 0, term < 0)

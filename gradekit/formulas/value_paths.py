@@ -23,13 +23,13 @@ class Fork(Exception):
 
 
 @dataclass(frozen=True)
-class Path:
+class ValuePath:
     """The signs that polynomials may have, by key, and the variables (by atom) that an equation replaces."""
 
     signs: dict[Key, frozenset[int]] = field(default_factory=dict)
     replaced: dict[int, Polynomial] = field(default_factory=dict)
 
-    def forked(self, fork: Fork, algebra: Algebra) -> Iterator[Path]:
+    def forked(self, fork: Fork, algebra: Algebra) -> Iterator[ValuePath]:
         """This path in two: where the answer is yes, and where it is no."""
         known = self.signs.get(fork.key, ANY)
         for signs in (known & fork.signs, known - fork.signs):
@@ -37,7 +37,7 @@ class Path:
                 path = replace(self, signs=self.signs | {fork.key: signs})
                 yield path.solved(fork.key, algebra) if signs == AT else path
 
-    def solved(self, key: Key, algebra: Algebra) -> Path:
+    def solved(self, key: Key, algebra: Algebra) -> ValuePath:
         """The path with the equation solved for a variable, where it is linear in one that occurs nowhere else."""
         equation = dict(key)
         for monomial, coefficient in key:

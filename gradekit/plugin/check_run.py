@@ -22,10 +22,12 @@ from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import proofs
 from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
-from gradekit.plugin.value_proofs import value_proofs, watched
+from gradekit.plugin.value_proofs import compared_calls, value_proofs
 
 if TYPE_CHECKING:
+    from gradekit.judge.compare import OnRight
     from gradekit.judge.evidence import Diagnosis
+    from gradekit.judge.reference import Reference
     from gradekit.subject.runs import Share
     from gradekit.subject.subject import Call, Subject
 
@@ -59,8 +61,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
         with (
             hypothesis_examples(test, drawn, replay, at_least=run.profile.at_least),
             controlled(test, run.request.seed, factory) as examples,
-            telling((right := RightResults()).add),
-            watched(item, run) as compared,
+            telling(_both((right := RightResults()).add, compared := compared_calls(item, run))),
         ):
             try:
                 if examples is not None:
@@ -92,6 +93,15 @@ def _mended(
 
     seen = examples.failure(error) if examples is not None else None
     return mended_diagnosis(item, run, (evidence.repeated or error, evidence.call), (examples, seen))
+
+
+def _both(one: OnRight, other: OnRight | None) -> OnRight:
+    def tell(actual: Any, wanted: list[Reference]) -> None:
+        one(actual, wanted)
+        if other is not None:
+            other(actual, wanted)
+
+    return tell
 
 
 def _assert_memory_of_all_calls(subject: Subject) -> None:

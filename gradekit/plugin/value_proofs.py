@@ -6,9 +6,8 @@ as formulas (gradekit.formulas); values for which these differ are run and judge
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +36,10 @@ class ComparedCalls:
     _rank: tuple[float, ...] = field(default=(math.inf,))
 
     def __call__(self, actual: Any, wanted: Sequence[Reference]) -> None:
-        """Takes note of a comparison."""
+        """Takes note of a result that is right."""
         call = self.subject.calls[-1] if self.subject.calls else None
         asked = wanted[0].asked
-        if call is None or call.observation is None or any(reference.asked is not asked for reference in wanted):
+        if asked is None or call is None or call.observation is None or any(reference.asked is not asked for reference in wanted):
             return
         if getattr(actual, "program", None) is not call.observation.program or len(actual.results) != len(wanted):
             return
@@ -65,17 +64,9 @@ def _rank(call: Call) -> tuple[float, ...] | None:
     return (not plain, narrow, alone, abs(math.log(largest / USUAL_ELEMENTS)))
 
 
-@contextlib.contextmanager
-def watched(item: pytest.Item, run: GradingRun) -> Iterator[ComparedCalls | None]:
-    """While open, the comparisons of a check of correctness are watched; None where nothing is to be proved."""
-    if run.subject is None or not _wanted(run, item):
-        yield None
-        return
-    from gradekit.judge.compare import watching
-
-    compared = ComparedCalls(run.subject)
-    with watching(compared):
-        yield compared
+def compared_calls(item: pytest.Item, run: GradingRun) -> ComparedCalls | None:
+    """What is to be told of the results of a check that are right; None where nothing is to be proved of its values."""
+    return ComparedCalls(run.subject) if run.subject is not None and _wanted(run, item) else None
 
 
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
