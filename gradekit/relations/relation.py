@@ -19,6 +19,7 @@ import torch
 
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor
 from gradekit.inputs.draws import shape_parts
+from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input, sharing
 from gradekit.inputs.value_kinds import poison
 
@@ -181,14 +182,18 @@ def _with(args: tuple[Any, ...], place: int, values: torch.Tensor) -> tuple[Any,
 
 
 def _laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """`values` in a storage of their own, with the strides and the offset of `arg`, and poison around them."""
+    """`values` in a storage of their own, with the strides and the offset of `arg`, and poison around them.
+
+    Where `arg` is contiguous, so are they: a check of contiguous tensors is none of strides.
+    """
     like = _values(arg)
+    strides = row_major(tuple(values.shape)) if like.is_contiguous() else like.stride()
     size = like.untyped_storage().nbytes() // like.element_size()
     storage = torch.full((size,), poison(like.dtype), dtype=like.dtype)
-    own = tuple(n if s or n == 0 else 1 for n, s in zip(values.shape, like.stride(), strict=True))
+    own = tuple(n if s or n == 0 else 1 for n, s in zip(values.shape, strides, strict=True))
     of_own = values[tuple(slice(0, n) for n in own)]
-    storage.as_strided(own, like.stride(), like.storage_offset()).copy_(of_own)
-    return storage.as_strided(values.shape, like.stride(), like.storage_offset())
+    storage.as_strided(own, strides, like.storage_offset()).copy_(of_own)
+    return storage.as_strided(values.shape, strides, like.storage_offset())
 
 
 def _number(args: Sequence[Any]) -> int:
