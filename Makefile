@@ -53,6 +53,7 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/pip install --quiet --editable '.[docs]'
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python tools/check_links.py docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
 verify: $(READY)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -24,10 +25,12 @@ release = versions.version("gradekit") or ""
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "handouts/gallery.md"]
 html_theme = "furo"
 html_title = "gradekit"
 html_static_path: list[str] = []
+LIVE = Path(__file__).parent / "_live"
+LIVE.mkdir(exist_ok=True)
 html_extra_path = ["_live"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -58,18 +61,64 @@ def write_api(app: Sphinx) -> None:
     HANDOUTS.parent.joinpath("api.md").write_text("\n".join(lines), encoding="utf-8")
 
 
-def write_live_pages(app: Sphinx) -> None:
-    """The step view of a wrong submission, as `gradekit view` writes it."""
-    from gradekit.report import steps
-    from tests.browser import sample
+def write_handout_gallery(app: Sphinx) -> None:
+    """Each handout's picture with a link to it."""
+    from gradekit.assignment import discover
 
-    folder = Path(__file__).parent / "_live" / "examples"
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.joinpath("matmul-steps.html").write_text(steps.render(sample.made()), encoding="utf-8")
+    lines = []
+    for assignment in discover(ROOT / "assignments").values():
+        figure = HANDOUTS / assignment.id / "figure.svg"
+        lines += [f"### [{assignment.title}](handouts/{assignment.id}/README.md)", "", assignment.summary, ""]
+        lines += [f"![The picture of {assignment.title}](handouts/{assignment.id}/figure.svg)", ""] if figure.is_file() else []
+    HANDOUTS.joinpath("gallery.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def write_messages(app: Sphinx) -> None:
+    """Every cause with its meaning and its advice, from the table in gradekit/causes.py."""
+    from gradekit.causes import Cause
+
+    lines = [
+        "# Messages", "",
+        "A check that fails says what was seen, the line, and the smallest input that shows it. Where the cause is clear it is one of",
+        "these words in the record, and the report adds its advice.", "", "| cause | meaning | advice |", "|---|---|---|",
+    ]  # fmt: skip
+    lines += [f"| `{cause}` | {_cell(cause.meaning)} | {_cell(cause.hint)} |" for cause in Cause]
+    HANDOUTS.parent.joinpath("messages.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _cell(text: str) -> str:
+    for sign in "|[]*_<":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("\n", " ")
+
+
+def write_live_pages(app: Sphinx) -> None:
+    """The step view and the report of a wrong submission, as the commands write them; and a class that was made up."""
+    from gradekit.assignment import discover
+    from gradekit.plugin import grade
+    from gradekit.report import page, record, steps
+    from gradekit.request import GradingOptions, GradingRequest
+    from tests.browser import sample, sample_reports
+
+    options = GradingOptions(keyword="contiguous_float32 or memory", inputs=sample.INPUTS, device="cpu")
+    request = GradingRequest(discover(ROOT / "assignments")["matmul"], sample.EXAMPLE, options)
+    data = record.to_dict(grade(request))
+    data["submission"]["path"] = sample.EXAMPLE.name
+    pages = {
+        "matmul-steps": steps.render(sample.made()), "student": sample_reports.report_page(),
+        "class": re.sub('href="feedback/[^"]*"', 'href="student.html"', sample_reports.dashboard_page()),
+        "matmul-report": page.render(data, sample.EXAMPLE.read_text(encoding="utf-8")),
+    }  # fmt: skip
+    folder = LIVE / "examples"
+    folder.mkdir(exist_ok=True)
+    for name, text in pages.items():
+        folder.joinpath(f"{name}.html").write_text(text, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
     """Write the pages that are made from elsewhere, before the sources are read."""
     app.connect("builder-inited", write_handouts)
     app.connect("builder-inited", write_api)
+    app.connect("builder-inited", write_handout_gallery)
+    app.connect("builder-inited", write_messages)
     app.connect("builder-inited", write_live_pages)

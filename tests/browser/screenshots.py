@@ -11,12 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gradekit.report import steps
-from tests.browser import sample
+from tests.browser import sample, sample_reports
 from tests.browser.devtools import Browser
 
 FOLDER = sample.ROOT / "docs" / "screenshots"
 
-PAGES: dict[str, Callable[[], str]] = {"steps": lambda: steps.render(json.loads(sample.FILE.read_text()))}
+PAGES: dict[str, Callable[[], str]] = {
+    "steps": lambda: steps.render(json.loads(sample.FILE.read_text())),
+    "report": sample_reports.report_page,
+    "class": sample_reports.dashboard_page,
+}
 
 
 def write(browser: Browser, name: str, width: int, *, dark: bool) -> Path:

@@ -1,0 +1,31 @@
+"""The documentation's links: what leads nowhere is named with its page; what leads outside is listed and not fetched."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+import check_links
+
+
+def site(folder: Path, **pages: str) -> Path:
+    for name, text in pages.items():
+        folder.joinpath(f"{name}.html").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_files_and_anchors_that_are_there_are_fine(tmp_path: Path) -> None:
+    a = '<h1 id="top">A</h1><a href="b.html#part">b</a><a href="#top">top</a><a href="https://example.invalid/x">out</a>'
+    made = site(tmp_path, a=a, b='<h2 id="part">B</h2><a href="a.html?x=1">a</a>')
+    assert list(check_links.broken(made)) == []
+    assert check_links.external(made) == ["https://example.invalid/x"]
+
+
+def test_what_leads_nowhere_is_named_with_its_page(tmp_path: Path) -> None:
+    made = site(tmp_path, a='<a href="gone.html">x</a><img src="b%20c.png"><a href="a.html#gone">y</a>')
+    assert list(check_links.broken(made)) == [
+        "a.html: gone.html: no such file", "a.html: b%20c.png: no such file", "a.html: a.html#gone: no such anchor",
+    ]  # fmt: skip
+    assert check_links.main([str(made)]) == 1
