@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
-from gradekit.judge import by_finding, by_history, by_value
+from gradekit.judge import by_finding, by_history, by_layout, by_value
 from gradekit.judge.evidence import Diagnosis, EarlierRun, Evidence
 from gradekit.judge.failure import Failure
 
@@ -18,6 +18,7 @@ RULES = (
     by_value.ignores_strides,
     by_value.result_strides,
     by_history.ignores_strides,
+    by_layout.touches_what_strides_leave_out,
     by_finding.missing_mask,
     by_finding.unwritten,
     by_value.all_zeros,
