@@ -152,3 +152,28 @@ def test_a_cell_that_fails_is_not_checked(ran: Callable[..., SimpleNamespace], a
 def test_jupyter_finds_the_extension_in_the_package() -> None:
     load: Any = gradekit.load_ipython_extension
     assert load is load_ipython_extension
+
+
+# --- a call step by step ----------------------------------------------------------------------------------------------
+
+
+def test_a_step_view_is_shown_in_a_frame_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def answer(words: list[str]) -> SimpleNamespace:
+        asked.append(words)
+        return SimpleNamespace(returncode=0, stdout='<p title="x">steps</p>', stderr="")
+
+    monkeypatch.setattr(session, "_gradekit", answer)
+    shown = session.view("softmax", tmp_path / "a.py", program="3,0", quick=True)
+    assert asked == [["view", str(tmp_path / "a.py"), "-a", "softmax", "--program=3,0", "--quick", "--output=-"]]
+    framed = shown._repr_html_()
+    assert framed is not None and "&lt;p title=&quot;x&quot;&gt;" in framed and 'sandbox="allow-scripts"' in framed
+
+
+def test_a_step_view_that_cannot_be_made_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    outside = session.view("softmax")
+    assert "Not in a notebook" in repr(outside) and outside._repr_html_() is None
+    missing = session.view("softmax", tmp_path / "gone.py")
+    assert "gone.py" in repr(missing) and missing._repr_html_() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,21 @@ def test_a_submission_that_was_not_graded_can_be_marked_as_a_whole() -> None:
     assert [(line.status, line.points, line.possible) for line in found.values()] == [
         ("graded", 40, 70), ("graded", 50, 70), ("graded", 60, 70),
     ]  # fmt: skip
+
+
+def test_a_page_tells_attempt_lateness_penalty_and_total_as_the_grade_book_has_them() -> None:
+    late = Line("ada", "softmax", "graded", points=63.0, possible=70.0, penalty=10.0, attempts=3, name="Ada L.", note="2 days late")
+    assert dict(feedback.hand_in_facts(late)) == {
+        "student": "Ada L. (ada)", "attempt": "the one that counts, of 3", "lateness": "2 days late", "penalty": "10 %",
+        "in the grade book": "63 of 70 points",
+    }  # fmt: skip
+    assert "penalty" not in dict(feedback.hand_in_facts(Line("eve", "softmax", "fault", attempts=1)))
+
+
+def test_the_source_is_shown_only_where_it_is_what_was_graded(tmp_path: Path) -> None:
+    file = tmp_path / "softmax.py"
+    file.write_text("def softmax(x):\n    return x\n")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert feedback.source_of(file, digest).startswith("def softmax")
+    file.write_text("def softmax(x):\n    return 2\n")
+    assert feedback.source_of(file, digest) == "" == feedback.source_of(tmp_path / "gone.py", digest)
