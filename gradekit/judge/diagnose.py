@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
-from gradekit.judge import by_finding, by_history, by_layout, by_value
+from gradekit.judge import by_finding, by_history, by_layout, by_operand, by_value
 from gradekit.judge.evidence import Diagnosis, EarlierRun, Evidence
 from gradekit.judge.failure import Failure
 
@@ -32,6 +32,7 @@ RULES = (
     by_history.right_for_powers_of_two,
     by_value.integers_as_floats,
     by_value.narrow_arithmetic,
+    by_operand.one_input_replaced,
     by_value.one_factor,
     by_value.only_the_first,
     by_history.rounds_on_the_way,

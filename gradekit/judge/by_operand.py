@@ -1,0 +1,37 @@
+"""Diagnoses by trying what the result would be if one input had other values: all zeros, all ones, or the other sign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from gradekit.findings import Cause
+from gradekit.judge.evidence import Diagnosis, Evidence, explained
+
+_OTHERS: tuple[tuple[Callable[[torch.Tensor], torch.Tensor], str], ...] = (
+    (torch.zeros_like, "The result is what comes of {} filled with zeros: it is left out, or loaded and not used."),
+    (torch.ones_like, "The result is what comes of {} filled with ones: it is missing as a factor."),
+    (torch.neg, "The result is what comes of -{}: its sign is the wrong way round."),
+)
+"""What an input may have been in the student's formula, and how that is said."""
+
+
+def one_input_replaced(evidence: Evidence) -> Diagnosis | None:
+    """Every element is what comes of one input being left out or negated, and no other input explains it so."""
+    comparison = evidence.comparison
+    if comparison is None or len(evidence.specs) != len(comparison.reference.inputs) or len(evidence.specs) < 2:
+        return None
+    found = [sentence for others, sentence in _hypotheses(evidence) if explained(comparison, others)]
+    return Diagnosis(Cause.WRONG_VALUES, found[0]) if len(found) == 1 else None
+
+
+def _hypotheses(evidence: Evidence) -> Iterator[tuple[list[torch.Tensor], str]]:
+    assert evidence.comparison is not None
+    inputs = evidence.comparison.reference.inputs
+    for position, tensor in enumerate(inputs):
+        if not tensor.is_floating_point():
+            continue
+        for other, sentence in _OTHERS:
+            name = evidence.name(position)
+            yield [*inputs[:position], other(tensor), *inputs[position + 1 :]], sentence.format(name)
