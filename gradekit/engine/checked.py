@@ -148,7 +148,7 @@ class CheckedMemory:
         self._report_overwritten(lanes, history)
         self._report_atomics(storage, lanes)
         passed = None if self.barriers is None else self.barriers.clone()
-        history.writes.append(Writes(lanes, self.ordering.time, passed))
+        history.write(Writes(lanes, self.ordering.time, passed))
         self.stored.add(storage.id)
         if self.stores_publish:
             self._record(storage, lanes, acquires=False, releases=None)

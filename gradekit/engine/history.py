@@ -15,8 +15,8 @@ from gradekit.engine.lanes import Lanes
 from gradekit.engine.memory import Storage
 
 NOBODY = -1
-WAITING = 1 << 16
-"""How many lanes may always wait in a storage's history; in that of a large storage, one for each unit."""
+WAITING, MOST_WAITING = 1 << 16, 1 << 23
+"""How many lanes may always wait in a storage's history; in that of a large storage, one for each unit, up to a limit."""
 _TIME_BITS = 31
 _LATEST = (1 << _TIME_BITS) - 1
 _NOT_YET = torch.iinfo(torch.int64).max
@@ -65,9 +65,18 @@ class AccessHistory:
     def read(self, lanes: Lanes, time: int) -> None:
         """Records that `lanes` were read."""
         self.reads.append((lanes, time))
+        self._wait(lanes)
+
+    def write(self, write: Writes) -> None:
+        """Records a store."""
+        self.writes.append(write)
+        self._wait(write.lanes)
+
+    def _wait(self, lanes: Lanes) -> None:
         self.waiting += lanes.index.numel()
-        if self.waiting > max(WAITING, self._count()):
+        if self.waiting > min(max(WAITING, self._count()), MOST_WAITING):
             self._take_in()
+            self.writers()
 
     def writers(self) -> Writers | None:
         """Who wrote each unit last; None where nobody has written anywhere."""

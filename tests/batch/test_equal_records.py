@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +28,18 @@ from tests.patience import GUARD
 UNMASKED = RIGHT.replace(", i < n)", ")")
 BLIND = RIGHT.replace("tl.load(x_ptr + i, i < n)", "tl.load(x_ptr + i, i < n - 3)")
 SLEEPY = RIGHT.replace("    out =", "    import time; time.sleep(0.3)\n    out =")
+RACY = RIGHT.replace("tl.store(out_ptr + i, 2 *", "tl.store(out_ptr + i, tl.program_id(0) +").replace("    i = tl", "    i = 0 * tl")
+TUNED = RIGHT.replace("@triton.jit", "@triton.autotune([triton.Config({'BLOCK': b}) for b in (32, 64)], key=['n'])\n@triton.jit")
+TUNED = TUNED.replace("[(triton.cdiv(x.numel(), 64),)]", "[lambda m: (triton.cdiv(x.numel(), m['BLOCK']),)]")
+TUNED = TUNED.replace("x.numel(), BLOCK=64)", "x.numel())")
+ENDLESS = RIGHT.replace("    tl.store", "    turns = 0\n    while turns < 1000000000:\n        turns += 1\n    tl.store")
+ENDLESS = ENDLESS.replace("i < n)\n\n\ndef", "(i < n) & (turns > 0))\n\n\ndef")
+FOR_EVER = RIGHT.replace("    out =", "    import time; time.sleep(1e9)\n    out =")
+NINE = {
+    "right": RIGHT, "wrong": WRONG, "unmasked": UNMASKED, "blind": BLIND, "sleepy": SLEEPY, "raises": RAISES,
+    "broken": BROKEN, "racy": RACY, "tuned": TUNED,
+}  # fmt: skip
+SPINNING = "while True:\n    pass"
 OPTIONS = GradingOptions(hidden=True, profile="quick", device="cpu")
 
 
@@ -78,16 +92,56 @@ def job(text: str) -> GradingJob:
     return GradingJob("double", release(get("double")), OPTIONS.to_json(), "submission.py", content)
 
 
-@pytest.mark.parametrize("text", [RIGHT, WRONG, UNMASKED, BLIND, SLEEPY, RAISES, BROKEN], ids=range(7))
+def checked(course: Path, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The record that `gradekit check` makes in this process, as far as it is to be the same everywhere."""
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(course))
+    monkeypatch.chdir(folder)
+    Path("submission.py").write_text(text)
+    return comparable(to_dict(check(Path("submission.py"), "double", OPTIONS)))
+
+
+@contextmanager
+def spinning(processes: int) -> Iterator[None]:
+    """While open, so many processes, each of a session of its own, take what processor time they get."""
+    started = [subprocess.Popen([sys.executable, "-c", SPINNING], start_new_session=True) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("text", NINE.values(), ids=NINE)
 def test_check_a_class_and_a_throttled_grader_make_the_same_record(
     course: Path, grader: Grader, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(course))
-    monkeypatch.chdir(tmp_path)
-    Path("submission.py").write_text(text)
-    alone = comparable(to_dict(check(Path("submission.py"), "double", OPTIONS)))
+    alone = checked(course, text, tmp_path, monkeypatch)
     assert comparable(grader.grade(job(text), GUARD).record) == alone
     assert grader._process is not None
     with hardly_running(grader._process.pid):
         assert comparable(grader.grade(job(text), 10 * GUARD).record) == alone
     assert alone["checks"] and alone["status"] in ("graded", "rejected")
+
+
+@pytest.mark.slow
+def test_beside_eight_spinning_sessions_for_each_processor_the_records_are_the_same(
+    course: Path, grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = {name: checked(course, text, tmp_path, monkeypatch) for name, text in NINE.items()}
+    with spinning(8 * (os.cpu_count() or 1)):
+        for name, text in NINE.items():
+            assert comparable(grader.grade(job(text), 10 * GUARD).record) == alone[name], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [FOR_EVER, ENDLESS], ids=["sleeps", "loops"])
+def test_a_submission_that_never_ends_gets_the_same_record_everywhere(
+    course: Path, grader: Grader, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = checked(course, text, tmp_path, monkeypatch)
+    assert alone["status"] == "graded" and alone["score"]["earned"] == 0
+    assert comparable(grader.grade(job(text), 10 * GUARD).record) == alone
+    assert grader._process is not None
+    with hardly_running(grader._process.pid):
+        assert comparable(grader.grade(job(text), 30 * GUARD).record) == alone

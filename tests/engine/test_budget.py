@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from launching import program
 
+from gradekit.engine import history
 from gradekit.engine.executor import Budget, OverBudget, run
 from gradekit.engine.host import write, written
 from gradekit.engine.kernel_facts import facts, parsed
@@ -120,3 +121,21 @@ def test_a_fill_makes_no_list_of_positions(stride, monkeypatch):
     write(memory, view, torch.tensor(1), None)
     assert written(memory.storages[0], view) is None or bool(written(memory.storages[0], view).all())
     assert stride == 1 or not written(memory.storages[0], replace(view, offset=1)).any()
+
+
+@triton.jit
+def walks_over_a_buffer(x, out, n, B: tl.constexpr):
+    for start in range(0, n, B):
+        at = start + tl.arange(0, B)
+        tl.store(out + at, tl.load(out + at) + tl.load(x + at % 16))
+
+
+def test_accesses_do_not_wait_without_end_to_be_written_down(monkeypatch):
+    monkeypatch.setattr(history, "WAITING", 1000)
+    monkeypatch.setattr(history, "MOST_WAITING", 1000)
+    most = []
+    wait = history.AccessHistory._wait
+    monkeypatch.setattr(history.AccessHistory, "_wait", lambda self, lanes: (wait(self, lanes), most.append(self.waiting)))
+    asked = program(walks_over_a_buffer, (1,), [X], [torch.zeros(1 << 14)], [1 << 14], fill=0, B=512)
+    assert not run(asked, [X]).findings
+    assert 0 < max(most) <= 1000
