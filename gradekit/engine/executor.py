@@ -121,10 +121,22 @@ def run(
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
     setup, meter = _Setup(program, inputs, option, allow, names, conditions, observer), Meter(budget or Budget())
+    found = _attempt(setup, meter, careful=False)
+    if isinstance(found, Suspicion):
+        found = _attempt(setup, meter, careful=True)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _attempt(setup: _Setup, meter: Meter, careful: bool) -> RunResult | Exception:
+    """What comes of a run, or the error that stopped it, without a traceback: a check remembers why it failed, and a
+    traceback would keep all tensors of the run."""
     try:
-        return _Execution(setup, meter, careful=False).run()
-    except Suspicion:
-        return _Execution(setup, meter, careful=True).run()
+        return _Execution(setup, meter, careful).run()
+    except (ForbiddenOp, OverBudget, Suspicion, Unsupported) as error:
+        error.__context__ = None
+        return error.with_traceback(None)
 
 
 def run_on(

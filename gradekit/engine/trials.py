@@ -31,48 +31,61 @@ FIRST_CALL = "In the first call, in which the autotuner runs every configuration
 SECOND_CALL = "In a second call, which finds in kept memory what the first has left there"
 ORDERS = (Order.REVERSED, Order.SHUFFLED)
 SHOWN = 8
-CHEAP = 1_000_000
-"""The work of a run that is always made under other conditions, too."""
+CHEAP, COSTLY = 1_000_000, 10_000_000
+"""A run of no more work than the first is always made under other conditions, too; of others one of OFTEN, and of those with
+more than the second, one of SELDOM."""
+OFTEN, SELDOM = 4, 16
 
 
-def run_with_trials(program: Program, run: Callable[[Conditions], RunResult], chosen: bool = True) -> RunResult:
+def run_with_trials(program: Program, run: Callable[[Conditions], RunResult], number: int = 0) -> RunResult:
     """What `run` gives of `program` under the usual conditions; with what it gives under others that matter for it, if
-    the run was `chosen` for that or costs little."""
+    the `number` of the call says that it is its turn."""
     usual = run(Conditions())
-    if usual.findings or not (chosen or usual.counters.work <= CHEAP):
+    if usual.findings:
         return usual
-    for conditions, circumstance in _other_conditions(program, usual):
+    cost = usual.counters.work
+    for conditions, circumstance in _other_conditions(program, usual, number):
         other = run(conditions)
         usual.counters.work += other.counters.work
         usual.findings += [_under(finding, circumstance) for finding in other.findings]
         if not _same(usual.results, other.results):
             usual.variants.append(Variant(circumstance, other.results))
-    if not usual.findings and any(facts(kernel.unaligned).undefined_loads for kernel in program.kernels.values()):
+    leaves_lanes = any(facts(kernel.unaligned).undefined_loads for kernel in program.kernels.values())
+    if leaves_lanes and not usual.findings and _has_its_turn(cost, number, seldom=OFTEN):
         usual.findings += _undefined_lanes(program, usual, run)
     return usual
+
+
+def _has_its_turn(cost: int, number: int, seldom: int = SELDOM) -> bool:
+    """Whether a run of so much work is one of those that are made under other conditions, too; by its work alone, so that
+    it is the same for each grader."""
+    return cost <= CHEAP or number % (seldom if cost > COSTLY else OFTEN) == 0
 
 
 def _under(finding: Finding, circumstance: str) -> Finding:
     return replace(finding, message=f"{circumstance}: {finding.message}")
 
 
-def _other_conditions(program: Program, usual: RunResult) -> Iterator[tuple[Conditions, str]]:
-    for order in _orders(program, usual):
+def _other_conditions(program: Program, usual: RunResult, number: int) -> Iterator[tuple[Conditions, str]]:
+    cost = usual.counters.work
+    for order in _orders(program, cost, number):
         yield Conditions(order), f"With the programs {order.value}"
+    if not _has_its_turn(cost, number, seldom=OFTEN):
+        return
     if usual.in_place and any(len(choice.options) > 1 for choice in program.choices()):
         yield Conditions(tuning=True), FIRST_CALL
     if _keeps_memory(program):
         yield Conditions(again=True), SECOND_CALL
 
 
-def _orders(program: Program, usual: RunResult) -> Sequence[Order]:
-    """The orders that may matter. Where they change roundings alone, or a run costs much, one of them is enough."""
+def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:
+    """The orders in which a run is made. Where they change roundings alone, few runs are; one that costs much is made in
+    one of them."""
     known = [facts(kernel.unaligned) for kernel in program.kernels.values()]
-    if not any(fact.ordered or fact.rounded for fact in known):
-        return ()
-    if usual.counters.work <= CHEAP and any(fact.ordered for fact in known):
-        return ORDERS
-    return (ORDERS[usual.counters.work % 2],)
+    one = (ORDERS[number // SELDOM % 2],)
+    if any(fact.ordered for fact in known):
+        return () if not _has_its_turn(cost, number) else ORDERS if cost <= CHEAP else one
+    return one if number % OFTEN == 0 and any(fact.rounded for fact in known) else ()
 
 
 def _keeps_memory(program: Program) -> bool:

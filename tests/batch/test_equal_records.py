@@ -145,3 +145,25 @@ def test_a_submission_that_never_ends_gets_the_same_record_everywhere(
     assert grader._process is not None
     with hardly_running(grader._process.pid):
         assert comparable(grader.grade(job(text), 30 * GUARD).record) == alone
+
+
+GREEDY = RIGHT.replace("    out = torch.empty_like(x)\n", "    out = torch.empty_like(x)\n    BIG\n").replace(
+    "x_ptr, out_ptr, n", "x_ptr, out_ptr, big_ptr, n"
+).replace("(x, out, x", "(x, out, big, x").replace(
+    "    tl.store(out", "    at = tl.arange(0, 1024)\n    tl.store(big_ptr + at, tl.load(big_ptr + at) + 1)\n    tl.store(out"
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["2**28", "250_000_000", "1 << 26"])
+def test_a_race_in_a_large_buffer_leaves_a_grader_below_a_gibibyte(course: Path, size: str) -> None:
+    made = Grader()
+    text = GREEDY.replace("BIG", f"big = torch.zeros({size}, dtype=torch.uint8, device=x.device)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADEKIT_ASSIGNMENTS", str(course))
+        record = made.grade(job(text), GUARD).record
+    assert made._process is not None
+    status = Path(f"/proc/{made._process.pid}/status").read_text()
+    made.close()
+    assert record["score"]["earned"] == 0
+    assert int(status.partition("VmHWM:")[2].split()[0]) < 1 << 20  # KiB

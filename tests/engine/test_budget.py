@@ -1,5 +1,6 @@
 """What a run may use is counted in work and bytes, before it is used; values live no longer than they are needed."""
 
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -139,3 +140,16 @@ def test_accesses_do_not_wait_without_end_to_be_written_down(monkeypatch):
     asked = program(walks_over_a_buffer, (1,), [X], [torch.zeros(1 << 14)], [1 << 14], fill=0, B=512)
     assert not run(asked, [X]).findings
     assert 0 < max(most) <= 1000
+
+
+@pytest.mark.parametrize("fill", [None, 0], ids=["in the first run", "in the careful one"])
+def test_a_run_that_is_stopped_keeps_no_memory_alive(fill):
+    asked = program(walks_over_a_buffer, (1,), [X], [torch.zeros(1 << 12)], [1 << 12], fill=fill, B=512)
+    alive = []
+    allocate = Memory.allocate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Memory, "allocate", lambda *args: (made := allocate(*args), alive.append(weakref.ref(made)))[0])
+        with pytest.raises(OverBudget) as stopped:
+            run(asked, [X], budget=Budget(work=200_000))
+    assert alive and [storage() for storage in alive] == [None] * len(alive)
+    assert stopped.value.resource == "work"
