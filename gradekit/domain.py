@@ -8,6 +8,7 @@ torch and no Hypothesis: every process may import this.
     result = { shape = ["M", "N"], dtype = "T" }     a list of such tables where it returns several tensors
     limits = ["M * N <= 2**24"]                      beside those of each size and of `MOST_ELEMENTS`
     relations = { alone = ["M"] }                    see `Relations`
+    aliases = ["x y"]                                pairs of tensors of one shape and dtype that may be one tensor
 
     [softmax.dtypes]                                 variables for dtypes: tensors of one variable have one dtype
     T = ["float32", "float16"]
@@ -142,7 +143,7 @@ class Relations:
 class EntryDomain:
     """An entry's domain. `arguments` are in the order of its signature; `results` are what it returns.
 
-    `gradients` names the tensors in which it is differentiable.
+    `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one.
     """
 
     name: str
@@ -154,6 +155,7 @@ class EntryDomain:
     choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     relations: Relations = Relations()
     gradients: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -266,7 +268,7 @@ def load(path: Path) -> dict[str, EntryDomain]:
     return {name: _entry(name, table, f"{path} [{name}]") for name, table in tables.items()}
 
 
-_KEYS = ("arguments", "result", "limits", "relations", "gradients", "dtypes", "sizes", "choices", "tensors", "scalars")
+_KEYS = ("arguments", "result", "limits", "relations", "gradients", "dtypes", "sizes", "choices", "tensors", "scalars", "aliases")
 
 
 def _entry(name: str, table: Any, where: str) -> EntryDomain:
@@ -286,6 +288,7 @@ def _entry(name: str, table: Any, where: str) -> EntryDomain:
         _frozen(table.get("choices", {})),
         Relations(**relations),
         _frozen(table.get("gradients", [])),
+        _frozen(table.get("aliases", [])),
     )
     _check(entry, where)
     return entry
@@ -341,6 +344,10 @@ def _check(entry: EntryDomain, where: str) -> None:
     for name in {*relations.alone, *relations.permuted}:
         if any(part != name and part != ANY_DIMENSIONS and name in names_in(part) for shape in shapes for part in shape):
             raise DomainError(f"{where}: relations along {name} need it by itself in every shape")
+    for pair in entry.aliases:
+        alike = {(tensor.shape, tensor.dtype) for tensor in entry.tensors if tensor.name in pair.split()}
+        if len(alike) != 1 or len({*pair.split()} & {tensor.name for tensor in entry.tensors}) != 2:
+            raise DomainError(f"{where}: aliases have {pair!r}, which are not two tensors of one shape and dtype")
     if unknown:
         raise DomainError(f"{where}: relations or gradients name {sorted(unknown)}, which are not there")
 

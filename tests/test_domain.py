@@ -59,6 +59,8 @@ def test_no_tensor_is_promised_that_offsets_of_32_bits_do_not_reach(tmp_path: Pa
         ("limits", "limit", "did you mean limits"),
         ("most = 50", "most = 50, lest = 1", "did you mean least"),
         ("most = 50", "most = 0", "no sizes from 1 to 0"),
+        ("limits =", 'aliases = ["x factor"]\nlimits =', "not two tensors of one shape and dtype"),
+        ("limits =", 'relations = { alone = ["N"] }\nlimits =', "relations along N need it by itself in every shape"),
         ("M * N", "M * K", "'K'"),
         ("M * N <=", "M * * N <=", "no expression"),
         ('dtypes.T = ["float32"', 'dtypes.T = ["float31"', "no dtype"),

@@ -66,9 +66,10 @@ def test_contiguous_float32(submission, call):
 @points(12)
 @given(
     call=calls(
-        FUSED, dtypes=["float32"], sizes=AROUND_BLOCKS, layouts=PLAIN, values=["normal"], how={"at_most": 1 << 18}
+        FUSED, dtypes=["float32"], sizes=AROUND_BLOCKS, layouts=PLAIN, values=["normal"],
+        how={"at_most": 1 << 18, "aliases": FUSED.aliases},
     )
-)
+)  # fmt: skip
 def test_boundary_sizes(submission, call):
     """Is right around the size of a block, in both dimensions"""
     assert_close(submission.fused_chain(*call), expected(*call))

@@ -98,7 +98,12 @@ def test_contiguous_float32(submission, call):
 
 
 @points(8)
-@given(call=calls(LAYER_NORM, dtypes=["float32"], sizes=AROUND_POWERS, layouts=PLAIN, values=["normal"]))
+@given(
+    call=calls(
+        LAYER_NORM, dtypes=["float32"], sizes=AROUND_POWERS, layouts=PLAIN, values=["normal"],
+        how={"aliases": LAYER_NORM.aliases},
+    )
+)  # fmt: skip
 def test_boundary_sizes(submission, call):
     """Is right for rows around a power of two, up to 16384"""
     assert_close(submission.layer_norm(*call), expected(*call))

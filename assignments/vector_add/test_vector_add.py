@@ -56,7 +56,12 @@ def test_every_dtype(submission, dtype, call):
 
 
 @points(8)
-@given(call=calls(ADD, dtypes=["float32", "int32"], sizes={"N": (1, 40)}, layouts=PLAIN, values=["normal"]))
+@given(
+    call=calls(
+        ADD, dtypes=["float32", "int32"], sizes={"N": (1, 40)}, layouts=PLAIN, values=["normal"],
+        how={"aliases": ADD.aliases},
+    )
+)  # fmt: skip
 def test_ranks(submission, call):
     """Takes vectors, matrices and rank 3, and keeps the shape"""
     assert_close(submission.add(*call), expected(*call))

@@ -82,12 +82,15 @@ class Draws:
         """The rows of the covering design, those with small tensors first."""
         return _design(self, strength)
 
-    def call(self, row: covering.Row, turn: int) -> tuple[Call, list[int]]:
+    def call(
+        self, row: covering.Row, turn: int, variants: Mapping[str, int] | None = None
+    ) -> tuple[Call, list[int]]:
         """The call of a row, and the numbers by which `picked` would make the same.
 
-        What is no factor (a size within its class, a variant of a layout, seeds) goes in turn, by the row's number.
+        What is no factor (a size within its class, a variant of a layout, seeds) goes in turn, by the row's number; the variant
+        of a tensor's layout by the number that `variants` has for the tensor.
         """
-        planned = _Planned(self, row, turn)
+        planned = _Planned(self, row, turn, variants or {})
         return self.picked(planned), planned.numbers
 
     def picked(self, pick: Pick) -> Call:
@@ -220,8 +223,9 @@ def _layout_fits(factor: str, possible: Mapping[Any, set[str]]) -> Callable[[cov
 class _Planned:
     """A `Pick` that follows a row; `numbers` are the indices of what it has picked, where there was a choice."""
 
-    def __init__(self, draws: Draws, row: covering.Row, turn: int) -> None:
+    def __init__(self, draws: Draws, row: covering.Row, turn: int, variants: Mapping[str, int]) -> None:
         self.numbers: list[int] = []
+        self._variants = {f"variant {name}": number for name, number in variants.items()}
         self._row, self._turn, self._times = row, turn, 0
         self._sizes = {f"size {name}": size for name, size in draws.sizes_of(row, turn).items()}
 
@@ -237,6 +241,8 @@ class _Planned:
         if label in self._row:
             return self._row[label]
         self._times += 1
+        if label in self._variants:
+            return options[self._variants[label] % len(options)]
         return options[(self._turn * (1 if len(options) < SEEDS else 7) + self._times) % len(options)]
 
 

@@ -99,7 +99,9 @@ def _transposed(shape: tuple[int, ...], variant: int) -> Placement:
 
 
 def _permuted(shape: tuple[int, ...], variant: int) -> Placement:
-    return _ordered(shape, _orders(len(shape))[variant // 2], gap=variant % 2), 0
+    orders = _orders(len(shape))
+    turn, number = divmod(variant, len(orders))  # each order comes up once before the first does again, dense and with gaps in turn
+    return _ordered(shape, orders[number], gap=(number + turn) % 2), 0
 
 
 @functools.cache
@@ -141,5 +143,6 @@ _LAYOUTS = {
     "stepped": _Layout(_stepped, 2, lambda rank: rank - 1),  # every third of a dimension that is not the last
     "expanded": _Layout(_expanded, 1, lambda rank: rank),  # x.expand(...): one dimension has stride 0
 }
+PERMUTED = "permuted"
 LAYOUTS = tuple(_LAYOUTS)
 """The names of all layouts, simplest first; those that need more dimensions leave themselves out."""

@@ -6,17 +6,20 @@ A test function has one if its only strategy was made by `gradekit.inputs.calls`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradekit.compat.hypothesis import strategies
+from gradekit.domain import ANY_DIMENSIONS
 from gradekit.findings import Check
+from gradekit.inputs.layouts import PERMUTED, variants
 from gradekit.plugin.example_cache import simplicity
 from gradekit.plugin.profiles import Profile
 
 if TYPE_CHECKING:
     from gradekit.inputs.covering import Row
+    from gradekit.inputs.draws import Draws
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,31 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     (name,) = given
     planned: dict[str, Planned] = {}
     rows = draws.design(profile.strength)
-    for turn, row in enumerate(rows):
-        call, numbers = draws.call(row, turn + seed)
+    every = [*_in_turn(draws, rows), *(_in_every_order(draws, rows) if profile.strength > 2 else ())]
+    for turn, (row, numbered) in enumerate(every):
+        call, numbers = draws.call(row, turn + seed, {name: number + seed for name, number in numbered.items()})
         planned.setdefault(repr(call), Planned(row, {name: call}, numbers))
     chosen = sorted(planned.values(), key=lambda one: simplicity(one.given))
     step = -(-len(chosen) // profile.at_most)
-    return Design(tuple(chosen[::step]), profile.strength, len(rows))
+    return Design(tuple(chosen[::step]), profile.strength, len(every))
+
+
+def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
+    """Each row with the number of the variant of each tensor's layout: the rows of one layout have one after the other."""
+    seen: Counter[tuple[str, Any]] = Counter()
+    for row in rows:
+        laid_out = {tensor.name: (tensor.name, row[f"layout {tensor.name}"]) for tensor in draws.tensors}
+        yield row, {name: seen[pair] for name, pair in laid_out.items()}
+        seen.update(laid_out.values())
+
+
+def _in_every_order(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
+    """For each tensor, a row of large sizes with its dimensions stored in each order that there is."""
+    for tensor in draws.tensors:
+        factor = f"layout {tensor.name}"
+        largest = next((row for row in reversed(rows) if row[factor] == PERMUTED), None)
+        if largest is not None and ANY_DIMENSIONS not in tensor.shape:
+            yield from ((largest, {tensor.name: number}) for number in range(variants(PERMUTED, len(tensor.shape))))
 
 
 def coverage_lines(checks: Sequence[Check]) -> list[str]:

@@ -143,3 +143,36 @@ def test_what_was_tried_reads_as_lines() -> None:
     coverage = {"strength": 2, "rows": 3, "of": 4, "drawn": 1, "factors": {"size N": {"1": 2, "most": 1}}}
     check = Check("test_x", "X", Kind.CORRECTNESS, Outcome.PASSED, 1, 1, details={"coverage": coverage})
     assert coverage_lines([check]) == ["test_x: 3 of 4 rows, and 1 more", "    size N: 1, most"]
+
+
+RANK_4 = {
+    "test_flash_attention": ("test_any_stride_and_offset", "test_inputs_unmodified"),
+    "test_decode_attention": ("test_any_stride_and_offset", "test_memory"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [file for file in FILES if file.stem in RANK_4], ids=lambda file: file.stem)
+def test_a_thorough_run_stores_the_dimensions_of_a_tensor_of_rank_4_in_every_order(file: Path) -> None:
+    tests = functions(file)
+    for name in RANK_4[file.stem]:
+        design = design_of(tests[name], PROFILES["thorough"])
+        assert design is not None
+        calls = [given["call"] for given in design.given]
+        rank_4 = [place for place, arg in enumerate(calls[0]) if len(getattr(arg, "shape", ())) == 4]
+        assert rank_4
+        for place in rank_4:
+            orders = {
+                tuple(sorted(range(4), key=lambda dim: -strides[dim]))
+                for call in calls
+                if len({*(strides := call[place].stride)}) == 4
+            }
+            assert len(orders) == 24, f"{name}: argument {place}"
+
+
+def test_the_next_row_of_a_layout_has_its_next_variant(double: Assignment) -> None:
+    (test,) = functions(double.tests).values()
+    design = design_of(test, PROFILES["default"])
+    assert design is not None
+    calls = sorted((planned for planned in design.planned), key=lambda planned: planned.numbers)
+    assert len({planned.given["call"][0].offset for planned in calls if planned.row["layout x"] == "offset"}) >= 3
