@@ -89,12 +89,7 @@ def test_ragged_lengths(submission, call):
 
 
 @points(8)
-@given(
-    call=drawn(
-        kinds("normal"), {"S": AROUND_TILES, "D": [16, 64]}, dtypes=["float16", "float32"],
-        how={"aliases": DECODE.aliases},
-    )
-)  # fmt: skip
+@given(call=drawn(kinds("normal"), {"S": AROUND_TILES, "D": [16, 64]}, dtypes=["float16", "float32"]))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile of positions"""
     assert_close(submission.decode_attention(*call), expected(*call))

@@ -129,10 +129,9 @@ def test_causal(submission, call):
 @points(8)
 @given(
     call=drawn(
-        dtypes=["float16", "float32"], sizes={"B": 1, "H": [1, 2], "S": AROUND_TILES, "D": [16, 32]}, kinds=["normal"],
-        how={"aliases": ATTENTION.aliases},
+        dtypes=["float16", "float32"], sizes={"B": 1, "H": [1, 2], "S": AROUND_TILES, "D": [16, 32]}, kinds=["normal"]
     )
-)  # fmt: skip
+)
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile, and for a single row"""
     assert_close(submission.attention(*call), expected(*call))
