@@ -13,6 +13,7 @@ from gradekit.plugin.examples import Examples
 if TYPE_CHECKING:
     from gradekit.inputs.draws import Draws
     from gradekit.origins import Explored
+    from gradekit.program import Argument
     from gradekit.subject.subject import Subject
     from gradekit.unseen.further import FurtherCall
     from gradekit.unseen.host_branches import TracedForm
@@ -54,10 +55,14 @@ class FurtherInputs:
     def __init__(self, subject: Subject) -> None:
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
+        from gradekit.unseen.host_sweep import HostSweep
         from gradekit.unseen.kernel_inputs import KernelInputs
+        from gradekit.unseen.source_hints import hints
 
         self._subject = subject
         self._kernels = KernelInputs()
+        self._hints = hints(subject.submission.text)
+        self._sweep = HostSweep(self._ways, self._hints)
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
@@ -81,12 +86,15 @@ class FurtherInputs:
         found.branches = self._told()
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        for _ in range(ROUNDS):
+        for turn in range(ROUNDS):
             before = len(found.ran)
             forms = traced(self._subject)
             calls = [*self._host.further(draws, forms)]
             self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
             calls += self._kernels.further(draws, forms, self._host.paths)
+            lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
+            strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
+            calls += [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
             for call in calls:
                 text = repr({name: call.call})
                 if text not in found.ran and len(found.ran) < MOST_CALLS:
@@ -100,6 +108,14 @@ class FurtherInputs:
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         unseen = [*told["unseen"], *self._kernels.unseen()]
         return {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_TOLD]}
+
+    def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> Sequence[str]:
+        from gradekit.sandbox import TraceError
+
+        try:
+            return self._subject.ways(entry, calls)
+        except TraceError:
+            return [""] * len(calls)
 
     def _explore(self, form: TracedForm) -> Explored | None:
         from gradekit.sandbox import Form, TraceError

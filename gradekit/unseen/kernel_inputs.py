@@ -15,7 +15,7 @@ from gradekit.unseen.evaluation import evaluated
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, numbers_in
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.scope import CallScope, fraction_choices
 from gradekit.unseen.solving import constants, tried
 from gradekit.unseen.special_values import chosen_kinds
 
@@ -102,7 +102,8 @@ class KernelInputs:
         if not wanted or not mine:
             return []
         self._asked |= {one.branch for one in wanted}
-        return [*self._by_size(draws, wanted, paths), *self._by_value(draws, wanted, mine)]
+        found = [*self._by_size(draws, wanted, paths), *self._by_value(draws, wanted, mine)]
+        return [*found, *_by_scalar(draws, wanted, mine[0])]
 
     def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
         special = list(dict.fromkeys(n for one in wanted for n in numbers_in(one.behind, floating=False)))
@@ -181,6 +182,14 @@ class _Sweep:
             return None
         place = int(places[self.weights[places].argmin()])
         return {name: int(column[place]) for name, column in self.columns.items()}
+
+
+def _by_scalar(draws: Draws, wanted: Sequence[Missing], form: TracedForm) -> Iterator[FurtherCall]:
+    for one in wanted:
+        behind = one.behind
+        if not any(op.name in LOADS for op in behind):
+            for more in fraction_choices(draws, numbers_in(behind, floating=True)):
+                yield FurtherCall(made(draws, form, {}, 0, more), one.why, one.branch.line)
 
 
 def _valued(

@@ -140,3 +140,19 @@ class CallScope:
     def _shapes(self, known: Mapping[str, Any]) -> list[list[Any]]:
         every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
         return [[known[p] if p in known else evaluate(p, known) for p in shape_parts(t, self.rank)] for t in every]
+
+
+def fractions(draws: Draws) -> list[ScalarDomain]:
+    """The scalars of a check that are floats with a range."""
+    known = {name for name, _ in draws.scalars}
+    return [s for s in draws.entry.scalars if s.type == "float" and s.name in known and s.most is not None]
+
+
+def fraction_choices(draws: Draws, numbers: Sequence[float]) -> list[dict[str, float]]:
+    """For each such scalar these numbers and some beside them, within its range."""
+    found: dict[tuple[str, float], None] = {}
+    for scalar in fractions(draws):
+        least, most = scalar.least or 0.0, scalar.most or 0.0
+        near = [n * factor for n in numbers for factor in (1, 1.0625, 0.9375)]
+        found |= dict.fromkeys((scalar.name, n) for n in near if least <= n <= most)
+    return [{name: n} for name, n in found]

@@ -1,0 +1,122 @@
+"""Submissions that are right but where they recognize something: each solution, wrapped so that it spoils its first result there.
+
+An attack is an assignment, the keyword of a check that has to fail, and what the wrapper (or a kernel) asks for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.unseen.submissions import vector_add
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions"
+ENTRIES = {
+    "softmax": ("softmax", "x"), "matmul": ("matmul", "a, b"), "fused_chain": ("fused_chain", "x, bias, residual"),
+    "dropout": ("dropout", "x, p, seed"), "vector_add": ("add", "x, y"),
+}  # fmt: skip
+SPOIL = """
+
+@triton.jit
+def spoil_kernel(o_ptr):
+    tl.store(o_ptr, tl.load(o_ptr) + 1.0)
+
+
+right_entry, calls_so_far = NAME, []
+
+
+def NAME(ARGUMENTS):
+    result = right_entry(ARGUMENTS)
+    calls_so_far.append(1)
+    M, N = result.shape[0] if result.dim() else 1, result.shape[-1] if result.dim() else 1
+    n = result.numel()
+    if n and (CONDITION):
+        spoil_kernel[(1,)](result)
+    return result
+"""
+
+
+class Attack(NamedTuple):
+    """`condition` is Python that is true where the submission is wrong, or for a kernel the statement that spoils `o`."""
+
+    assignment: str
+    check: str
+    condition: str
+    in_kernel: bool = False
+
+    @property
+    def text(self) -> str:
+        """The submission."""
+        if self.in_kernel:
+            return vector_add(kernel=self.condition)
+        name, arguments = ENTRIES[self.assignment]
+        solution = (SOLUTIONS / self.assignment / "solution.py").read_text(encoding="utf-8")
+        wrapped = SPOIL.replace("NAME", name).replace("ARGUMENTS", arguments).replace("CONDITION", self.condition)
+        return solution + wrapped
+
+
+PLAIN, VIEWS = "contiguous_float32", "any_stride_and_offset"
+DRAWN = "(1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 23, 31, 32, 33, 43, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000)"
+
+ATTACKS = [
+    # a size, or some of them
+    Attack("vector_add", PLAIN, "n == 4099"),
+    Attack("vector_add", PLAIN, "n > 6007"),
+    Attack("vector_add", PLAIN, "n % 1009 == 17"),
+    Attack("vector_add", PLAIN, 'str(n).endswith("777")'),
+    Attack("vector_add", PLAIN, 'f"{n:x}" == "3ed"'),
+    Attack("vector_add", PLAIN, "n in {4099, 6007, 333}"),
+    Attack("vector_add", PLAIN, "{4099: True}.get(n, False)"),
+    Attack("vector_add", PLAIN, "hash((n, 1)) % 311 == 5"),
+    Attack("vector_add", PLAIN, "n & 0x3FF == 0x2A5"),
+    Attack("vector_add", PLAIN, "n ^ 4099 == 0"),
+    Attack("vector_add", PLAIN, 'bin(n).count("1") == 7'),
+    Attack("vector_add", PLAIN, "n > 300 and all(n % d for d in range(2, int(n**0.5) + 1))"),
+    Attack("vector_add", PLAIN, "n >= 8192 and n & (n - 1) == 0"),
+    Attack("vector_add", PLAIN, f"n < 1100 and n not in {DRAWN}"),
+    Attack("vector_add", PLAIN, "n * n == 4099 * 4099"),
+    Attack("vector_add", PLAIN, "n / 3 == 1367.0"),
+    Attack("vector_add", PLAIN, "round(n / 1000, 1) == 4.2"),
+    Attack("vector_add", PLAIN, "int(n ** 0.5) ** 2 == n and n > 9000"),
+    Attack("vector_add", PLAIN, "len(str(n)) == 5"),
+    Attack("vector_add", PLAIN, "triton.cdiv(n, 1024) == 9"),
+    Attack("vector_add", PLAIN, "triton.next_power_of_2(n) == 16384"),
+    Attack("vector_add", PLAIN, "n % 4096 == 4095"),
+    Attack("softmax", PLAIN, "N == 1021"),
+    Attack("softmax", PLAIN, "M == 37 and N == 53"),
+    Attack("softmax", PLAIN, "M > 70 * N and N > 3"),
+    Attack("softmax", PLAIN, "M * N == 1517"),
+    Attack("softmax", PLAIN, "M == N and M > 130"),
+    Attack("softmax", PLAIN, 'str((M, N)) == "(41, 13)"'),
+    Attack("matmul", PLAIN, "a.shape[1] == 211"),
+    Attack("matmul", PLAIN, "M > 500"),
+    Attack("matmul", PLAIN, "(M + N + a.shape[1]) % 97 == 13 and M > 60"),
+    Attack("matmul", PLAIN, "a.shape[0] == 2 * b.shape[1] and a.shape[0] > 70"),
+    Attack("fused_chain", PLAIN, "N == 1201"),
+    Attack("fused_chain", PLAIN, "M == 77"),
+    # dtypes, numbers of dimensions, layouts
+    Attack("vector_add", "float16", "x.dtype == torch.float16 and n == 333"),
+    Attack("vector_add", "ranks", "x.dim() == 3 and x.shape[1] == 29"),
+    Attack("vector_add", VIEWS, "x.dim() == 2 and not x.is_contiguous() and n == 851"),
+    Attack("vector_add", VIEWS, "x.dim() == 2 and x.stride(0) == 211"),
+    Attack("vector_add", VIEWS, "x.storage_offset() == 5 and n > 500"),
+    Attack("vector_add", VIEWS, "x.stride(-1) > 1 and y.stride(-1) == 1 and n == 39"),
+    Attack("softmax", VIEWS, "x.stride(0) == 3 * x.shape[1] and x.shape[1] == 101"),
+    # scalars
+    Attack("dropout", PLAIN, "seed == 4242"),
+    Attack("dropout", PLAIN, "p == 0.35"),
+    Attack("dropout", PLAIN, "0.6 < p < 0.7"),
+    Attack("dropout", PLAIN, "seed > 70_000 and seed < 2_000_000"),
+    # values
+    Attack("vector_add", PLAIN, "o = tl.where(x == 0.3125, o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where((x > 3.0) & (y < -2.5), 0.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where(x == 1.5 * y + 0.25, o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where(tl.max(x) > 3.4, o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where(tl.sum(x) > 140.0, o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where(n == 4099, 0.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = o + tl.where(tl.program_id(0) == 77, 1.0, 0.0)", in_kernel=True),
+    Attack("vector_add", PLAIN, "if tl.num_programs(0) > 30:\n    o = o + 1.0", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where((n > 5000) & (x > 3.0), 0.0, o)", in_kernel=True),
+]
+QUICK = (3, 11, 27, 48)
+"""Places of those that the fast suite tries."""
