@@ -80,7 +80,8 @@ def explored(
 
 
 def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> str:
-    """Equal for calls that do the same, as far as the module's text says; "" for one that fails.
+    """Equal for calls that do the same, as far as the module's text says; "" for one that fails. Its first eight characters
+    stand for the instructions, the others for launches.
 
     Raises:
         Refusal: there is no such function, or it does not take these arguments.
@@ -96,7 +97,11 @@ def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Arg
         return ""
     finally:
         tracer.recorder.finish()
-    return hashlib.sha256(repr((sorted(steps), launches)).encode()).hexdigest()[:16]
+    return _digest(sorted(steps)) + _digest(launches)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:8]
 
 
 def _quantities(args: Sequence[Argument]) -> dict[int, int]:

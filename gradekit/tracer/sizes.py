@@ -6,6 +6,7 @@ Used in calls that are traced for this alone, whose programs count for nothing: 
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from gradekit.program import Source
 MOST_TERMS = 4000
 MOST_CONDITIONS = 400
 MOST_LEFT = 40
+_MOST_UNDER = 1 << 20
+_RELATIONS: dict[str, Callable[[int, int], bool]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 _BITS = 31
 """Bits that must have been filled downwards for the number after it to be a power of two."""
 
@@ -203,6 +206,8 @@ class SizeQuotient(float):
         made.a, made.b = a, b
         return made
 
+    __hash__ = float.__hash__
+
     def __ceil__(self) -> Any:
         exact = -(-self.a // self.b)
         return exact if int(exact) == float.__ceil__(self) else float.__ceil__(self)
@@ -240,6 +245,39 @@ def _shifted(size: TracedSize, operation: str, by: Any, value: Any) -> Any:
     if value is NotImplemented or type(by) is not int:
         return value if value is NotImplemented else size.table.opaque(value)
     return size.table.size(value, operation, size.term, size.table.number(1 << by))
+
+
+def _exactly(value: Any) -> tuple[int, int] | None:
+    """A number as a quotient of two whole numbers; None where they are too large to be told."""
+    if _is_int(value):
+        return value, 1
+    if type(value) is not float or not math.isfinite(value):
+        return None
+    over, under = value.as_integer_ratio()
+    return (over, under) if under <= _MOST_UNDER else None
+
+
+def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Callable[[SizeQuotient, Any], Any]:
+    """Compares a / b with p / q as a * q with p * b, which it notes where that comes to the same."""
+    apply = getattr(float, f"__{name}__")
+
+    def method(self: SizeQuotient, other: Any) -> Any:
+        held, exact = apply(self, other), _exactly(other)
+        table = next((n.table for n in (self.a, self.b) if isinstance(n, TracedSize)), None)
+        if held is NotImplemented or table is None:
+            return held
+        if exact is None or int(self.b) <= 0:
+            table.lost("a float")
+            return held
+        left, right = self.a * exact[1], self.b * exact[0]
+        left, right = (right, left) if swapped else (left, right)
+        if _RELATIONS[relation](int(left), int(right)) == (held is not opposite):
+            table.compared(left, relation, right, held is not opposite)
+        else:
+            table.lost("a float")
+        return held
+
+    return method
 
 
 def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[TracedSize, Any], Any]:
@@ -280,13 +318,15 @@ def _comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Call
     return method
 
 
+_COMPARISONS = (
+    ("lt", "<", False, False), ("le", "<=", False, False), ("gt", "<", True, False), ("ge", "<=", True, False),
+    ("eq", "==", False, False), ("ne", "==", False, True),
+)  # fmt: skip
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
     setattr(TracedSize, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
     setattr(TracedSize, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))
-for _name, _relation, _swapped, _opposite in (
-    ("lt", "<", False, False), ("le", "<=", False, False), ("gt", "<", True, False), ("ge", "<=", True, False),
-    ("eq", "==", False, False), ("ne", "==", False, True),
-):  # fmt: skip
+for _name, _relation, _swapped, _opposite in _COMPARISONS:
+    setattr(SizeQuotient, f"__{_name}__", _quotient_comparison(_name, _relation, _swapped, _opposite))
     setattr(TracedSize, f"__{_name}__", _comparison(_name, _relation, _swapped, _opposite))
 
 

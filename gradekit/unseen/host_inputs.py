@@ -11,10 +11,13 @@ from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, CallScope
-from gradekit.unseen.solving import OtherWay, solutions
+from gradekit.unseen.solving import OtherWay, solutions, solved
 
-MOST_SOLVED = 24
+MOST_SOLVED = 32
 """Comparisons of one check that are solved for."""
+
+MOST_BY_SOLVER = 6
+"""Comparisons of one check that z3 is asked about."""
 
 MOST_TOLD = 30
 """Unseen ways that a record names."""
@@ -30,11 +33,13 @@ class HostInputs:
     branches: HostBranches
     narrowly: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
+    _left_to_solver: int = 0
     _solved: dict[tuple[Way, Draws, bool], list[dict[str, int]]] = field(default_factory=dict)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
         self.branches.ways.clear()
+        self._left_to_solver = MOST_BY_SOLVER
 
     def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         """Calls for the ways that none of these `forms`, which the check has run, has gone."""
@@ -90,4 +95,7 @@ class HostInputs:
             rank = rank_of(draws, wanted.path.form)
             scopes = (CallScope(draws, rank, wide, beyond) for beyond in (1, BEYOND))
             self._solved[key] = next((found for scope in scopes if (found := solutions(wanted, scope))), [])
+            if not self._solved[key] and self._left_to_solver:
+                self._left_to_solver -= 1
+                self._solved[key] = solved(wanted, CallScope(draws, rank_of(draws, wanted.path.form), wide))
         return self._solved[key]

@@ -21,7 +21,7 @@ from gradekit.unseen.scope import CallScope, fraction_choices, fractions
 from gradekit.unseen.solving import tried
 from gradekit.unseen.source_hints import SourceHints
 
-MOST_SIZES = 1400
+MOST_SIZES = 2600
 """Sizes for which host code is run, for one check and one form of call."""
 
 DENSE = 1100
@@ -33,8 +33,14 @@ MOST_NEW = 6
 MOST_LAID_OUT = 60
 """Sizes that are tried in every layout."""
 
+INSTRUCTIONS = 8
+"""Characters of a way's digest that stand for the instructions that are executed; the others stand for launches."""
+
 TOGETHER = 200
 """Calls that the submission's process is asked about at a time."""
+
+_SPREAD = (*range(1100, 16_000, 41), *(k * k for k in range(34, 150, 2)), *(int(16_000 * 1.05**k) for k in range(100)))
+"""Further sizes of a single dimension."""
 
 AskWays = Callable[[str, Sequence[Sequence[Argument]]], Sequence[str]]
 """Gives a digest of the way of each call; "" for one that fails."""
@@ -54,27 +60,29 @@ class HostSweep:
         """Calls that go ways which none of the check's `forms` goes; `lines` are to blame for that, if any. With
         `strides`, they are looked for among many strides."""
         mine = [form for form in forms if fits(draws, form) and form.elements and not form.wanted]
-        if not mine or not (lines or self.hints.fractions and fractions(draws)):
+        if not mine or not (lines or self.hints.places or self.hints.fractions and fractions(draws)):
             return []
         entry = mine[0].entry
         seen = set(self._ways(entry, [form.args for form in mine]))
         found: dict[str, list[Call]] = {}
         for form in {tuple(view.dtype for view in one.views): one for one in mine}.values():
-            calls = [
-                made(draws, form, _small(draws, form), 0, more)
-                for more in fraction_choices(draws, self.hints.fractions)
-            ]
-            if lines:
-                calls += [
-                    *_by_size(draws, form, self.hints),
-                    *_by_layout(draws, form, self.hints if strides else SourceHints()),
-                ]
+            calls = [*self._calls(draws, form, bool(lines), strides)]
             for call, way in zip(calls, self._ways(entry, [arguments(call) for call in calls]), strict=True):
                 if way and way not in seen:
                     found.setdefault(way, []).append(call)
-        rarest = sorted(found.values(), key=lambda calls: (len(calls), repr(calls[0])))[:MOST_NEW]
-        line = min(lines, default=None)
+        known = {way[:INSTRUCTIONS] for way in seen}
+        new = sorted(found, key=lambda way: (way[:INSTRUCTIONS] in known, len(found[way]), way))
+        rarest = [found[way] for way in new][:MOST_NEW]
+        line = min((*lines, *self.hints.places), default=None)
         return [FurtherCall(calls[0], "host code goes a way that no other example goes", line) for calls in rarest]
+
+    def _calls(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> Iterator[Call]:
+        for more in fraction_choices(draws, self.hints.fractions):
+            yield made(draws, form, _small(draws, form), 0, more)
+        if sizes:
+            yield from _by_size(draws, form, self.hints)
+        if sizes or self.hints.places:
+            yield from _by_layout(draws, form, self.hints if strides else SourceHints())
 
     def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
         texts = [repr((entry, args)) for args in calls]
@@ -96,7 +104,7 @@ def arguments(call: Call) -> tuple[Argument, ...]:
 
 def _by_size(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[Call]:
     scope = CallScope(draws, rank_of(draws, form))
-    columns = tried(scope, hints.whole)
+    columns = tried(scope, (*hints.whole, *_SPREAD))
     if not columns:
         return
     allowed = scope.allows(columns)
@@ -113,8 +121,13 @@ def _places(columns: Mapping[str, torch.Tensor], hints: SourceHints) -> list[int
         for place, row in reversed(list(enumerate(zip(*(c.tolist() for c in columns.values()), strict=True))))
     }
     near = {n + d for n in hints.whole for d in (-1, 0, 1)}
+    near |= set(_SPREAD) if len(columns) == 1 else set()
     small = DENSE if len(columns) == 1 else DENSE // (2 * len(columns))
-    ranked = sorted(rows, key=lambda row: (not any(n in near for n in row), max(row) > small, max(row), row))
+
+    def weight(row: tuple[int, ...]) -> tuple[Any, ...]:
+        return not all(n in near for n in row), not any(n in near for n in row), max(row) > small, max(row), row
+
+    ranked = sorted(rows, key=weight)
     head = ranked[: MOST_SIZES - 100]
     rest = ranked[len(head) :]
     return [first[row] for row in [*head, *rest[:: max(len(rest) // 100, 1)]]]

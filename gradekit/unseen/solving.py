@@ -40,10 +40,12 @@ class OtherWay:
 
 def solutions(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
     """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest that were found, and the
-    largest of them. Empty where none were."""
-    found = _by_trial(wanted, scope)
-    if found:
-        return found
+    largest of them. Empty where none were. Where no sizes take the same path up to there, others are tried too."""
+    return _by_trial(wanted, scope, same_path=True) or _by_trial(wanted, scope, same_path=False)
+
+
+def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
+    """As `solutions`, by z3 alone."""
     one = _by_solver(wanted, scope)
     return [] if one is None else [one]
 
@@ -51,11 +53,11 @@ def solutions(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
 # --- by trial --------------------------------------------------------------------------------------------------------
 
 
-def _by_trial(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
+def _by_trial(wanted: OtherWay, scope: CallScope, same_path: bool) -> list[dict[str, int]]:
     names = tried(scope, constants(wanted.path.origins.terms))
     if not names:
         return []
-    fits = scope.allows(names) & _goes(wanted, scope.leaves(names), len(next(iter(names.values()))))
+    fits = scope.allows(names) & _goes(wanted, scope.leaves(names), len(next(iter(names.values()))), same_path)
     places = fits.nonzero().view(-1)
     if not places.numel():
         return []
@@ -64,11 +66,11 @@ def _by_trial(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
     return [{name: int(column[place]) for name, column in names.items()} for place in chosen]
 
 
-def _goes(wanted: OtherWay, leaves: Mapping[Leaf, Numbers], count: int) -> Tensor:
+def _goes(wanted: OtherWay, leaves: Mapping[Leaf, Numbers], count: int, same_path: bool) -> Tensor:
     goes = torch.ones(count, dtype=torch.bool)
     holds = wanted.path.holds(leaves)
     for step, went in enumerate(holds[: wanted.step + 1]):
-        if went is not None:
+        if went is not None and (same_path or step == wanted.step):
             goes &= torch.as_tensor(went) if step < wanted.step else ~torch.as_tensor(went)
     return goes if holds[wanted.step] is not None else torch.zeros(count, dtype=torch.bool)
 

@@ -4,6 +4,7 @@ a traced size would not remember."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,19 +16,24 @@ FORGETFUL = frozenset(
 )  # fmt: skip
 """Builtins whose results do not remember the size that they were made of."""
 
-PLAIN_MODULES = frozenset({"torch", "triton", "tl", "typing", "F", "dataclasses", "functools", "__future__"})
-SHAPES = frozenset({"shape", "stride", "size", "dim", "ndim", "strides"})
+FORGETFUL_MODULES = frozenset(
+    {"math", "hashlib", "random", "zlib", "struct", "operator", "bisect", "time", "re", "json", "itertools"}
+)
+EXACT = frozenset({"prod", "ceil", "floor", "mul", "sub", "add"})
+"""Functions of these modules through which a size keeps its origin."""
+
 ADDRESSES = frozenset({"data_ptr", "storage_offset", "nbytes", "untyped_storage", "storage"})
 
 
 @dataclass(frozen=True)
 class SourceHints:
     """`whole` and `fractions` are the numbers of the text, those that are compared first; `lines` those of host code whose
-    dealings with sizes cannot be followed."""
+    dealings with sizes cannot be followed, `places` those that ask where a tensor lies."""
 
     whole: tuple[int, ...] = ()
     fractions: tuple[float, ...] = ()
     lines: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
 
 
 def hints(text: str) -> SourceHints:
@@ -39,14 +45,18 @@ def hints(text: str) -> SourceHints:
     compared = [n for node in ast.walk(tree) if isinstance(node, ast.Compare) for n in _numbers(node)]
     whole = dict.fromkeys(n for n in (*compared, *_numbers(tree)) if type(n) is int and n > 1)
     fractions = dict.fromkeys(float(n) for n in compared if type(n) in (int, float))
-    lines = sorted({line for function in _host_functions(tree) for line in _forgets(function)})
-    return SourceHints(tuple(whole)[:MOST_NUMBERS], tuple(fractions)[:MOST_NUMBERS], tuple(lines))
+    tables = {name for node in ast.walk(tree) for name in _tables(node)}
+    lines = sorted({line for function in _host_functions(tree) for line in _forgets(function, tables)})
+    places = sorted({line for function in _host_functions(tree) for line in _asks_where(function)})
+    return SourceHints(tuple(whole)[:MOST_NUMBERS], tuple(fractions)[:MOST_NUMBERS], tuple(lines), tuple(places))
 
 
 def _numbers(tree: ast.AST) -> Iterator[int | float]:
     for node in ast.walk(tree):
         value = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, str) and len(value) < 40:
+            yield from (int(digits) for digits in re.findall(r"[0-9]{1,9}", value))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
             yield value
 
 
@@ -58,10 +68,45 @@ def _host_functions(tree: ast.Module) -> Iterator[ast.AST]:
                 yield node
 
 
-def _forgets(function: ast.AST) -> Iterator[int]:
+_DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def _tables(node: ast.AST) -> Iterator[str]:
+    """The names that a statement gives to lists, tuples, dicts and sets."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, _DISPLAYS):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def _forgets(function: ast.AST, tables: set[str]) -> Iterator[int]:
     for node in ast.walk(function):
-        if isinstance(node, ast.expr) and _is_forgetful(node):
+        if isinstance(node, ast.expr) and (_is_forgetful(node) or _looks_up(node, tables)):
             yield node.lineno
+
+
+def _asks_where(function: ast.AST) -> Iterator[int]:
+    """Lines that ask where in memory a tensor lies."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and node.attr in ADDRESSES:
+            yield node.lineno
+
+
+def _looks_up(node: ast.expr, tables: set[str]) -> bool:
+    """Whether something is looked up in a table by a number that is computed."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=index):
+            return name in tables and not _is_plain(index)
+        case ast.Subscript(value=value, slice=index):
+            return isinstance(value, _DISPLAYS) and not _is_plain(index)
+        case ast.Call(func=ast.Attribute(value=value, attr="get")):
+            return isinstance(value, _DISPLAYS) or isinstance(value, ast.Name) and value.id in tables
+    return False
+
+
+def _is_plain(index: ast.expr) -> bool:
+    """Whether an index is a constant, or made of comparisons and dtypes, which can be followed."""
+    if isinstance(index, ast.Tuple):
+        return all(map(_is_plain, index.elts))
+    return isinstance(index, (ast.Constant, ast.Slice, ast.Compare, ast.BoolOp)) or "dtype" in ast.unparse(index)
 
 
 def _is_forgetful(node: ast.expr) -> bool:
@@ -71,22 +116,11 @@ def _is_forgetful(node: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id=name), args=args) if name in FORGETFUL:
             return any(_has_number(arg) for arg in args)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
-            return name in ADDRESSES or module in (
-                "math",
-                "hashlib",
-                "random",
-                "zlib",
-                "struct",
-                "operator",
-                "bisect",
-                "time",
-            )
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name in ADDRESSES
-        case ast.Compare(ops=ops):
-            return any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
-        case ast.Subscript(value=value, slice=index):
-            return not isinstance(index, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp)) and not _is_shape(value)
+            return module in FORGETFUL_MODULES and name not in EXACT
+        case ast.Compare(left=left, ops=ops, comparators=[*others]):
+            contained = any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
+            exact = all(isinstance(other, (ast.Tuple, ast.List)) for other in others) or "dtype" in ast.unparse(left)
+            return contained and not exact
         case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str())):
             return True
     return False
@@ -97,12 +131,3 @@ def _has_number(node: ast.AST) -> bool:
     return not isinstance(node, ast.Constant) and not any(
         text in ast.unparse(node) for text in ("dim", "len(", "rank", "num_stages")
     )
-
-
-def _is_shape(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name)):
-            return name in SHAPES
-        case ast.Name(id=name):
-            return name in SHAPES or "kernel" in name
-    return False
