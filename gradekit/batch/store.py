@@ -283,11 +283,25 @@ def _make_tables(engine: sa.Engine) -> None:
     """Make the tables that are not there; another command may be making them at this very moment."""
     for attempt in range(CREATE_ATTEMPTS):
         try:
-            return _METADATA.create_all(engine)
+            _METADATA.create_all(engine)
+            return _add_missing_columns(engine)
         except sa.exc.DBAPIError as error:
             if attempt + 1 == CREATE_ATTEMPTS:
                 raise StoreError(f"the database cannot be used: {error.orig}") from None
             time.sleep(0.05 * attempt)
+
+
+def _add_missing_columns(engine: sa.Engine) -> None:
+    """Gives the tables of an older release's database the columns that came later: empty, 0 or unknown in all rows."""
+    for table in _METADATA.sorted_tables:
+        known = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
+        for column in (column for column in table.columns if column.name not in known):
+            name = engine.dialect.identifier_preparer.quote(column.name)
+            empty = "''" if isinstance(column.type, sa.String) else "false" if isinstance(column.type, sa.Boolean) else "0"
+            needed = "" if column.nullable else f" NOT NULL DEFAULT {empty}"
+            kind = column.type.compile(engine.dialect)
+            with engine.begin() as connection:
+                connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}{needed}"))
 
 
 def _configure_sqlite(connection: Any, record: Any) -> None:
