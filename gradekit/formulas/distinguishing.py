@@ -63,7 +63,7 @@ def distinguishing(equality: Equality, where: Unequal, promises: ValuePromises) 
     names = [graph.nodes[n][1] for n in graph.cone((where.one, where.other)) if graph.nodes[n][0] == "variable"]
     drawn = list(_drawn(equality, where, names, promises))
     yield from drawn
-    if not drawn and all(promises(name).draws is None for name in names):
+    if not drawn and where.path.signs and all(promises(name).draws is None for name in names):
         yield from _solved(equality, where, names, promises)
 
 

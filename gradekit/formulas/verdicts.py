@@ -8,14 +8,16 @@ from typing import Any
 
 from gradekit.formulas.both_sides import FormulaCall, ResultFormulas, result_formulas
 from gradekit.formulas.distinguishing import ValuePromises, Values, distinguishing
-from gradekit.formulas.equality import Equality
+from gradekit.formulas.equality import Equality, Unequal
 from gradekit.formulas.graph import NoFormula
+from gradekit.formulas.value_paths import ValuePath
 
 MOST_TRIED = 8
 """Choices of values that are tried for one call."""
 MOST_ELEMENTS_TRIED = 4
 """Unequal elements of a result for which values are looked for."""
 
+FAULT = "a fault of gradekit's"
 PROVED, REFUTED, OPEN = "proved", "refuted", "open"
 
 
@@ -58,6 +60,8 @@ def judged(
                 return verdict
     except NoFormula as error:
         verdict.why = str(error)
+    except Exception as error:  # noqa: BLE001 - what goes wrong here is no fault of the submission, whose examples stand
+        verdict.why = f"{FAULT} ({type(error).__name__}: {str(error)[:80]})"
     verdict.verdict = OPEN if verdict.why else PROVED
     return verdict
 
@@ -83,9 +87,19 @@ def _choices(
     """Values at which elements differ; where elements are not known to be equal, the verdict says so."""
     unequal = 0
     for one, other in zip(pair.found, pair.expected, strict=True):
-        for where in equality.unequal(one, other):
+        for where, why, decided in _doubtful(equality, one, other):
             unequal += 1
-            verdict.why = "the formulas are not known to be equal, and no values were found that tell them apart"
+            verdict.why = why
             yield from distinguishing(equality, where, promises)
-            if unequal >= MOST_ELEMENTS_TRIED:
+            if unequal >= MOST_ELEMENTS_TRIED or not decided:
                 return
+
+
+def _doubtful(equality: Equality, one: int, other: int) -> Iterator[tuple[Unequal, str, bool]]:
+    """The regions in which two formulas are not known to be equal, why, and whether their normal forms say so. Where there
+    are too many regions, or a formula is too long, that is all values."""
+    try:
+        for where in equality.unequal(one, other):
+            yield where, "the formulas are not known to be equal, and no values were found that tell them apart", True
+    except NoFormula as error:
+        yield Unequal(one, other, ValuePath()), str(error), False

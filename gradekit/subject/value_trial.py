@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit import domain
+from gradekit.engine import Unsupported
 from gradekit.formulas.both_sides import FormulaCall
 from gradekit.formulas.distinguishing import DRAW, DRAWS, ValuePromise, Values
 from gradekit.formulas.verdicts import REFUTED, judged
@@ -19,6 +20,7 @@ from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import with_elements
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
+from gradekit.sandbox import TraceError
 
 if TYPE_CHECKING:
     from gradekit.judge.reference import Asked
@@ -107,7 +109,7 @@ class ValueTrial:
     # --- trying values -----------------------------------------------------------------------------------------------
 
     def _differs(self, values: Values) -> bool:
-        """Runs the call for these values, and judges it."""
+        """Runs the call for these values, and judges it: wrong values count, and nothing else that may happen on the way."""
         specs = [self._spec(number, values) for number in range(len(self._specs))]
         queue = iter(specs)
         args = [next(queue) if isinstance(arg, Input) else arg for arg in self._call.args]
@@ -115,8 +117,11 @@ class ValueTrial:
             seen = self._subject.call(self._call.entry, args, self._call.wanted)
             assert_close(seen, self._asked.again(self._given(specs)))
         except Failure as failure:
-            entry = self._call.entry
-            self._failure = failure.naming(f"For values at which {entry} is another formula than the reference: ")
+            if failure.comparison is not None:
+                entry = self._call.entry
+                self._failure = failure.naming(f"For values at which {entry} is another formula than the reference: ")
+        except (TraceError, Unsupported):
+            return False
         return self._failure is not None
 
     def _spec(self, number: int, values: Values) -> Input:
