@@ -35,7 +35,7 @@ def main() -> None:
     options = _options()
     print(f"{'assignment':18} {'mistakes':>8} {'named':>6} {'line':>5} {'wrong':>6} {'silent':>7} {'CPU s':>6}")
     for id in options.ids or with_corpus():
-        found = list(_tutored(id, _wanted(options), options.show, "quick" if options.quick else "default"))
+        found = list(_tutored(id, _wanted(options), options.show, _grading(options)))
         print(_row(id, [tutored for tutored, _ in found], [seconds for _, seconds in found]), flush=True)
 
 
@@ -44,10 +44,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("ids", nargs="*", help="assignments; all that have a corpus by default")
     parser.add_argument("--show", action="store_true", help="print what each report says")
     parser.add_argument("--quick", action="store_true", help="few examples for each check")
+    parser.add_argument("--first", action="store_true", help="end each report at the first check that fails")
     parser.add_argument("--name", help="mistakes whose names hold this")
     parser.add_argument("--developed", action="store_true", help="those that rules may be made for")
     parser.add_argument("--held-out", action="store_true", help="those that no rule was made for")
     return parser.parse_args()
+
+
+def _grading(options: argparse.Namespace) -> GradingOptions:
+    return GradingOptions(device="cpu", profile="quick" if options.quick else "default", stop=options.first)
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:
@@ -55,11 +60,11 @@ def _wanted(options: argparse.Namespace) -> Wanted:
     return lambda mistake: (both or mistake.held_out == options.held_out) and (options.name or "") in mistake.name
 
 
-def _tutored(id: str, wanted: Wanted, show: bool, profile: str) -> Iterator[tuple[Tutored, float]]:
+def _tutored(id: str, wanted: Wanted, show: bool, grading: GradingOptions) -> Iterator[tuple[Tutored, float]]:
     with reuse.kept():
         for mistake in filter(wanted, corpus(id)):
             before = _cpu_seconds()
-            record = _record(mistake, profile)
+            record = _record(mistake, grading)
             seconds = _cpu_seconds() - before
             tutored = Tutored.of(mistake, record)
             if show or tutored.verdict is not Verdict.NAMED or not tutored.line:
@@ -69,13 +74,11 @@ def _tutored(id: str, wanted: Wanted, show: bool, profile: str) -> Iterator[tupl
             yield tutored, seconds
 
 
-def _record(mistake: BeginnersMistake, profile: str) -> dict[str, Any]:
+def _record(mistake: BeginnersMistake, grading: GradingOptions) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "submission.py"
         path.write_text(mistake.text, encoding="utf-8")
-        request = GradingRequest(
-            assignments.get(mistake.assignment), path, GradingOptions(device="cpu", profile=profile)
-        )
+        request = GradingRequest(assignments.get(mistake.assignment), path, grading)
         return to_dict(grade(request))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 import torch
@@ -12,6 +13,15 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence
 
 
+def unset_memory(evidence: Evidence) -> Diagnosis | None:
+    """Values are wrong, and a kernel reads what nothing has written: memory that it adds to, say."""
+    finding = evidence.find(Cause.UNINITIALIZED_READ)
+    if finding is None or finding.line is None or evidence.comparison is None:
+        return None
+    sentence = f"Line {finding.line} reads {finding.tensor or 'memory'} before anything is written there: torch.empty holds no values yet."
+    return Diagnosis(Cause.UNINITIALIZED_READ, sentence, finding.line)
+
+
 def missing_mask(evidence: Evidence) -> Diagnosis | None:
     """An access runs past the end of a tensor, beginning with the first element after it: no mask, or one that leaks."""
     finding = _out_of_bounds(evidence)
@@ -20,6 +30,8 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
     kind = "load" if finding.cause is Cause.OUT_OF_BOUNDS_LOAD else "store"
     masked = _masked(finding, kind, evidence)
     if masked is None:
+        return None
+    if masked and not _is_a_row(finding, evidence):
         return None
     if masked:
         sentence = (
@@ -56,7 +68,31 @@ def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
     """Whether what stands at the finding's line has a mask; None where that is unknown or some have and some have not."""
     found = ttir_text.accesses(evidence.program) if evidence.program else []
     masks = {a.masked for a in found if a.kind == kind and finding.line in a.lines}
+    if len(masks) == 1 and _has_mask(evidence.text, finding.line or 0, kind):
+        return True  # Triton has folded one away that is always true
     return masks.pop() if len(masks) == 1 else None
+
+
+def _has_mask(text: str, line: int, kind: str) -> bool:
+    """Whether every load (or store) that a line of the source has a part in is given a mask."""
+    try:
+        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    except (SyntaxError, ValueError):
+        return False
+    mine = [
+        c for c in calls if c.lineno <= line <= (c.end_lineno or 0) and ast.unparse(c.func).rpartition(".")[2] == kind
+    ]
+    place = 1 if kind == "load" else 2
+    return bool(mine) and all(len(c.args) > place or any(k.arg == "mask" for k in c.keywords) for c in mine)
+
+
+def _is_a_row(finding: Finding, evidence: Evidence) -> bool:
+    """Whether the tensor has one dimension that is longer than 1: else its strides may be what is wrong, and not the mask."""
+    if finding.cause is Cause.OUT_OF_BOUNDS_STORE:
+        shapes = [tuple(r.shape) for r in evidence.results if isinstance(r, torch.Tensor)]
+    else:
+        shapes = [s.shape for s in evidence.specs if s.name == finding.tensor] or [s.shape for s in evidence.specs]
+    return all(sum(size > 1 for size in shape) <= 1 for shape in shapes)
 
 
 def _tail_sentence(comparison: Comparison) -> str:
@@ -146,7 +182,8 @@ def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:
     if programs == 1:
         return " The grid has one program."
     if evidence.program is None or not ttir_text.uses(evidence.program, "tt.get_program_id"):
-        return f" The grid's {programs} programs all do the same: the kernel never asks for its tl.program_id."
+        how = "does not use its tl.program_id" if "program_id" in evidence.text else "never asks for its tl.program_id"
+        return f" The grid's {programs} programs all do the same: the kernel {how}."
     if first % programs == 0 and rest < first // programs == ttir_text.largest_range(evidence.program):
         return f" The grid's {programs} programs cover just that: round their number up, with triton.cdiv."
     if first == ttir_text.largest_range(evidence.program) + programs - 1:

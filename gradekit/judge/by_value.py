@@ -85,6 +85,7 @@ def result_strides(evidence: Evidence) -> Diagnosis | None:
         Cause.IGNORES_STRIDES,
         f"The kernel stores the result as if it were contiguous, but its strides are {actual.stride()}: "
         "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result.",
+        hint="allocate the result with torch.empty(x.shape, ...), or store to it with its own strides",
     )
 
 
@@ -102,11 +103,17 @@ def padded(evidence: Evidence) -> Diagnosis | None:
     elements = explained(comparison, wider)
     if elements is None or elements < 2:
         return None
+    filled = f"The result is what comes of rows filled up with zeros from {columns} to {wider[0].shape[-1]} elements: "
+    if evidence.program is not None and not ttir_text.uses(evidence.program, "math.exp"):
+        return Diagnosis(
+            Cause.WRONG_VALUES,
+            f"{filled}either the lanes past the end of a row take part, or something is divided by the width of the block "
+            "where it should be divided by the number of elements in a row.",
+        )
     return Diagnosis(
         Cause.WRONG_VALUES,
-        f"The result is what comes of rows filled up with zeros from {columns} to {wider[0].shape[-1]} elements: the "
-        "lanes past the end of a row take part. Give tl.load an `other` that changes nothing (-inf before exp or a "
-        "maximum), or leave those lanes out with tl.where.",
+        f"{filled}the lanes past the end of a row take part. Give tl.load an `other` that changes nothing (-inf before exp or "
+        "a maximum), or leave those lanes out with tl.where.",
     )
 
 
@@ -175,7 +182,7 @@ def shifted(evidence: Evidence) -> Diagnosis | None:
 def _shifts(wrong: torch.Tensor) -> list[int]:
     row = wrong.shape[-1] if wrong.dim() > 1 else 1
     sizes = sorted({1, row} | {1 << k for k in range(13)})
-    return [s for size in sizes for s in (size, -size) if wrong.numel() - size >= 8]
+    return [s for size in sizes for s in (size, -size) if wrong.numel() - size >= max(8, 2 * size)]
 
 
 def _is_shifted(comparison: Comparison, shift: int) -> bool:
@@ -224,6 +231,8 @@ def only_the_first(evidence: Evidence) -> Diagnosis | None:
     """Everything up to some row or power of two is right, everything after it wrong."""
     comparison = evidence.comparison
     if comparison is None or comparison.wrong.dim() == 0:
+        return None
+    if evidence.program is not None and all(math.prod(launch.grid) == 1 for launch in evidence.program.launches()):
         return None
     wrong, columns = comparison.wrong.flatten(), comparison.wrong.shape[-1]
     right = len(wrong) - comparison.wrong_count

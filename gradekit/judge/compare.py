@@ -239,16 +239,19 @@ def _worst(facts: dict[str, Any]) -> str:
 def _extent(facts: dict[str, Any]) -> str:
     """Where the wrong elements are, if they are confined to some rows or columns."""
     rank = len(facts["along"])
-    names = ("row", "column") if rank == 2 else [f"index of dimension {d}" for d in range(rank)]
-    parts = [_confined(along, name) for along, name in zip(facts["along"], names, strict=True)]
+    names = _ROWS_AND_COLUMNS if rank == 2 else [("index", "indices", f" of dimension {d}") for d in range(rank)]
+    parts = [_confined(along, *words) for along, words in zip(facts["along"], names, strict=True)]
     parts = [p for p in parts if p and rank > 1]
     return f"All wrong elements are in {' and '.join(parts)}." if parts and facts["wrong"] > 1 else ""
 
 
-def _confined(along: dict[str, int], name: str) -> str:
+_ROWS_AND_COLUMNS = [("row", "rows", ""), ("column", "columns", "")]
+
+
+def _confined(along: dict[str, int], one: str, many: str, whose: str) -> str:
     count, first, last = along["indices"], along["first"], along["last"]
     if count == along["of"] or count != last - first + 1:
         return ""
     if last == along["of"] - 1:
-        return f"the last {name}" if count == 1 else f"the last {count} {name}s"
-    return f"{name} {first}" if count == 1 else f"{name}s {first} to {last}"
+        return (f"the last {one}" if count == 1 else f"the last {count} {many}") + whose
+    return (f"{one} {first}" if count == 1 else f"{many} {first} to {last}") + whose

@@ -19,6 +19,7 @@ RULES = (
     by_value.result_strides,
     by_history.ignores_strides,
     by_layout.touches_what_strides_leave_out,
+    by_finding.unset_memory,
     by_finding.missing_mask,
     by_finding.unwritten,
     by_value.all_zeros,
@@ -42,7 +43,11 @@ RULES = (
 
 
 def diagnose(
-    failure: Failure, observation: Any = None, inputs: Sequence[Any] = (), history: Iterable[EarlierRun] = ()
+    failure: Failure,
+    observation: Any = None,
+    inputs: Sequence[Any] = (),
+    history: Iterable[EarlierRun] = (),
+    text: str = "",
 ) -> Diagnosis | None:
     """Why the submission fails, or None.
 
@@ -51,6 +56,7 @@ def diagnose(
         observation: the run that it was about (see `Observed`), if there was one.
         inputs: the arguments of the call, in order; `Input` specs tell most. By default the observation's.
         history: other examples of the same check, gone through where a rule asks for them.
+        text: the submission's source.
     """
     if failure.cause.traits & SAYS_ALL:
         return None
@@ -61,5 +67,6 @@ def diagnose(
         getattr(observation, "program", None),
         tuple(getattr(observation, "results", None) or ()),
         history,
+        text,
     )
     return next((found for found in (rule(evidence) for rule in RULES) if found), None)

@@ -43,7 +43,7 @@ class EarlierRun:
 @dataclass(frozen=True)
 class Evidence:
     """A failure, and all that is known about it. `inputs` are the arguments; `history` has other examples, which may cost
-    something to come by: a rule asks for them last."""
+    something to come by: a rule asks for them last. `text` is the submission's source, "" where it is not known."""
 
     failure: Failure
     inputs: tuple[Any, ...] = ()
@@ -51,6 +51,7 @@ class Evidence:
     program: Program | None = None
     results: tuple[Any, ...] = ()
     history: Iterable[EarlierRun] = ()
+    text: str = ""
 
     @property
     def comparison(self) -> Comparison | None:

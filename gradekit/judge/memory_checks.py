@@ -112,7 +112,7 @@ def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_
     """Raise if the host allocated more than its results take, or where given than `at_most_bytes`.
 
     Raises:
-        Failure: too-much-memory, with the line of the first allocation that is no result.
+        Failure: too-much-memory, with the line of the largest allocation that is no result.
     """
     if at_most_bytes is None and not only_the_result:
         raise ValueError("say at_most_bytes where more than the result may be allocated")
@@ -175,7 +175,8 @@ def _extra_allocation(program: Program | None) -> Allocate | None:
     if program is None:
         return None
     results = {r.storage for r in program.results if isinstance(r, View)}
-    return next((a for a in run_steps(program.steps) if isinstance(a, Allocate) and a.storage not in results), None)
+    extra = [a for a in run_steps(program.steps) if isinstance(a, Allocate) and a.storage not in results]
+    return max(extra, key=lambda allocation: allocation.nbytes, default=None)
 
 
 def _line_of(step: Allocate | Launch | None) -> int | None:

@@ -189,7 +189,9 @@ def _worked_out(
         )
         allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
     return tuple(
-        Worked(e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), function, _again(function, tensors, i))
+        Worked(
+            e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), function, _again(function, tensors, i)
+        )
         for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))
     )
 

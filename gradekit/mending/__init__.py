@@ -5,7 +5,8 @@ kernel_text.py  what a kernel's source shows              candidates.py   all me
 of_masks.py     masks and bounds                          of_loops.py     steps, accumulators, running maxima
 of_indices.py   program ids and offsets                   of_addresses.py strides, rows, heads, pointers
 of_launches.py  grids, arguments, allocations             of_sums.py      statistics, reductions, precision
-of_formulas.py  operators, operands, stores               search.py       tries one after another, within a budget
+of_formulas.py  operators, operands, stores               of_unused.py    what is computed and takes no part
+search.py       tries one after another, within a budget
 
 Text to text: a mended program is traced and run by gradekit.plugin.mended_runs, as any submission is.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from gradekit.causes import Cause
-from gradekit.mending import of_addresses, of_formulas, of_indices, of_launches, of_loops, of_masks, of_sums
+from gradekit.mending import of_addresses, of_formulas, of_indices, of_launches, of_loops, of_masks, of_sums, of_unused
 from gradekit.mending.draft import Draft
 from gradekit.mending.mend import Clues, Family, Mend
 
@@ -15,6 +15,7 @@ _IN_KERNELS = (
     *of_indices.RULES,
     *of_addresses.RULES,
     *of_sums.RULES,
+    *of_unused.RULES,
     *of_formulas.RULES,
 )
 
@@ -31,7 +32,7 @@ _SPEAKS_FOR = {
     Cause.IGNORES_STRIDES: (Family.STRIDES, Family.LAYOUT, Family.INDEX),
     Cause.LOW_PRECISION: (Family.CAST, Family.SUM),
 }
-ELSEWHERE = 15
+ELSEWHERE = 4
 """What it loses in a kernel that did not write the wrong result."""
 
 LATER = 40
@@ -65,7 +66,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         found: all mends.
         clues: what is known of the failure.
     """
-    wanted = {family for cause in clues.causes for family in _SPEAKS_FOR.get(cause, ())}
+    outside = clues.causes & {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
+    wanted = {family for cause in outside or clues.causes for family in _SPEAKS_FOR.get(cause, ())}
     if clues.small:
         wanted = {Family.CAST, Family.SUM}
     if not clues.strided:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, calls, is_call, is_stored, simple, target_of, value_of
+from gradekit.mending.kernel_text import KernelText, calls, is_call, is_stored, target_of, value_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.of_sums import EXP
+from gradekit.mending.of_unused import is_index_line
 from gradekit.submission.parsed_source import Edit, called
 
 
@@ -42,7 +43,7 @@ def other_operator(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             if isinstance(kernel.parents[node], ast.Subscript) or kernel.names(node) & set(kernel.pointers):
                 continue
             yield Mend(
-                Family.FORMULA, 20 if old in "+-" else 22, node.lineno,
+                Family.FORMULA, _operator_rank(kernel, node), node.lineno,
                 (kernel.source.between_replaced(node.left, node.right, old, new),),
                 f"The formula in line {node.lineno} has {old} in `{kernel.source.of(node)}` where {new} belongs.",
                 "compare the line with the formula in the handout", None, kernel.name,
@@ -58,6 +59,16 @@ def other_operator(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
+def _operator_rank(kernel: KernelText, node: ast.BinOp) -> int:
+    """Of another operator: lower where a number of each row is added to a tile, which is rare."""
+    if isinstance(node.op, (ast.Add, ast.Sub)):
+        spread = (
+            isinstance(node.right, ast.Subscript) and kernel.source.of(node.right.slice).replace(" ", "") == ":,None"
+        )
+        return 7 if spread and isinstance(node.op, ast.Add) else 20
+    return 22
+
+
 def _is_upside_down(kernel: KernelText, node: ast.BinOp) -> bool:
     """Whether it is exp(new maximum - old maximum)."""
     new, old = node.left, node.right
@@ -69,108 +80,6 @@ def _is_upside_down(kernel: KernelText, node: ast.BinOp) -> bool:
 _OPERATORS = {
     ast.Add: (("+", "-"),), ast.Sub: (("-", "+"),), ast.Mult: (("*", "/"), ("*", "+")), ast.Div: (("/", "*"),),
 }  # fmt: skip
-
-
-def never_used(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
-    """A number that is loaded, computed or passed, and takes no part in the result."""
-    for name in _idle(kernel):
-        for node, text, where in _places_for(kernel, name):
-            yield Mend(
-                Family.FORMULA, 6 + where, node.lineno, (kernel.replaced(node, text),),
-                f"`{name}` is missing from line {node.lineno}: the kernel {_how(kernel, name)} and never uses it.",
-                f"`{name}` belongs into this line: see the formula in the handout", None, kernel.name,
-            )  # fmt: skip
-
-
-def _idle(kernel: KernelText) -> list[str]:
-    computed = [n for n, v in kernel.values.items() if kernel.uses.get(n, 0) == 0 and not n.startswith("_")]
-    given = [p for p in kernel.sizes if kernel.uses.get(p, 0) == 0 and p not in kernel.lengths]
-    return [*computed, *given]
-
-
-def _how(kernel: KernelText, name: str) -> str:
-    if name in kernel.params:
-        return "takes it as a parameter"
-    return "loads it" if any(is_call(v, "tl.load") for v in kernel.values[name]) else "computes it"
-
-
-def _places_for(kernel: KernelText, name: str) -> Iterator[tuple[ast.expr, str, int]]:
-    """Expressions that could have the name as a factor, as a term or as a divisor: the latest statements first."""
-    born = max((v.lineno for v in kernel.values.get(name, ())), default=0)
-    later = [s for s in kernel.statements if s.lineno > born and simple(s) and not _is_index_line(kernel, s)]
-    spread = [name] if not _is_row(kernel, name) else [f"{name}[:, None]", f"{name}[None, :]"]
-    made_of = {n for v in kernel.values.get(name, ()) for n in kernel.names(v)} - {name}
-    for number, statement in enumerate(_relevant(kernel, later)):
-        value = value_of(statement)
-        if value is None:
-            continue
-        for leaf in ast.walk(value):
-            if isinstance(leaf, ast.Name) and leaf.id in made_of:
-                yield from ((leaf, f"({leaf.id} - {one})", number - 1) for one in spread)
-                yield from (
-                    (leaf, f"({leaf.id} - {one} * {tile})", number)
-                    for one in spread
-                    for tile in sorted(made_of - {leaf.id})
-                )
-        for one in spread:
-            signs = _signs(kernel, name)
-            for place, sign in enumerate(signs):
-                for node in _operands(value):
-                    text = kernel.source.operand(node) if sign in "*/" else kernel.source.of(node)
-                    new = f"({text} {sign} {one})" if node is not value else f"{text} {sign} {one}"
-                    yield node, new, number + place
-
-
-def _signs(kernel: KernelText, name: str) -> str:
-    """The operators that could join a name to a formula, the likeliest first."""
-    if name in kernel.params or "scale" in name or "rstd" in name or name in ("w", "weight", "alpha"):
-        return "*+-"
-    if name in ("b", "bias"):
-        return "+-*"
-    return "/*-+" if _scales(name) else "-+/*"
-
-
-def _scales(name: str) -> bool:
-    return any(word in name.lower() for word in ("total", "sum", "l_i", "denom", "norm"))
-
-
-def _operands(value: ast.expr) -> list[ast.expr]:
-    """The whole expression, and the factors and terms that it is made of at the top."""
-    found = [value]
-    if isinstance(value, ast.BinOp):
-        found += [value.left, value.right]
-        found += [
-            n for side in (value.left, value.right) if isinstance(side, ast.BinOp) for n in (side.left, side.right)
-        ]
-    return [n for n in found if not isinstance(n, ast.Constant)]
-
-
-def _relevant(kernel: KernelText, statements: list[ast.stmt]) -> list[ast.stmt]:
-    values = [s for s in statements if isinstance(s, (ast.Assign, ast.AugAssign)) or is_stored(s)]
-    return [s for s in values if (v := value_of(s)) is not None and (is_stored(s) or _is_arithmetic(v))][:6]
-
-
-def _is_arithmetic(value: ast.expr) -> bool:
-    works = any(isinstance(n, ast.BinOp) or is_call(n, "tl.dot", *EXP) for n in ast.walk(value))
-    return works and not is_call(value, "tl.load")
-
-
-def _is_index_line(kernel: KernelText, statement: ast.stmt) -> bool:
-    name = target_of(statement)
-    return name in kernel.indices or name in kernel.pids or "ptr" in name
-
-
-def _is_row(kernel: KernelText, name: str) -> bool:
-    """Whether a name has a number for each row, so that it must be spread over a tile."""
-    return any("None]" in ast.unparse(n) and name in kernel.names(n) for n in kernel.nodes) or any(
-        (
-            is_call(v, "tl.sum", "tl.max", "tl.load")
-            and kernel.rank_of(v) == 2
-            and ":," not in ast.unparse(v).split("mask")[0]
-        )
-        or (is_call(v, "tl.load") and any(n in kernel.indices for n in kernel.names(v)) and kernel.multiplies)
-        for v in kernel.values.get(name, ())
-    )
 
 
 def turned_operand(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
@@ -211,7 +120,7 @@ def other_name(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
     values = [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids]
     for statement in kernel.statements:
         value = value_of(statement)
-        if value is None or _is_index_line(kernel, statement):
+        if value is None or is_index_line(kernel, statement):
             continue
         for node in ast.walk(value):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in values:
@@ -303,7 +212,7 @@ def scale_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
         return
     for statement in kernel.statements:
         value = value_of(statement)
-        if value is None or scale in kernel.names(value) or _is_index_line(kernel, statement):
+        if value is None or scale in kernel.names(value) or is_index_line(kernel, statement):
             continue
         uses_product = (
             any(is_call(n, "tl.dot") for n in ast.walk(value)) or isinstance(value, ast.BinOp) or is_stored(statement)
@@ -349,6 +258,7 @@ def stored_for_another(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 f"Line {access.line} stores `{value.id}` through {access.pointer}, where `{name}` belongs.",
                 f"store {name} there", None, kernel.name,
             )  # fmt: skip
+        yield from _statistic_left_out(kernel, access.line, value)
         loaded = [n for n, vs in kernel.values.items() if any(is_call(v, "tl.load") for v in vs)]
         for factor in loaded if isinstance(value, ast.BinOp) else ():
             if value is not None and factor not in kernel.names(value) and not kernel.multiplies:
@@ -356,6 +266,19 @@ def stored_for_another(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                     Family.FORMULA, 23, access.line, (kernel.replaced(value, f"({kernel.source.of(value)}) * {factor}"),),
                     f"`{factor}` is missing as a factor of what line {access.line} stores.",
                     f"`{factor}` belongs into this line: see the formula in the handout", None, kernel.name,
+                )  # fmt: skip
+
+
+def _statistic_left_out(kernel: KernelText, line: int, value: ast.expr | None) -> Iterator[Mend]:
+    """A tile that is stored without the mean (or another sum of it) being taken away, though there is one."""
+    for name in _sums(kernel) if isinstance(value, ast.BinOp) and value is not None else ():
+        made_of = {n for v in kernel.values[name] for n in kernel.names(v)}
+        for leaf in ast.walk(value):  # type: ignore[arg-type]
+            if isinstance(leaf, ast.Name) and leaf.id in made_of and name not in kernel.names(value):  # type: ignore[arg-type]
+                yield Mend(
+                    Family.FORMULA, 9, line, (kernel.replaced(leaf, f"({leaf.id} - {name})"),),
+                    f"`{name}` is missing from line {line}: it is not taken away from `{leaf.id}`.",
+                    f"subtract {name} there: see the formula in the handout", None, kernel.name,
                 )  # fmt: skip
 
 
@@ -391,7 +314,6 @@ RULES = (
     stored_for_another,
     other_function,
     other_operator,
-    never_used,
     turned_operand,
     other_name,
     plain_store,

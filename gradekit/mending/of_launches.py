@@ -288,9 +288,9 @@ def copied_first(draft: Draft) -> Iterator[Mend]:
     for function in draft.source.host:
         tensors = [a.arg for a in function.args.args if _is_tensor(draft, function, a.arg)]
         for name in tensors:
-            yield from _copied(draft, function, [name], 6)
+            yield from _copied(draft, function, [name], 12)
         if len(tensors) > 1:
-            yield from _copied(draft, function, tensors, 7)
+            yield from _copied(draft, function, tensors, 13)
 
 
 def _copied(draft: Draft, function: ast.FunctionDef, names: list[str], rank: int) -> Iterator[Mend]:

@@ -13,7 +13,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Mend
 
-MOST_KERNELS = 90
+MOST_KERNELS = 110
 """So many kernels are compiled to mend a submission: each takes about 15 ms, and the process that compiles them as much."""
 
 FOR_ONE_CHECK = 0.6

@@ -216,7 +216,8 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
     call = evidence.call
     if not isinstance(error, Failure) or call is None or call.observation is None:
         return None
-    return diagnose(error, call.observation, _named(call, run), evidence.history)
+    text = run.submission.text if run.submission else ""
+    return diagnose(error, call.observation, _named(call, run), evidence.history, text)
 
 
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:

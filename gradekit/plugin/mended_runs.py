@@ -81,14 +81,17 @@ class _Tries:
         design = design_of(getattr(item, "obj", None), run.profile, run.request.seed)
         planned, every = design.given if design is not None else [], self._examples
         self._others = every.beside(planned, arguments(item), _elements) if every is not None else []
+        findings = call.observation.findings if call.observation is not None else ()
+        self._mine = {finding.cause for finding in findings}
         self._known = {cause for cause, _, _ in run.subject.found_in_memory} if run.subject is not None else set()
 
     def is_right(self, text: str) -> bool:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made in
-        memory than before."""
+        memory than before, none of this call's among them."""
         with _subject(self._run, text) as subject, awarding():
             passes = all(self._passes(subject, example) for example in self._wanted())
-            return passes and {cause for cause, _, _ in subject.found_in_memory} <= self._known
+            seen = {cause for cause, _, _ in subject.found_in_memory}
+            return passes and seen <= self._known and not seen & self._mine
 
     def _wanted(self) -> Iterator[Example | None]:
         yield self._failing

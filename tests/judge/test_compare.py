@@ -144,6 +144,21 @@ def test_a_result_of_the_wrong_form_is_told_apart(actual: Any, cause: Cause, sai
     assert (wrong.cause, wrong.message, wrong.comparison) == (cause, said, None)
 
 
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ([(0, 0, 4), (1, 0, 4)], "All wrong elements are in index 0 of dimension 1 and index 4 of dimension 2."),
+        ([(0, 1, 2), (0, 2, 3)], "index 0 of dimension 0 and the last 2 indices of dimension 1 and indices 2 to 3 of dimension 2."),
+    ],
+)  # fmt: skip
+def test_wrong_elements_of_more_dimensions_are_placed_in_plain_words(places: list[tuple[int, ...]], said: str) -> None:
+    expected = reference(lambda x: 2 * x, Input("float32", (2, 3, 6), (18, 6, 1)))
+    actual = expected.native.clone()
+    for place in places:
+        actual[place] += 7
+    assert failure(actual, expected).message.endswith(said)
+
+
 def test_wrong_values_are_counted_and_placed() -> None:
     expected = reference(softmax, X)
     actual = expected.native.clone()

@@ -82,6 +82,9 @@ def found(finding: Finding, inputs: Sequence[Input], result: torch.Tensor, **run
     return diagnose(failure, Run(inputs, result, [finding], **run), inputs)
 
 
+FOUR = (4, 1, 1)
+
+
 def softmax(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, -1)
 
@@ -172,6 +175,29 @@ def test_a_mask_that_lets_lanes_past_the_end_through_is_told_apart_from_none() -
     assert sentence.startswith("Line 15 has a mask, but lanes past the end of x get through it")
 
 
+def test_a_mask_in_the_source_is_a_mask_though_triton_has_folded_it_away() -> None:
+    text = "x = 1\n" * 17 + "y = tl.load(p,\n    mask=m, other=0)\n"
+    finding = out_of_bounds(33)
+    seen = diagnose(Failure(finding.cause, "", line=18), Run([plain(33)], torch.zeros(33), [finding]), [plain(33)], (), text)
+    assert "Line 18 has a mask" in said(seen)[1]
+    unmasked = text.replace("mask=m, other=0", "cache_modifier=c")
+    seen = diagnose(Failure(finding.cause, "", line=18), Run([plain(33)], torch.zeros(33), [finding]), [plain(33)], (), unmasked)
+    assert "line 18 loads without a mask" in said(seen)[1]
+
+
+def test_a_mask_is_not_blamed_where_the_strides_of_a_matrix_may_be_swapped() -> None:
+    assert found(out_of_bounds(6, line=15), [plain(2, 3)], torch.zeros(2, 3)) is None
+    assert found(out_of_bounds(3, line=15), [plain(1, 3)], torch.zeros(1, 3)) is not None
+
+
+def test_memory_that_nobody_set_is_named_and_no_division_by_zero() -> None:
+    finding = Finding(Cause.UNINITIALIZED_READ, "reads", 9, "k", tensor="dw")
+    cause, sentence = said(judged(double, [plain(8)], torch.full((8,), torch.nan), finding))
+    assert cause is Cause.UNINITIALIZED_READ and "Line 9 reads dw before anything is written there" in sentence
+    clean = Failure(finding.cause, finding.message, line=9)
+    assert diagnose(clean, Run([plain(8)], torch.zeros(8), [finding]), [plain(8)]) is None
+
+
 # --- unwritten -------------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +240,12 @@ def test_programs_that_overlap_are_not_said_to_cover_what_is_written() -> None:
 def test_a_kernel_that_never_asks_for_its_program_id_is_told_so() -> None:
     sentence = said(found(unwritten((128,), 1), [plain(129)], torch.zeros(129), grid=(2, 1, 1), ttir=""))[1]
     assert sentence.endswith("The grid's 2 programs all do the same: the kernel never asks for its tl.program_id.")
+
+
+def test_a_kernel_that_asks_for_its_program_id_in_vain_is_not_told_that_it_never_asks() -> None:
+    finding, seen = unwritten((128,), 1), Run([plain(129)], torch.zeros(129), [unwritten((128,), 1)], "", (2, 1, 1))
+    diagnosis = diagnose(Failure(finding.cause, ""), seen, [plain(129)], (), "pid = tl.program_id(0)")
+    assert said(diagnosis)[1].endswith("the kernel does not use its tl.program_id.")
 
 
 def test_programs_that_begin_one_element_apart_are_told_so() -> None:
@@ -377,6 +409,11 @@ def test_a_shifted_result_is_named_with_its_distance() -> None:
     assert "33 places before it" in said(judged(double, [plain(4, 33)], lambda x: 2 * x.roll(1, 0)))[1]
 
 
+def test_a_shift_is_not_read_into_two_rows_that_are_alike() -> None:
+    assert judged(double, [plain(2, 16)], lambda x: 2 * x[:1].expand(2, 16)) is None
+    assert "16 places before it" in said(judged(double, [plain(3, 16)], lambda x: 2 * x.roll(1, 0)))[1]
+
+
 def test_a_shift_is_not_read_into_few_or_equal_elements() -> None:
     assert judged(double, [plain(7)], lambda x: 2 * x.roll(1)) is None
     assert judged(double, [plain(64, profile="ones")], torch.ones(64)) is None
@@ -405,11 +442,16 @@ def test_only_the_first_rows_or_block_being_right_is_named() -> None:
     def first(count: int) -> Callable[[torch.Tensor], torch.Tensor]:
         return lambda x: torch.where(torch.arange(x.numel()).view(x.shape) < count, 2 * x, noise(*x.shape) + 9)
 
-    assert "Only the first row is right" in said(judged(double, [plain(5, 8)], first(8)))[1]
-    assert "Only the first 3 of 5 rows are right" in said(judged(double, [plain(5, 8)], first(24)))[1]
-    assert "Only the first 64 of 200 elements are right" in said(judged(double, [plain(200)], first(64)))[1]
-    assert judged(double, [plain(200)], first(63)) is None
-    assert judged(double, [plain(200)], first(2)) is None
+    assert "Only the first row is right" in said(judged(double, [plain(5, 8)], first(8), grid=FOUR))[1]
+    assert "Only the first 3 of 5 rows are right" in said(judged(double, [plain(5, 8)], first(24), grid=FOUR))[1]
+    assert "Only the first 64 of 200 elements are right" in said(judged(double, [plain(200)], first(64), grid=FOUR))[1]
+    assert judged(double, [plain(200)], first(63), grid=FOUR) is None
+    assert judged(double, [plain(200)], first(2), grid=FOUR) is None
+
+
+def test_a_grid_of_one_program_has_none_after_the_first_to_look_at() -> None:
+    half = lambda x: torch.where(torch.arange(200) < 64, 2 * x, noise(200) + 9)
+    assert judged(double, [plain(200)], half, grid=(1, 1, 1)) is None
 
 
 def test_elements_wrong_here_and_there_are_not_diagnosed() -> None:

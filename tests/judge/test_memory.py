@@ -97,6 +97,11 @@ def test_the_result_may_be_allocated_and_nothing_else() -> None:
     assert wrong.message == "The call allocates 576 bytes, and may allocate 512 bytes: the result and nothing else."
 
 
+def test_of_several_allocations_too_many_the_largest_is_to_blame() -> None:
+    steps = (Allocate(1, 512, Source(4)), Allocate(2, 8, Source(65)), Allocate(3, 4096, Source(68)))
+    assert failure(assert_allocates, observed(steps=steps, bytes_allocated=4616)).line == 68
+
+
 def test_a_number_of_bytes_may_be_allowed_instead() -> None:
     assert_allocates(observed(bytes_allocated=576), at_most_bytes=600)
     wrong = failure(assert_allocates, observed(bytes_allocated=20 << 20), at_most_bytes=600)

@@ -1,0 +1,122 @@
+"""A mended program names what is wrong: one edit, its line, and a sentence; nothing is said of what no edit mends."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from gradekit.causes import Cause
+from gradekit.mending.candidates import in_order, mends
+from gradekit.mending.mend import Clues, Family, Mend
+from gradekit.mending.search import MOST_KERNELS, Mending
+from tests.mending.corpora import ROOT, assignments, corpus
+
+RIGHT = [
+    "solutions/softmax/right_one_row.py", "solutions/softmax/right_online.py", "tests/course/right/matmul/tutorial.py",
+    "solutions/layer_norm/right_column_sums.py", "solutions/flash_attention/right_tutorial_pointers.py",
+    "solutions/spmm/solution.py", "tests/course/right/vector_add/rows_and_columns.py",
+]  # fmt: skip
+CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
+ONLINE = ROOT / "solutions/softmax/right_online.py"
+
+
+def text(path: str | Path) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", RIGHT)
+def test_every_mend_is_another_program_of_as_many_lines(path: str) -> None:
+    source = text(path)
+    found = mends(source)
+    assert found
+    for mend in found[::7]:
+        changed = mend.applied(source)
+        assert changed != source and changed.count("\n") == source.count("\n")
+        assert 1 <= mend.line <= source.count("\n") and mend.sentence and mend.hint
+
+
+def test_what_is_no_python_has_no_mends() -> None:
+    assert mends("def f(:") == [] and mends("") == []
+
+
+def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
+    """The mends that say so of a source with a mistake, and give the right source back, by its meaning."""
+    right, wrong = ast.dump(ast.parse(source)), source.replace(old, new)
+    assert wrong != source
+    saying = [mend for mend in in_order(mends(wrong), CLUES) if said in mend.sentence]
+    return [mend for mend in saying if ast.dump(ast.parse(mend.applied(wrong))) == right]
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "said"),
+    [
+        ("solutions/flash_attention/right_tutorial_pointers.py", "acc = acc * alpha[:, None] + tl.dot(",
+         "acc = acc + tl.dot(", "without rescaling"),
+        ("solutions/softmax/right_one_row.py", "tl.exp(x - tl.max(x, axis=0))", "tl.exp(x)", "overflows float32"),
+        ("solutions/matmul/right_default_precision.py", "acc += tl.dot(a, b)", "acc = tl.dot(a, b)", "overwrites `acc`"),
+        ("solutions/matmul/right_default_precision.py", "tl.cdiv(K, BK)", "K // BK", "rounds `K // BK` down"),
+        ("solutions/matmul/right_default_precision.py", "b.stride(0), b.stride(1)", "b.stride(1), b.stride(0)", "swapped"),
+        ("solutions/layer_norm/right_column_sums.py", "mean = tl.sum(x, axis=0) / N", "mean = tl.sum(x, axis=0) / BLOCK", "block"),
+        ("solutions/layer_norm/right_column_sums.py", "tl.sqrt(var + eps)", "(var + eps)", "square root"),
+        ("solutions/flash_attention/right_tutorial_pointers.py", "ds = p * (dp - delta[:, None]) * sm_scale",
+         "ds = p * (dp - delta[:, None])", "scale is missing"),
+        ("solutions/flash_attention/right_tutorial_pointers.py", "alpha = tl.exp(top - new_top)",
+         "alpha = tl.exp(new_top - top)", "wrong way round"),
+    ],
+)  # fmt: skip
+def test_a_beginners_mistake_has_a_mend_that_gives_the_right_program_back(
+    path: str | Path, old: str, new: str, said: str
+) -> None:
+    assert mended(text(path), old, new, said)
+
+
+def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_out() -> None:
+    mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
+    found = mending.diagnosis(CLUES, lambda changed: "s * tl.exp(m - new_m) +" in changed)
+    assert found is not None and found.line == 20 and "without rescaling" in found.sentence
+    assert "multiply s by exp" in found.hint and "this example and others are right" in found.hint
+
+
+def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends() -> None:
+    mending = Mending(text("solutions/flash_attention/right_tutorial_pointers.py"))
+    calls = []
+    for _ in range(8):
+        assert mending.diagnosis(CLUES, lambda changed: bool(calls.append(changed))) is None
+    assert len(calls) == mending.tried <= MOST_KERNELS
+
+
+def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
+    mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
+    right = lambda changed: "s * tl.exp(m - new_m) +" in changed
+    mending.diagnosis(CLUES, right)
+    before = mending.tried
+    mending.diagnosis(CLUES, right)
+    assert mending.tried == before + 1
+
+
+def test_evidence_of_a_race_brings_atomics_to_the_front_and_small_errors_bring_casts() -> None:
+    found = mends(text("solutions/layer_norm/right_column_sums.py"))
+    raced = in_order(found, Clues(frozenset({Cause.RACE}), ("forward_kernel",)))
+    assert raced[0].family in (Family.MEMORY, Family.INDEX, Family.GRID)
+    small = in_order(found, Clues(frozenset({Cause.WRONG_VALUES}), ("forward_kernel",), small=True))
+    assert small[0].family in (Family.CAST, Family.SUM)
+    assert not any(mend.family is Family.LAYOUT for mend in raced)
+
+
+def test_kernels_that_the_call_did_not_launch_are_left_alone() -> None:
+    found = mends(text("solutions/flash_attention/right_tutorial_pointers.py"))
+    assert {mend.kernel for mend in in_order(found, Clues(frozenset(), ("fwd_kernel",)))} == {"", "fwd_kernel"}
+
+
+FAST = ("softmax",)
+CORPORA = [id if id in FAST else pytest.param(id, marks=pytest.mark.slow) for id in assignments()]
+
+
+@pytest.mark.parametrize("id", CORPORA)
+def test_most_mistakes_of_a_corpus_have_a_mend_on_a_right_line(id: str) -> None:
+    """A cheap look at the rules without running anything; benchmarks/tutoring.py runs it all."""
+    mistakes = [mistake for mistake in corpus(id)]
+    placed = [any(mend.line in mistake.lines for mend in mends(mistake.text)) for mistake in mistakes]
+    assert sum(placed) >= 0.8 * len(placed)
