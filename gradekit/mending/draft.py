@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from functools import cached_property
 
-from gradekit.mending.kernel_text import KernelText, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft, target_of, value_of
 from gradekit.submission.parsed_source import ParsedSource
 
 
@@ -15,7 +15,7 @@ class LaunchCall:
     """`kernel[grid](arguments)` in host code; `given` has the expression of each parameter, where that is known."""
 
     call: ast.Call
-    kernel: KernelText
+    kernel: KernelDraft
     grid: ast.expr
     given: dict[str, ast.expr]
 
@@ -29,7 +29,7 @@ class Draft:
 
     def __init__(self, text: str) -> None:
         self.source = ParsedSource(text)
-        self.kernels = [KernelText(self.source, node) for node in self.source.kernels]
+        self.kernels = [KernelDraft(self.source, node) for node in self.source.kernels]
         for launch in self.launches:
             strides = (name for name, value in launch.given.items() if "stride(" in self.source.of(value))
             launch.kernel.known_strides.update(strides)
@@ -62,12 +62,12 @@ class Draft:
             grid = next((v for n in self.host_nodes if target_of(n) == grid.id and (v := value_of(n))), grid)
         return grid.body if isinstance(grid, ast.Lambda) else grid
 
-    def launches_of(self, kernel: KernelText) -> list[LaunchCall]:
+    def launches_of(self, kernel: KernelDraft) -> list[LaunchCall]:
         """Those of one kernel."""
         return [launch for launch in self.launches if launch.kernel is kernel]
 
 
-def _given(call: ast.Call, kernel: KernelText) -> dict[str, ast.expr]:
+def _given(call: ast.Call, kernel: KernelDraft) -> dict[str, ast.expr]:
     """The arguments by parameter; `*x.stride()` stands for as many parameters as are left for it."""
     starred = [a for a in call.args if isinstance(a, ast.Starred)]
     named = {k.arg: k.value for k in call.keywords if k.arg}

@@ -18,7 +18,7 @@ ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2,
 
 
 @dataclass(frozen=True)
-class MemoryAccess:
+class PointerAccess:
     """A call of tl.load, tl.store or an atomic: `pointer` is the parameter that it goes through, "" if none is seen."""
 
     call: ast.Call
@@ -40,14 +40,14 @@ class MemoryAccess:
 
 
 @dataclass(frozen=True)
-class Atom:
+class IndexInAddress:
     """An index in an address as it is written there (`m[:, None]`), and its name (`m`)."""
 
     text: str
     name: str
 
 
-class KernelText:
+class KernelDraft:
     """One kernel of a submission."""
 
     def __init__(self, source: ParsedSource, node: ast.FunctionDef) -> None:
@@ -169,17 +169,17 @@ class KernelText:
     # --- memory ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def accesses(self) -> list[MemoryAccess]:
+    def accesses(self) -> list[PointerAccess]:
         """Loads, stores and atomics, in the order of the text."""
         calls = [n for n in self.nodes if isinstance(n, ast.Call) and called(n) in ACCESSES and n.args]
         return sorted(map(self._access, calls), key=lambda access: (access.line, access.call.col_offset))
 
-    def _access(self, call: ast.Call) -> MemoryAccess:
+    def _access(self, call: ast.Call) -> PointerAccess:
         place = ACCESSES[called(call)]
         keywords = {k.arg: k.value for k in call.keywords}
         mask = keywords.get("mask", call.args[place] if len(call.args) > place else None)
         other = keywords.get("other", call.args[place + 1] if len(call.args) > place + 1 else None)
-        return MemoryAccess(call, called(call), call.args[0], mask, other, self._pointer(call.args[0]))
+        return PointerAccess(call, called(call), call.args[0], mask, other, self._pointer(call.args[0]))
 
     def _pointer(self, address: ast.expr, depth: int = 0) -> str:
         for part in terms(address):
@@ -230,15 +230,15 @@ class KernelText:
             return self.values[address.id][0]
         return address
 
-    def atoms(self, address: ast.expr) -> list[Atom]:
+    def atoms(self, address: ast.expr) -> list[IndexInAddress]:
         """The indices in an address, each as it is written there."""
-        found: dict[str, Atom] = {}
+        found: dict[str, IndexInAddress] = {}
         for node in ast.walk(self.resolved(address)):
             if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.indices:
-                found[node.value.id] = Atom(self.source.of(node), node.value.id)
+                found[node.value.id] = IndexInAddress(self.source.of(node), node.value.id)
         for node in ast.walk(self.resolved(address)):
             if isinstance(node, ast.Name) and node.id in self.indices:
-                found.setdefault(node.id, Atom(node.id, node.id))
+                found.setdefault(node.id, IndexInAddress(node.id, node.id))
         return list(found.values())
 
     # --- bounds and tiles --------------------------------------------------------------------------------------------

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, MemoryAccess, target_of, terms
+from gradekit.mending.kernel_text import KernelDraft, PointerAccess, target_of, terms
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.of_indices import program_ids
 from gradekit.submission.parsed_source import Edit
 
 
-def row_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def row_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An address in which the program's row (or head, or batch) takes no part."""
     for access in kernel.accesses:
         if not access.pointer or _knows_program(kernel, access):
@@ -31,19 +31,19 @@ def row_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _knows_program(kernel: KernelText, access: MemoryAccess) -> bool:
+def _knows_program(kernel: KernelDraft, access: PointerAccess) -> bool:
     unmasked = kernel.calls_behind(access.address)
     added = [n for n in kernel.statements if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
              and n.target.id in kernel.origins(access.address)]  # fmt: skip
     return "tl.program_id" in unmasked or any("tl.program_id" in kernel.calls_behind(n.value) for n in added)
 
 
-def _pointer_name(kernel: KernelText, access: MemoryAccess) -> ast.Name | None:
+def _pointer_name(kernel: KernelDraft, access: PointerAccess) -> ast.Name | None:
     names = [n for n in ast.walk(kernel.resolved(access.address)) if isinstance(n, ast.Name)]
     return next((n for n in names if n.id == access.pointer), None)
 
 
-def _row_steps(kernel: KernelText, access: MemoryAccess) -> Iterator[tuple[str, str]]:
+def _row_steps(kernel: KernelDraft, access: PointerAccess) -> Iterator[tuple[str, str]]:
     pids = program_ids(kernel)[:2]
     text = ast.unparse(kernel.resolved(access.address))
     unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
@@ -59,7 +59,7 @@ def _stem(pointer: str) -> str:
     return re.sub(r"_?(ptr|pointer)s?$", "", pointer)[:4]
 
 
-def head_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def head_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An address without the head (or the row) that the other addresses of its kernel have."""
     for pid in kernel.pids:
         having = [a for a in kernel.accesses if pid in kernel.origins(a.address)]
@@ -80,7 +80,7 @@ def head_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _like_others(kernel: KernelText, pid: str, having: list[MemoryAccess]) -> list[str]:
+def _like_others(kernel: KernelDraft, pid: str, having: list[PointerAccess]) -> list[str]:
     """What the id is multiplied by in other addresses."""
     found = []
     for access in having:
@@ -90,7 +90,7 @@ def _like_others(kernel: KernelText, pid: str, having: list[MemoryAccess]) -> li
     return list(dict.fromkeys(found))
 
 
-def own_length(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def own_length(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A row number times the number of rows: the step from one row to the next is the number of columns."""
     for access in kernel.accesses:
         for part in ast.walk(kernel.resolved(access.address)):
@@ -106,7 +106,7 @@ def own_length(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                     )  # fmt: skip
 
 
-def stride_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def stride_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An index in an address that no stride multiplies, though there is a parameter for it that nothing uses."""
     unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
     for stride in unused:
@@ -123,7 +123,7 @@ def stride_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                     )  # fmt: skip
 
 
-def other_stride(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_stride(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An index multiplied by the stride of another dimension, of another tensor, or by a size."""
     for access in kernel.accesses:
         address = kernel.resolved(access.address)
@@ -146,13 +146,13 @@ def other_stride(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _in_order(kernel: KernelText, first: ast.Name, second: ast.Name) -> bool:
+def _in_order(kernel: KernelDraft, first: ast.Name, second: ast.Name) -> bool:
     """Whether two strides stand with their indices as usual: rows with the one that comes first among the parameters."""
     places = [(kernel.all_params.index(n.id), _role(kernel, n)) for n in (first, second)]
     return sorted(places) == sorted(places, key=lambda place: place[1]) or places[0][1] == places[1][1]
 
 
-def _role(kernel: KernelText, stride: ast.Name) -> int:
+def _role(kernel: KernelDraft, stride: ast.Name) -> int:
     """0 for a program's id or a row, 1 for a row of a tile, 2 for a column."""
     parent = kernel.parents[stride]
     text = kernel.source.of(parent).replace(" ", "") if isinstance(parent, ast.BinOp) else ""
@@ -163,7 +163,7 @@ def _role(kernel: KernelText, stride: ast.Name) -> int:
     return 2 if kernel.names(parent) & set(kernel.indices) else 0
 
 
-def _candidates(kernel: KernelText, access: MemoryAccess, now: str) -> Iterator[tuple[int, str]]:
+def _candidates(kernel: KernelDraft, access: PointerAccess, now: str) -> Iterator[tuple[int, str]]:
     stem = _stem(access.pointer)
     text = ast.unparse(kernel.resolved(access.address))
     for stride in kernel.strides:
@@ -172,7 +172,7 @@ def _candidates(kernel: KernelText, access: MemoryAccess, now: str) -> Iterator[
             yield (6 if unused or foreign else 34 if re.search(rf"\b{stride}\b", text) else 28), stride
 
 
-def turned_tile(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def turned_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Rows and columns of a store (or a load) in each other's place: the tile is written transposed."""
     for access in kernel.accesses:
         address = kernel.resolved(access.address)
@@ -188,7 +188,7 @@ def turned_tile(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             yield _turned(kernel, access, swapped, 22)
 
 
-def _turned(kernel: KernelText, access: MemoryAccess, edits: tuple[Edit, ...], rank: int) -> Mend:
+def _turned(kernel: KernelDraft, access: PointerAccess, edits: tuple[Edit, ...], rank: int) -> Mend:
     verb = "loads" if access.is_load else "stores"
     return Mend(
         Family.INDEX, rank, access.line, edits,
@@ -197,7 +197,7 @@ def _turned(kernel: KernelText, access: MemoryAccess, edits: tuple[Edit, ...], r
     )  # fmt: skip
 
 
-def other_pointer(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_pointer(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A load or a store through the pointer of another tensor."""
     unused = [
         p for p in kernel.params if kernel.uses.get(p, 0) == 0 and p not in kernel.strides and p not in kernel.sizes
@@ -216,7 +216,7 @@ def other_pointer(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def base_moved(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def base_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Tensors of several heads or batches: what is added for the head has the wrong factor."""
     for access in kernel.accesses:
         for part in terms(kernel.resolved(access.address)):

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, calls, is_call, is_stored, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft, calls, is_call, is_stored, target_of, value_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.of_sums import EXP
 from gradekit.mending.of_unused import is_index_line
 from gradekit.submission.parsed_source import Edit, called
 
 
-def other_function(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_function(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """tl.min for tl.max, exp2 for exp, rsqrt for sqrt."""
     for call in calls(kernel.nodes, *_TAKEN_FOR):
         for new in _TAKEN_FOR[called(call)]:
@@ -32,7 +32,7 @@ _TAKEN_FOR = {
 }  # fmt: skip
 
 
-def other_operator(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_operator(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """- for +, * for /."""
     for node in kernel.nodes:
         if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
@@ -41,6 +41,8 @@ def other_operator(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             continue
         for old, new in _OPERATORS[type(node.op)]:
             if isinstance(kernel.parents[node], ast.Subscript) or kernel.names(node) & set(kernel.pointers):
+                continue
+            if isinstance(node.op, ast.Sub) and is_call(kernel.parents[node], *EXP):
                 continue
             yield Mend(
                 Family.FORMULA, _operator_rank(kernel, node), node.lineno,
@@ -59,7 +61,7 @@ def other_operator(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _operator_rank(kernel: KernelText, node: ast.BinOp) -> int:
+def _operator_rank(kernel: KernelDraft, node: ast.BinOp) -> int:
     """Of another operator: lower where a number of each row is added to a tile, which is rare."""
     if isinstance(node.op, (ast.Add, ast.Sub)):
         spread = (
@@ -69,12 +71,12 @@ def _operator_rank(kernel: KernelText, node: ast.BinOp) -> int:
     return 22
 
 
-def _is_upside_down(kernel: KernelText, node: ast.BinOp) -> bool:
+def _is_upside_down(kernel: KernelDraft, node: ast.BinOp) -> bool:
     """Whether it is exp(new maximum - old maximum)."""
     new, old = node.left, node.right
     if not (is_call(kernel.parents[node], *EXP) and isinstance(new, ast.Name) and isinstance(old, ast.Name)):
         return False
-    return any(is_call(v, "tl.maximum") and old.id in kernel.names(v) for v in kernel.values.get(new.id, ()))
+    return "tl.maximum" in kernel.calls_behind(new) and old.id in kernel.origins(new)
 
 
 _OPERATORS = {
@@ -82,7 +84,7 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def turned_operand(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def turned_operand(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An operand of tl.dot that is to be transposed, or is transposed and must not be; the two in the wrong order."""
     for call in calls(kernel.nodes, "tl.dot"):
         if len(call.args) < 2:
@@ -104,7 +106,7 @@ def turned_operand(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
         )  # fmt: skip
 
 
-def _untransposed(kernel: KernelText, node: ast.expr) -> str:
+def _untransposed(kernel: KernelDraft, node: ast.expr) -> str:
     if is_call(node, "tl.trans") and isinstance(node, ast.Call):
         return kernel.source.of(node.args[0])
     if isinstance(node, ast.Attribute) and node.attr == "T":
@@ -115,7 +117,7 @@ def _untransposed(kernel: KernelText, node: ast.expr) -> str:
     return ""
 
 
-def other_name(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Another value of the same kind: what was computed and then mistaken for another."""
     values = [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids]
     for statement in kernel.statements:
@@ -136,7 +138,7 @@ def other_name(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                     )  # fmt: skip
 
 
-def plain_store(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def plain_store(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Several programs that store to one element what they should add to it, or that load, add and store it."""
     for access in kernel.accesses:
         if access.name != "tl.store":
@@ -154,7 +156,7 @@ def plain_store(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _read_back(kernel: KernelText, pointer: str, value: ast.expr) -> str:
+def _read_back(kernel: KernelDraft, pointer: str, value: ast.expr) -> str:
     """What is added to the value that was loaded through the same pointer; "" where nothing is."""
     loaded = {n for n, vs in kernel.values.items() for v in vs
               if is_call(v, "tl.load") and pointer and pointer in kernel.origins(v)}  # fmt: skip
@@ -166,7 +168,7 @@ def _read_back(kernel: KernelText, pointer: str, value: ast.expr) -> str:
     return ""
 
 
-def _zeroed(draft: Draft, kernel: KernelText, pointer: str) -> list[Edit]:
+def _zeroed(draft: Draft, kernel: KernelDraft, pointer: str) -> list[Edit]:
     names = {draft.source.of(launch.given[pointer]) for launch in draft.launches_of(kernel) if pointer in launch.given}
     made = [n for n in draft.host_nodes if isinstance(n, ast.Assign) and draft.source.of(n.targets[0]) in names]
     return [
@@ -175,7 +177,7 @@ def _zeroed(draft: Draft, kernel: KernelText, pointer: str) -> list[Edit]:
     ]  # fmt: skip
 
 
-def stored_value(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def stored_value(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """What is stored before its last step: a sum that was never divided, or another name than the result's."""
     for access in kernel.accesses:
         if access.is_load or len(access.call.args) < 2:
@@ -201,11 +203,11 @@ def _is_spread(name: str) -> bool:
     return "None" in name
 
 
-def _sums(kernel: KernelText) -> list[str]:
+def _sums(kernel: KernelDraft) -> list[str]:
     return [n for n, vs in kernel.values.items() if any("tl.sum" in {called(p) for p in ast.walk(v)} for v in vs)][:3]
 
 
-def scale_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def scale_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A product of queries and keys (or its gradient) without the scale."""
     scale = next((p for p in kernel.params if "scale" in p.lower()), "")
     if not scale:
@@ -238,7 +240,7 @@ def scale_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _scale_rank(kernel: KernelText, statement: ast.stmt, scale: str) -> int:
+def _scale_rank(kernel: KernelDraft, statement: ast.stmt, scale: str) -> int:
     """By how often the kernel uses the scale: a forward pass once, a backward pass twice."""
     uses, products = kernel.uses.get(scale, 0), len(list(calls(kernel.nodes, "tl.dot")))
     gradient = target_of(statement).startswith("d") or is_stored(statement)
@@ -247,7 +249,7 @@ def _scale_rank(kernel: KernelText, statement: ast.stmt, scale: str) -> int:
     return (7 if gradient else 9) if uses == 1 and products > 2 else 33
 
 
-def stored_for_another(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def stored_for_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """What is stored through `rstd_ptr` is not `rstd`, though there is one; a factor that was loaded and left out at the end."""
     for access in kernel.accesses:
         value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
@@ -269,7 +271,7 @@ def stored_for_another(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _statistic_left_out(kernel: KernelText, line: int, value: ast.expr | None) -> Iterator[Mend]:
+def _statistic_left_out(kernel: KernelDraft, line: int, value: ast.expr | None) -> Iterator[Mend]:
     """A tile that is stored without the mean (or another sum of it) being taken away, though there is one."""
     for name in _sums(kernel) if isinstance(value, ast.BinOp) and value is not None else ():
         made_of = {n for v in kernel.values[name] for n in kernel.names(v)}
@@ -282,7 +284,7 @@ def _statistic_left_out(kernel: KernelText, line: int, value: ast.expr | None) -
                 )  # fmt: skip
 
 
-def logarithm_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def logarithm_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """The logarithm of the sum of the weights, without the maximum, or without the logarithm."""
     tops = [
         n for n, vs in kernel.values.items() if any(isinstance(v, ast.Name) or is_call(v, "tl.maximum") for v in vs)
@@ -301,7 +303,7 @@ def logarithm_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 yield _completed(kernel, access.line, kernel.replaced(named, f"tl.log({name})"), "tl.log")
 
 
-def _completed(kernel: KernelText, line: int, edit: Edit, what: str) -> Mend:
+def _completed(kernel: KernelDraft, line: int, edit: Edit, what: str) -> Mend:
     return Mend(
         Family.FORMULA, 6, line, (edit,),
         f"What line {line} stores for the backward pass lacks {what}: it needs the maximum plus the logarithm of the sum.",

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, calls, factors, is_call, terms, value_of
+from gradekit.mending.kernel_text import KernelDraft, calls, factors, is_call, terms, value_of
 from gradekit.mending.mend import Family, Mend
 
 
-def program_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Offsets without the program's id, or with the id alone where it should be times the block."""
     for call in calls(kernel.nodes, "tl.arange"):
         statement, sum_ = kernel.statement(call), _sum_around(kernel, call)
@@ -48,31 +48,31 @@ def program_left_out(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 yield from _other_block(kernel, part, block)
 
 
-def behind_names(kernel: KernelText, statement: ast.stmt) -> set[str]:
+def behind_names(kernel: KernelDraft, statement: ast.stmt) -> set[str]:
     """The names that a statement's value is computed from."""
     value = value_of(statement)
     return kernel.origins(value) if value is not None else set()
 
 
-def _sum_around(kernel: KernelText, node: ast.expr) -> ast.expr:
+def _sum_around(kernel: KernelDraft, node: ast.expr) -> ast.expr:
     parent = kernel.parents[node]
     while isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)):
         node, parent = parent, kernel.parents[parent]
     return node
 
 
-def program_ids(kernel: KernelText) -> list[str]:
+def program_ids(kernel: KernelDraft) -> list[str]:
     plain = [n for n in kernel.pids if all(isinstance(v, ast.Call) for v in kernel.values[n])]
     return plain or ["tl.program_id(0)", "tl.program_id(1)"]
 
 
-def is_program_id(kernel: KernelText, node: ast.expr) -> bool:
+def is_program_id(kernel: KernelDraft, node: ast.expr) -> bool:
     if is_call(node, "tl.program_id"):
         return True
     return isinstance(node, ast.Name) and any(is_call(v, "tl.program_id") for v in kernel.values.get(node.id, ()))
 
 
-def _other_block(kernel: KernelText, part: ast.BinOp, block: str) -> Iterator[Mend]:
+def _other_block(kernel: KernelDraft, part: ast.BinOp, block: str) -> Iterator[Mend]:
     """`pid_m * BLOCK_N + tl.arange(0, BLOCK_M)`."""
     for factor in factors(part):
         if isinstance(factor, ast.Name) and factor.id in kernel.constexprs and factor.id != block:
@@ -83,7 +83,7 @@ def _other_block(kernel: KernelText, part: ast.BinOp, block: str) -> Iterator[Me
             )  # fmt: skip
 
 
-def other_axis(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_axis(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """tl.program_id of another axis; two axes in each other's place."""
     found = [c for c in calls(kernel.nodes, "tl.program_id") if c.args and isinstance(c.args[0], ast.Constant)]
     by_axis = {kernel.source.of(c.args[0]): c for c in found}
@@ -105,13 +105,13 @@ def other_axis(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _axes(draft: Draft, kernel: KernelText) -> int:
+def _axes(draft: Draft, kernel: KernelDraft) -> int:
     """How many axes the grid of a kernel's first launch has, as it is written."""
     grids = [draft.grid_of(launch) for launch in draft.launches_of(kernel)]
     return len(grids[0].elts) if grids and isinstance(grids[0], ast.Tuple) else 1
 
 
-def one_place_off(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def one_place_off(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An offset, a bound or a step that is one too large or too small."""
     for node in kernel.nodes:
         if isinstance(node, ast.BinOp) and _is_one_more(node):
@@ -124,14 +124,14 @@ def one_place_off(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _is_scaled(kernel: KernelText, node: ast.BinOp) -> bool:
+def _is_scaled(kernel: KernelDraft, node: ast.BinOp) -> bool:
     """Whether it is the number of the next tile, `(pid + 1) * BLOCK`, or rounds up, `(n + BLOCK - 1) // BLOCK`."""
     parent = kernel.parents[node]
     product = isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.FloorDiv))
     return product and (isinstance(node.op, ast.Add) or isinstance(parent.op, ast.FloorDiv))  # type: ignore[attr-defined]
 
 
-def next_tile(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def next_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loop over the keys up to a query's tile that ends before that tile: min(S, pid * BLOCK)."""
     for call in calls(kernel.nodes, "min", "tl.minimum"):
         for part in call.args:
@@ -150,7 +150,7 @@ def _is_one_more(node: ast.BinOp) -> bool:
     return isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant) and node.right.value == 1
 
 
-def other_size(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_size(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A size in an address or a quotient that belongs to another dimension."""
     for node in kernel.nodes:
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.FloorDiv, ast.Mod))):
@@ -167,7 +167,7 @@ def other_size(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _is_whole(kernel: KernelText, node: ast.expr) -> bool:
+def _is_whole(kernel: KernelDraft, node: ast.expr) -> bool:
     return bool(kernel.names(node) & {*kernel.pids, *kernel.indices}) or is_call(node, "tl.program_id")
 
 
@@ -175,7 +175,7 @@ def _alike(name: str, other: str) -> bool:
     return name != other and len(name) == len(other) and sum(a != b for a, b in zip(name, other, strict=True)) == 1
 
 
-def quotient_and_rest(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def quotient_and_rest(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`pid // n` and `pid % n` in each other's place."""
     found = [n for n in kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod))]
     for i, first in enumerate(found):
@@ -195,7 +195,7 @@ def quotient_and_rest(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
 _TURNED = {ast.FloorDiv: ("//", "%"), ast.Mod: ("%", "//")}
 
 
-def stays_in_place(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """tl.arange that starts anywhere but at 0; an id that is multiplied by a wrong number."""
     for call in calls(kernel.nodes, "tl.arange"):
         if call.args and kernel.source.of(call.args[0]) not in ("0",):

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, body_end, calls, is_call, simple, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft, body_end, calls, is_call, simple, target_of, value_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit
 
 
-def steps_rounded_down(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def steps_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """range(K // BLOCK)."""
     for node in kernel.nodes:
         if (
@@ -32,7 +32,7 @@ def steps_rounded_down(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def other_range(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loop that begins too late, ends too early, or goes in the wrong steps."""
     for loop in kernel.loops:
         if not is_call(loop.iter, "range", "tl.range", "tl.static_range") or not isinstance(loop.iter, ast.Call):
@@ -65,19 +65,19 @@ def other_range(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             yield _ranged(kernel, loop, stop, f"{longer} + 1", f"ends at {longer}: it is one step too short", 30)
 
 
-def _blocks(kernel: KernelText, loop: ast.For) -> list[str]:
+def _blocks(kernel: KernelDraft, loop: ast.For) -> list[str]:
     inside = {n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name)}
     return [name for name in kernel.constexprs if name in inside][:2]
 
 
-def _ranged(kernel: KernelText, loop: ast.For, node: ast.expr, new: str, what: str, rank: int) -> Mend:
+def _ranged(kernel: KernelDraft, loop: ast.For, node: ast.expr, new: str, what: str, rank: int) -> Mend:
     return Mend(
         Family.LOOP, rank, loop.lineno, (kernel.replaced(node, new),), f"The loop in line {loop.lineno} {what}.",
         f"`{new}` belongs in the place of `{kernel.source.of(node)}`", None, kernel.name,
     )  # fmt: skip
 
 
-def pointer_stays(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def pointer_stays(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Pointers that a loop loads through and never moves on, or moves by the wrong step."""
     for loop in kernel.loops:
         moved = {
@@ -97,7 +97,7 @@ def _made_in(loop: ast.For, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(loop))
 
 
-def _moved_on(kernel: KernelText, loop: ast.For, name: str) -> Iterator[Mend]:
+def _moved_on(kernel: KernelDraft, loop: ast.For, name: str) -> Iterator[Mend]:
     for number, step in enumerate(_steps(kernel, loop, name)):
         yield Mend(
             Family.LOOP, 3 + number, loop.lineno, (kernel.after(body_end(loop), f"{name} += {step}"),),
@@ -106,7 +106,7 @@ def _moved_on(kernel: KernelText, loop: ast.For, name: str) -> Iterator[Mend]:
         )  # fmt: skip
 
 
-def _steps(kernel: KernelText, loop: ast.For, name: str) -> list[str]:
+def _steps(kernel: KernelDraft, loop: ast.For, name: str) -> list[str]:
     used = [n.id for value in kernel.values.get(name, ()) for n in ast.walk(value) if isinstance(n, ast.Name)]
     strides = [s for s in kernel.strides if s in used]
     blocks = _blocks(kernel, loop) or kernel.constexprs
@@ -114,7 +114,7 @@ def _steps(kernel: KernelText, loop: ast.For, name: str) -> list[str]:
     return [f"{block} * {stride}" for block in (stepped or blocks)[:1] for stride in strides] or (stepped or blocks)[:1]
 
 
-def _other_steps(kernel: KernelText, statement: ast.AugAssign, name: str) -> Iterator[Mend]:
+def _other_steps(kernel: KernelDraft, statement: ast.AugAssign, name: str) -> Iterator[Mend]:
     now = kernel.source.of(statement.value)
     used = {n.id for value in kernel.values.get(name, ()) for n in ast.walk(value) if isinstance(n, ast.Name)}
     mine = [s for s in kernel.strides if s in used]
@@ -132,7 +132,7 @@ def _other_steps(kernel: KernelText, statement: ast.AugAssign, name: str) -> Ite
             )  # fmt: skip
 
 
-def not_added_up(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def not_added_up(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loop that overwrites what it should add to."""
     for loop in kernel.loops:
         for statement in ast.walk(loop):
@@ -149,13 +149,13 @@ def not_added_up(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _comes_in(kernel: KernelText, loop: ast.For, name: str) -> int:
+def _comes_in(kernel: KernelDraft, loop: ast.For, name: str) -> int:
     """How often a loop assigns a name that has a value before it; 0 where it has none."""
     before = any(target_of(s) == name for s in kernel.statements if s.lineno < loop.lineno)
     return before * sum(target_of(part) == name for part in ast.walk(loop))
 
 
-def added_twice(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def added_twice(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`acc += tl.dot(a, b, acc)`."""
     for statement in kernel.statements:
         if (
@@ -173,7 +173,7 @@ def added_twice(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def set_back(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def set_back(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An accumulator that begins anew in every step."""
     for loop in kernel.loops:
         before = [
@@ -195,7 +195,7 @@ def set_back(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def starts_wrong(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def starts_wrong(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A running maximum that begins at 0, a sum that begins elsewhere."""
     for statement in kernel.statements:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
@@ -218,7 +218,7 @@ def starts_wrong(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             yield _started(kernel, statement, value, new, "1", "0")
 
 
-def _started(kernel: KernelText, statement: ast.Assign, node: ast.expr, new: str, now: str, right: str) -> Mend:
+def _started(kernel: KernelDraft, statement: ast.Assign, node: ast.expr, new: str, now: str, right: str) -> Mend:
     name = kernel.source.of(statement.targets[0])
     what = "a running maximum must begin below every number" if right == "-inf" else "a sum begins at 0"
     return Mend(
@@ -227,7 +227,7 @@ def _started(kernel: KernelText, statement: ast.Assign, node: ast.expr, new: str
     )  # fmt: skip
 
 
-def not_rescaled(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def not_rescaled(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """What was summed up under an old maximum, and is added to under a new one without being scaled down."""
     factors = _rescales(kernel)
     for loop in kernel.loops:
@@ -239,7 +239,7 @@ def not_rescaled(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 yield from _scaled_down(kernel, statement, factors)
 
 
-def _rescales(kernel: KernelText) -> list[str]:
+def _rescales(kernel: KernelDraft) -> list[str]:
     """Names (or expressions) of exp(old maximum - new maximum)."""
     named = [
         name
@@ -262,7 +262,7 @@ def _is_difference(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and bool(value.args) and isinstance(value.args[0], ast.BinOp)
 
 
-def _tiles(kernel: KernelText) -> set[str]:
+def _tiles(kernel: KernelDraft) -> set[str]:
     """Names of tiles of scores: results of tl.dot or of loads."""
     return {
         name for name, values in kernel.values.items()
@@ -270,7 +270,7 @@ def _tiles(kernel: KernelText) -> set[str]:
     }  # fmt: skip
 
 
-def _scaled_down(kernel: KernelText, statement: ast.Assign | ast.AugAssign, scales: list[str]) -> Iterator[Mend]:
+def _scaled_down(kernel: KernelDraft, statement: ast.Assign | ast.AugAssign, scales: list[str]) -> Iterator[Mend]:
     target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
     if not isinstance(target, ast.Name) or len(kernel.values.get(target.id, ())) < 2:
         return
@@ -293,7 +293,7 @@ def _scaled_down(kernel: KernelText, statement: ast.Assign | ast.AugAssign, scal
 
 
 def _with_factor(
-    kernel: KernelText, statement: ast.Assign | ast.AugAssign, target: ast.Name, factor: str
+    kernel: KernelDraft, statement: ast.Assign | ast.AugAssign, target: ast.Name, factor: str
 ) -> tuple[Edit, ...] | None:
     value, name = statement.value, target.id
     if isinstance(statement, ast.AugAssign):
@@ -302,7 +302,7 @@ def _with_factor(
     return (kernel.replaced(inside[0], f"{name} * {factor}"),) if inside else None
 
 
-def not_updated(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def not_updated(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A running maximum that a loop computes and does not keep."""
     for loop in kernel.loops:
         for name, values in kernel.values.items():
@@ -318,7 +318,7 @@ def not_updated(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def narrow_sum(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def narrow_sum(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An accumulator of 16 bits."""
     for call in calls(kernel.nodes, "tl.zeros", "tl.full", "tl.zeros_like"):
         statement = kernel.statement(call)
@@ -336,7 +336,7 @@ def narrow_sum(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _casts_beside(kernel: KernelText, name: str) -> Iterator[Edit]:
+def _casts_beside(kernel: KernelDraft, name: str) -> Iterator[Edit]:
     """The casts to the narrow dtype where something is added to an accumulator; tl.dot's out_dtype."""
     for statement in kernel.statements:
         value = value_of(statement)

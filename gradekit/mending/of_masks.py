@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, MemoryAccess, calls, is_call, target_of
+from gradekit.mending.kernel_text import KernelDraft, PointerAccess, calls, is_call, target_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit, called
 
 
-def missing_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def missing_mask(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A load or store of a tile without a mask: with one that bounds each of its indices."""
     for access in kernel.accesses:
         if access.mask is None:
@@ -25,7 +25,7 @@ def missing_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
         yield replace(mends[0], edits=tuple(edit for mend in mends for edit in mend.edits))
 
 
-def _masked(kernel: KernelText, access: MemoryAccess, mask: str, rank: int) -> Mend:
+def _masked(kernel: KernelDraft, access: PointerAccess, mask: str, rank: int) -> Mend:
     verb, what = ("loads", "read") if access.is_load else ("stores", "written")
     return Mend(
         Family.MASK, rank, access.line, (kernel.with_keyword(access.call, f"mask={mask}"),),
@@ -34,7 +34,7 @@ def _masked(kernel: KernelText, access: MemoryAccess, mask: str, rank: int) -> M
     )  # fmt: skip
 
 
-def _masks_for(kernel: KernelText, access: MemoryAccess) -> Iterator[str]:
+def _masks_for(kernel: KernelDraft, access: PointerAccess) -> Iterator[str]:
     """Masks for the indices of an address: by the bounds that they have elsewhere, else by each size."""
     atoms = [
         a for a in kernel.atoms(access.address) if a.name in kernel.bounds or len(kernel.atoms(access.address)) == 1
@@ -49,7 +49,7 @@ def _masks_for(kernel: KernelText, access: MemoryAccess) -> Iterator[str]:
         yield from (f"{atoms[0].text} < {size}" for size in kernel.lengths[:3])
 
 
-def half_a_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def half_a_mask(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A mask that bounds one index of the address and not another."""
     for access in kernel.accesses:
         if access.mask is None:
@@ -64,7 +64,7 @@ def half_a_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
     yield from _all_widened(kernel)
 
 
-def _all_widened(kernel: KernelText) -> Iterator[Mend]:
+def _all_widened(kernel: KernelDraft) -> Iterator[Mend]:
     """An index that no mask of several accesses bounds, bounded in all of them."""
     for index in kernel.indices:
         without = [
@@ -77,7 +77,7 @@ def _all_widened(kernel: KernelText) -> Iterator[Mend]:
             yield replace(mends[0], edits=tuple(edit for mend in mends for edit in mend.edits))
 
 
-def _widened(kernel: KernelText, access: MemoryAccess, more: str, index: str, rank: int) -> Mend:
+def _widened(kernel: KernelDraft, access: PointerAccess, more: str, index: str, rank: int) -> Mend:
     assert access.mask is not None
     mask = kernel.source.operand(access.mask)
     verb = "load" if access.is_load else "store"
@@ -91,7 +91,7 @@ def _widened(kernel: KernelText, access: MemoryAccess, more: str, index: str, ra
     )  # fmt: skip
 
 
-def other_value(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_value(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A masked load that fills its lanes past the end with something that takes part in what is computed."""
     exponential = any(is_call(n, "tl.exp", "tl.exp2", "tl.max") for n in kernel.nodes)
     for access in kernel.accesses:
@@ -116,7 +116,7 @@ def _is_neutral(now: str) -> bool:
     return now.replace(" ", "").strip("+-") in ("0", "0.", "0.0") or "inf" in now
 
 
-def _is_exponent(kernel: KernelText, access: MemoryAccess) -> bool:
+def _is_exponent(kernel: KernelDraft, access: PointerAccess) -> bool:
     """Whether what is loaded goes into a maximum or into exp, without a product of matrices on its way."""
     name = target_of(kernel.statement(access.call))
     for call in calls(kernel.nodes, "tl.max", "tl.exp", "tl.exp2"):
@@ -132,7 +132,7 @@ def _is_exponent(kernel: KernelText, access: MemoryAccess) -> bool:
     return False
 
 
-def _filled(kernel: KernelText, access: MemoryAccess, now: str, value: str) -> Mend:
+def _filled(kernel: KernelDraft, access: PointerAccess, now: str, value: str) -> Mend:
     shown = "-inf" if value != "0.0" else "0"
     does = "changes neither the maximum nor the sum of exp" if shown == "-inf" else "adds nothing"
     if access.other is not None:
@@ -152,7 +152,7 @@ def _filled(kernel: KernelText, access: MemoryAccess, now: str, value: str) -> M
 _SHARPER = {ast.LtE: ("<=", "<"), ast.Lt: ("<", "<="), ast.GtE: (">=", ">"), ast.Gt: (">", ">=")}
 
 
-def off_by_one(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def off_by_one(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A comparison that takes one place too many, or one too few."""
     for node in kernel.nodes:
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SHARPER:
@@ -175,7 +175,7 @@ def off_by_one(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def comparison_turned(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def comparison_turned(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Two indices compared the wrong way round, as in a causal mask."""
     for node in kernel.nodes:
         if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SHARPER):
@@ -194,7 +194,7 @@ def comparison_turned(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def other_bound(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An index held against the size of another dimension, or against a size that is one off."""
     for node in kernel.nodes:
         if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE))):
@@ -213,14 +213,14 @@ def other_bound(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 yield _bounded(kernel, node, right, size, index, 9)
 
 
-def _bound_rank(kernel: KernelText, index: str, size: str) -> int:
+def _bound_rank(kernel: KernelDraft, index: str, size: str) -> int:
     """By what bounds the index, and other indices, elsewhere in the kernel."""
     if size in kernel.bounds.get(index, ()):
         return 5
     return 12 if size not in kernel.bounding else 27
 
 
-def _bounded(kernel: KernelText, node: ast.Compare, right: ast.expr, size: str, index: str, rank: int) -> Mend:
+def _bounded(kernel: KernelDraft, node: ast.Compare, right: ast.expr, size: str, index: str, rank: int) -> Mend:
     return Mend(
         Family.MASK, rank, node.lineno, (kernel.replaced(right, size),),
         f"Line {node.lineno} bounds `{index}` by {kernel.source.of(right)}, which is the wrong bound for it.",
@@ -228,7 +228,7 @@ def _bounded(kernel: KernelText, node: ast.Compare, right: ast.expr, size: str, 
     )  # fmt: skip
 
 
-def mask_of_a_step(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def mask_of_a_step(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A mask in a loop that does not know how far the loop has come."""
     for node in kernel.nodes:
         loop = kernel.in_loop(node) if isinstance(node, ast.Compare) else None
@@ -259,13 +259,13 @@ def mask_of_a_step(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _is_moved(kernel: KernelText, loop: ast.For) -> bool:
+def _is_moved(kernel: KernelDraft, loop: ast.For) -> bool:
     """Whether the loop moves a pointer on that it loads through."""
     moved = {target_of(part) for part in ast.walk(loop) if isinstance(part, ast.AugAssign)}
     return any(isinstance(a.address, ast.Name) and a.address.id in moved for a in kernel.accesses)
 
 
-def hidden_scores(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def hidden_scores(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Scores of keys past the end that are not -inf before the maximum and exp."""
     for statement in kernel.statements:
         if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
@@ -286,7 +286,7 @@ def hidden_scores(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _is_hidden(kernel: KernelText, index: str) -> bool:
+def _is_hidden(kernel: KernelDraft, index: str) -> bool:
     """Whether a tl.where has a condition on this index and a bound."""
     where = [c.args[0] for c in calls(kernel.nodes, "tl.where") if c.args]
     return any(
@@ -294,7 +294,7 @@ def _is_hidden(kernel: KernelText, index: str) -> bool:
     )
 
 
-def hidden_weights(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def hidden_weights(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Causal weights that a backward pass makes again without hiding what the forward pass hid."""
     flag = next((n for n in kernel.constexprs if "causal" in n.lower()), "")
     if not flag:
@@ -318,24 +318,24 @@ def hidden_weights(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _compares_indices(kernel: KernelText) -> bool:
+def _compares_indices(kernel: KernelDraft) -> bool:
     sides = [(n.left, n.comparators[0]) for n in kernel.nodes if isinstance(n, ast.Compare)]
     return any(all(kernel.names(side) & set(kernel.indices) for side in both) for both in sides)
 
 
-def _is_score(kernel: KernelText, statement: ast.Assign, name: str) -> bool:
+def _is_score(kernel: KernelDraft, statement: ast.Assign, name: str) -> bool:
     fed = any(is_call(n, "tl.max", "tl.exp", "tl.exp2") and name in kernel.names(n) for n in kernel.nodes)
     return fed and any(is_call(n, "tl.dot") for n in ast.walk(statement.value))
 
 
-def _pairs(kernel: KernelText) -> list[tuple[str, str]]:
+def _pairs(kernel: KernelDraft) -> list[tuple[str, str]]:
     """Indices of queries and of keys: those that a loop moves on and one that stays, both ways."""
     names = [n for n in kernel.bounds]
     found = [(a, b) for a in names for b in names if a != b and len(a) <= 8]
     return sorted(found, key=lambda pair: (pair[0] > pair[1],))[:2]
 
 
-def strict_mask(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def strict_mask(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A sum of masked lanes: what stands past the end is not 0 after a subtraction."""
     for call in kernel.nodes:
         if not (is_call(call, "tl.sum") and isinstance(call, ast.Call) and call.args):
@@ -355,7 +355,7 @@ def _has_where(node: ast.AST) -> bool:
     return any(is_call(part, "tl.where") for part in ast.walk(node))
 
 
-def _kept_out(kernel: KernelText, value: ast.BinOp, name: str) -> Iterator[Mend]:
+def _kept_out(kernel: KernelDraft, value: ast.BinOp, name: str) -> Iterator[Mend]:
     for mask in _known_masks(kernel)[:2]:
         new = f"tl.where({mask}, {kernel.source.of(value)}, 0.0)"
         yield Mend(
@@ -366,7 +366,7 @@ def _kept_out(kernel: KernelText, value: ast.BinOp, name: str) -> Iterator[Mend]
         )  # fmt: skip
 
 
-def _known_masks(kernel: KernelText) -> list[str]:
+def _known_masks(kernel: KernelDraft) -> list[str]:
     masks = [kernel.source.of(a.mask) for a in kernel.accesses if a.mask is not None and a.is_load]
     return sorted(set(masks), key=masks.index)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, calls, is_call, is_stored, value_of
+from gradekit.mending.kernel_text import KernelDraft, calls, is_call, is_stored, value_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit, called
 
@@ -16,7 +16,7 @@ EXP = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax")
 
 
-def other_divisor(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_divisor(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A statistic divided by the block, by n - 1, or by nothing."""
     for node in kernel.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
@@ -32,14 +32,14 @@ def other_divisor(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _others_divide(kernel: KernelText) -> bool:
+def _others_divide(kernel: KernelDraft) -> bool:
     return any(
         isinstance(p := kernel.parents[c], ast.BinOp) and isinstance(p.op, ast.Div)
         for c in calls(kernel.nodes, "tl.sum")
     )
 
 
-def _divided(kernel: KernelText, node: ast.BinOp) -> Iterator[Mend]:
+def _divided(kernel: KernelDraft, node: ast.BinOp) -> Iterator[Mend]:
     right = node.right
     text, block = kernel.source.of(right), isinstance(right, ast.Name) and right.id in kernel.constexprs
     if block or isinstance(right, ast.Constant) or (isinstance(right, ast.Name) and right.id in kernel.sizes):
@@ -63,12 +63,12 @@ def _divided(kernel: KernelText, node: ast.BinOp) -> Iterator[Mend]:
         )  # fmt: skip
 
 
-def lengths(kernel: KernelText) -> list[str]:
+def lengths(kernel: KernelDraft) -> list[str]:
     bounds = [b for values in kernel.bounds.values() for b in values if b in kernel.sizes]
     return list(dict.fromkeys([*bounds, *kernel.lengths]))[:3]
 
 
-def maximum_left_in(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def maximum_left_in(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """exp of numbers of any size."""
     for call in calls(kernel.nodes, *EXP):
         if not call.args:
@@ -84,7 +84,7 @@ def maximum_left_in(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _maxima(kernel: KernelText, call: ast.Call, text: str) -> Iterator[str]:
+def _maxima(kernel: KernelDraft, call: ast.Call, text: str) -> Iterator[str]:
     named = [n for n, v in kernel.values.items() if any(is_call(one, "tl.max") for one in v)]
     yield from named
     if kernel.rank_of(call.args[0]) == 1:
@@ -93,7 +93,7 @@ def _maxima(kernel: KernelText, call: ast.Call, text: str) -> Iterator[str]:
         yield f"tl.max({text}, axis=1)[:, None]"
 
 
-def other_axis_of_reduction(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def other_axis_of_reduction(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A reduction along the other axis."""
     for call in calls(kernel.nodes, *_REDUCTIONS):
         axes = [k.value for k in call.keywords if k.arg == "axis"] + call.args[1:2]
@@ -109,7 +109,7 @@ def other_axis_of_reduction(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                     )  # fmt: skip
 
 
-def _odd_axis(kernel: KernelText, call: ast.Call, axis: int) -> int:
+def _odd_axis(kernel: KernelDraft, call: ast.Call, axis: int) -> int:
     """The rank of a reduction along the other axis: by how its result is spread over a tile again."""
     if kernel.rank_of(call.args[0]) == 1:
         return 50
@@ -119,7 +119,7 @@ def _odd_axis(kernel: KernelText, call: ast.Call, axis: int) -> int:
     return 34 if (":,None" in slices) == (axis == 1) else 3
 
 
-def _spread(kernel: KernelText, call: ast.Call) -> list[ast.Subscript]:
+def _spread(kernel: KernelDraft, call: ast.Call) -> list[ast.Subscript]:
     """Where the result of a reduction is spread over a tile again: `total[:, None]`."""
     parent = kernel.parents[call]
     direct = [parent] if isinstance(parent, ast.Subscript) else []
@@ -135,13 +135,13 @@ def _spread(kernel: KernelText, call: ast.Call) -> list[ast.Subscript]:
     return [*direct, *named]
 
 
-def _turned_slice(kernel: KernelText, node: ast.Subscript) -> Edit | None:
+def _turned_slice(kernel: KernelDraft, node: ast.Subscript) -> Edit | None:
     text = kernel.source.of(node.slice).replace(" ", "")
     other = {":,None": "None, :", "None,:": ":, None"}.get(text)
     return kernel.replaced(node.slice, other) if other else None
 
 
-def eps_misplaced(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def eps_misplaced(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """eps beside the root, or nowhere."""
     eps = next((p for p in kernel.all_params if "eps" in p.lower()), "")
     for call in calls(kernel.nodes, "tl.sqrt", "tl.rsqrt", "tl.math.sqrt", "tl.math.rsqrt") if eps else ():
@@ -170,7 +170,7 @@ def eps_misplaced(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def cancelled_variance(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def cancelled_variance(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """mean(x * x) - mean * mean."""
     for name, values in kernel.values.items():
         for value in values:
@@ -198,7 +198,7 @@ def cancelled_variance(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def narrow_arithmetic(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def narrow_arithmetic(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Loads that are not converted to float32; conversions to 16 bits on the way; tensor cores that round."""
     bare = [a for a in kernel.accesses if a.is_load and not _is_converted(kernel, a.call)]
     edits = tuple(kernel.replaced(a.call, f"{kernel.source.of(a.call)}.to(tl.float32)") for a in bare)
@@ -232,12 +232,12 @@ def narrow_arithmetic(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _is_converted(kernel: KernelText, call: ast.Call) -> bool:
+def _is_converted(kernel: KernelDraft, call: ast.Call) -> bool:
     parent = kernel.parents[call]
     return isinstance(parent, ast.Attribute) and parent.attr == "to"
 
 
-def terms_of_the_gradient(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def terms_of_the_gradient(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A gradient through a statistic without the term that the statistic adds: `- mean(g)`, `- n * mean(g * n)`."""
     means = [n for n, vs in kernel.values.items() if any(is_call(p, "tl.sum") for v in vs for p in ast.walk(v))]
     tiles = [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids and n not in means]
@@ -266,7 +266,7 @@ def terms_of_the_gradient(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
                 break
 
 
-def _both_terms(kernel: KernelText, tile: ast.Name, others: list[str], size: str) -> Iterator[Mend]:
+def _both_terms(kernel: KernelDraft, tile: ast.Name, others: list[str], size: str) -> Iterator[Mend]:
     for other in others:
         if not is_call(kernel.values[other][0], "tl.load") and other in kernel.origins(tile) | set(others):
             means = f"tl.sum({tile.id}, axis=0) / {size} - {other} * tl.sum({tile.id} * {other}, axis=0) / {size}"

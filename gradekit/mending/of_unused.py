@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelText, is_call, is_stored, simple, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft, is_call, is_stored, simple, target_of, value_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.of_sums import EXP
 
 
-def never_used(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
+def never_used(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A number that is loaded, computed or passed, and takes no part in the result."""
     for name in _idle(kernel):
         for node, text, where in _places_for(kernel, name):
@@ -22,19 +22,19 @@ def never_used(draft: Draft, kernel: KernelText) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def _idle(kernel: KernelText) -> list[str]:
+def _idle(kernel: KernelDraft) -> list[str]:
     computed = [n for n, v in kernel.values.items() if kernel.uses.get(n, 0) == 0 and not n.startswith("_")]
     given = [p for p in kernel.sizes if kernel.uses.get(p, 0) == 0 and p not in kernel.lengths]
     return [*computed, *given]
 
 
-def _how(kernel: KernelText, name: str) -> str:
+def _how(kernel: KernelDraft, name: str) -> str:
     if name in kernel.params:
         return "takes it as a parameter"
     return "loads it" if any(is_call(v, "tl.load") for v in kernel.values[name]) else "computes it"
 
 
-def _places_for(kernel: KernelText, name: str) -> Iterator[tuple[ast.expr, str, int]]:
+def _places_for(kernel: KernelDraft, name: str) -> Iterator[tuple[ast.expr, str, int]]:
     """Expressions that could have the name as a factor, as a term or as a divisor: the latest statements first."""
     born = max((v.lineno for v in kernel.values.get(name, ())), default=0)
     later = [s for s in kernel.statements if s.lineno > born and simple(s) and not is_index_line(kernel, s)]
@@ -64,13 +64,13 @@ def _places_for(kernel: KernelText, name: str) -> Iterator[tuple[ast.expr, str, 
                     yield node, new, number + place
 
 
-def _is_product(kernel: KernelText, node: ast.expr) -> bool:
+def _is_product(kernel: KernelDraft, node: ast.expr) -> bool:
     """Whether it is a product of matrices, or a name of one."""
     named = isinstance(node, ast.Name) and any(is_call(v, "tl.dot") for v in kernel.values.get(node.id, ()))
     return named or is_call(node, "tl.dot")
 
 
-def _signs(kernel: KernelText, name: str) -> str:
+def _signs(kernel: KernelDraft, name: str) -> str:
     """The operators that could join a name to a formula, the likeliest first."""
     if name in kernel.params or "scale" in name or "rstd" in name or name in ("w", "weight", "alpha"):
         return "*+-"
@@ -94,7 +94,7 @@ def _operands(value: ast.expr) -> list[ast.expr]:
     return [n for n in found if not isinstance(n, ast.Constant)]
 
 
-def _relevant(kernel: KernelText, statements: list[ast.stmt]) -> list[ast.stmt]:
+def _relevant(kernel: KernelDraft, statements: list[ast.stmt]) -> list[ast.stmt]:
     values = [s for s in statements if isinstance(s, (ast.Assign, ast.AugAssign)) or is_stored(s)]
     return [s for s in values if (v := value_of(s)) is not None and (is_stored(s) or _is_arithmetic(v))][:6]
 
@@ -104,7 +104,7 @@ def _is_arithmetic(value: ast.expr) -> bool:
     return works and not is_call(value, "tl.load")
 
 
-def _is_row(kernel: KernelText, name: str) -> bool:
+def _is_row(kernel: KernelDraft, name: str) -> bool:
     """Whether a name has a number for each row, so that it must be spread over a tile."""
     return any("None]" in ast.unparse(n) and name in kernel.names(n) for n in kernel.nodes) or any(
         (
@@ -117,7 +117,7 @@ def _is_row(kernel: KernelText, name: str) -> bool:
     )
 
 
-def is_index_line(kernel: KernelText, statement: ast.stmt) -> bool:
+def is_index_line(kernel: KernelDraft, statement: ast.stmt) -> bool:
     name = target_of(statement)
     return name in kernel.indices or name in kernel.pids or "ptr" in name
 
