@@ -138,13 +138,15 @@ def _covered(
 
 
 def _coverage(host: SymbolicHost, region: StorageRegion, launches: Sequence[LaunchClaims], solver: Solver, subject: str) -> ProofVerdict:
-    answer = Coverage(region, launches, host.path, solver).decide()
+    coverage = Coverage(region, launches, host.path, solver)
+    answer = coverage.decide()
     stores = [(one, a) for one in launches for a in one.accesses if a.kind == "store" and (t := one.touch(a)) and
               t.region.storage == region.storage]  # fmt: skip
     line = stores[0][1].line if stores else None
     kernel = stores[0][0].verdict(q.COVERED, stores[0][1], answer.verdict).kernel if stores else ""
     why = "" if answer.verdict != q.OPEN else "nobody can be named who writes an element"
-    return ProofVerdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values)
+    return ProofVerdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values,
+                        larger=coverage.larger.values)  # fmt: skip
 
 
 def _results(host: SymbolicHost) -> Iterator[int]:

@@ -13,6 +13,9 @@ from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, term, var
 from gradekit.prove.witness import NoWitness, witness
 
+SEVERAL = (200, 600)
+"""Sizes of a few tiles, which the engine runs."""
+
 
 class Coverage:
     """Of one `region`, by the stores of `launches`; `elements` are the coordinates of the one that is asked about."""
@@ -21,6 +24,7 @@ class Coverage:
         self.region, self.launches, self.path, self.solver = region, launches, path, solver
         self.elements = [var(f"element {axis}", 0) for axis in range(len(region.sizes))]
         self.flat = var("element", 0)
+        self.larger = Answer("open")
 
     def decide(self) -> Answer:
         """Whether each element is written; "open" where nobody can be named who would."""
@@ -40,7 +44,16 @@ class Coverage:
             less(e, size) for e, size in zip(self.elements, self.region.sizes, strict=True)
         ]  # fmt: skip
         goal = negated(both(*map(negated, found)))
-        return self.solver.ask([self.path, *bounds], goal)
+        answer = self.solver.ask([self.path, *bounds], goal)
+        if answer.verdict == "refuted":
+            self.larger = self._larger([self.path, *bounds], goal)
+        return answer
+
+    def _larger(self, hypotheses: Sequence[Truth], goal: Truth) -> Answer:
+        """The same for sizes of several tiles each: the guess may be wrong where there is only one, and nothing amiss."""
+        room = [size for size in self.solver.sizes if (size.range[1] or 0) >= SEVERAL[1]]
+        within = [both(at_most(term(SEVERAL[0]), size), at_most(size, term(SEVERAL[1]))) for size in room]
+        return self.solver.ask_once([*hypotheses, *within], goal, linear_only=False)
 
     def _written(self, launched: LaunchClaims, touch: Touch, flat: bool) -> Truth | None:
         """That a store writes the element: the condition under which the program and lanes that were guessed do."""

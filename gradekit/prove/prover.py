@@ -42,7 +42,7 @@ class ProofBudget:
     ones: bool = True
 
 
-CHECK = ProofBudget(forms=2, paths=4, further=2, steps=1_200_000, ones=False)
+CHECK = ProofBudget(forms=2, paths=4, further=2, steps=1_800_000, ones=False)
 """Of a check: at most a second."""
 
 
@@ -63,6 +63,7 @@ class Proofs:
     paths: int = 0
     steps: int = 0
     examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # a call for each verdict, by its index
+    larger: dict[str, tuple[ProofVerdict, tuple[Argument, ...]]] = field(default_factory=dict)  # by subject, see `ProofVerdict`
 
     @property
     def counts(self) -> dict[str, int]:
@@ -213,6 +214,9 @@ class _Form:
         for verdict in verdicts:
             example = call
             if verdict.verdict == q.REFUTED:
+                if verdict.larger:
+                    more = replace(verdict, sizes=_sizes(host.setting, verdict.larger))
+                    proofs.larger[verdict.subject] = more, _example(call, host.setting, verdict.larger)
                 example = _example(call, host.setting, verdict.values)
                 verdict = replace(verdict, sizes=_sizes(host.setting, verdict.values))
             self.found.add(verdict, example)

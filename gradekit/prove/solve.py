@@ -71,9 +71,9 @@ class Solver:
         answer = self._decided(hypotheses, goal, linear_only)
         return self._smaller(hypotheses, goal, answer) if answer.verdict == "refuted" and self.sizes else answer
 
-    def ask_once(self, hypotheses: Sequence[Truth], goal: Truth) -> Answer:
-        """The same by linear arithmetic alone, and without a search for small sizes."""
-        return self._ask(hypotheses, goal, linear_only=True)
+    def ask_once(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = True) -> Answer:
+        """The same without a search for small sizes."""
+        return self._ask(hypotheses, goal, linear_only)
 
     def _decided(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
         near = _near(hypotheses, goal)

@@ -81,8 +81,7 @@ def proved(
 def _advise(subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict: ProofVerdict, call: Sequence[Argument],
             wanted: tuple[int, ...]) -> None:  # fmt: skip
     """Says what happens beyond the promised sizes, where the engine sees it."""
-    args = _specs(entry, call, verdict)
-    if args is not None and isinstance(_seen(subject, entry.name, args, verdict, wanted), Failure):
+    if isinstance(_looked_at(subject, entry, call, verdict, wanted), Failure):
         proofs.advice.append(
             f"Right for tensors of up to {ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s 32-bit offset wraps "
             "around (int64 offsets would not)."
@@ -95,26 +94,49 @@ def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
 
 def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: int, wanted: tuple[int, ...]) -> None:
     verdict, call = found.proofs.verdicts[index], found.proofs.examples[index]
-    args = _specs(entry, call, verdict)
-    seen = NOT_RUN if args is None else _seen(subject, entry.name, args, verdict, wanted)
+    seen = _looked_at(subject, entry, call, verdict, wanted)
+    if seen is NOTHING and verdict.kind == COVERED and verdict.subject in found.proofs.larger:
+        verdict, call = found.proofs.larger[verdict.subject]
+        seen = _looked_at(subject, entry, call, verdict, wanted)
     if isinstance(seen, Failure):
         found.proofs.verdicts[index] = replace(verdict, finding=seen.message)
         if verdict.kind not in ADVICE:
             found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
         return
-    found.proofs.verdicts[index] = _open(verdict)
+    found.proofs.verdicts[index] = _open(verdict, seen)
     if seen is NOTHING and verdict.exact and verdict.kind == BOUNDS:
         found.proofs.faults.append(
-            f"{verdict.subject}, line {verdict.line}: {_open(verdict).why}, and nothing in it was approximated"
+            f"{verdict.subject}, line {verdict.line}: {_open(verdict, seen).why}, and nothing in it was approximated"
         )
 
 
-def _open(verdict: ProofVerdict) -> ProofVerdict:
+def _looked_at(subject: Subject, entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict,
+               wanted: tuple[int, ...]) -> Failure | Unseen:  # fmt: skip
+    """What goes wrong in the call; where its values cannot be made up, in the program alone that is to blame."""
+    args = _specs(entry, call, verdict)
+    if args is not None:
+        return _seen(subject, entry.name, args, verdict, wanted)
+    zeros = tuple(_zeros(arg) for arg in call)
+    try:
+        return _probed(subject.program(call_spec(entry.name, zeros, wanted)), verdict)
+    except (TraceError, Failure, Unsupported, OverBudget, ValueError):
+        return NOT_RUN
+
+
+def _zeros(argument: Argument) -> Any:
+    if isinstance(argument, View):
+        return Input(argument.dtype, argument.shape, argument.stride, argument.offset, "zeros")
+    return argument.value if isinstance(argument, Scalar) else None
+
+
+def _open(verdict: ProofVerdict, seen: Unseen) -> ProofVerdict:
     why = f"the solver says no at {sizes_of(verdict.sizes)}, where the engine finds nothing"
     if verdict.kind == COVERED:
         why = "nobody can be named who writes an element"
     elif not verdict.exact:
         why = "it depends on data, or on arithmetic that is not followed"
+    elif seen is NOT_RUN:
+        why = f"the solver says no at {sizes_of(verdict.sizes)}, and the engine cannot run that"
     return replace(verdict, verdict=OPEN, why=why)
 
 

@@ -17,7 +17,7 @@ from gradekit.prove.sample_calls import calls_of, names_of
 from gradekit.prove.setting import setting_of
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.sandbox import Form, Tracer
-from gradekit.subject.entry_proofs import Proved, proved
+from gradekit.subject.entry_proofs import NOT_RUN, Proved, proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
 from tests.prove import submissions
@@ -93,11 +93,18 @@ def test_what_the_engine_does_not_see_is_open(decide, monkeypatch):
     assert "where the engine finds nothing" in found.as_data()["faults"][0]
 
 
-def test_what_no_formula_says_exactly_is_no_fault(decide, monkeypatch):
-    monkeypatch.setattr("gradekit.subject.entry_proofs._specs", lambda *_: None)
+def test_what_cannot_be_run_is_open_and_no_fault(decide, monkeypatch):
+    monkeypatch.setattr("gradekit.subject.entry_proofs._looked_at", lambda *_: NOT_RUN)
     found = decide(submissions.UNMASKED)
     assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
     assert not found.proofs.faults
+    assert any("cannot run that" in verdict.why for verdict in found.proofs.verdicts)
+
+
+def test_where_no_values_can_be_made_up_the_program_to_blame_is_run_alone(decide, monkeypatch):
+    monkeypatch.setattr("gradekit.subject.entry_proofs._specs", lambda *_: None)
+    found = decide(submissions.UNMASKED)
+    assert "program (0, 0, 0) stores to element" in str(found.failures[0])
 
 
 def test_a_tile_as_large_as_the_tensor_is_too_large_for_triton_beyond_a_size(decide):

@@ -1,0 +1,57 @@
+"""What a memory check's line says of its proofs, and what stands below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gradekit.report.proofs import summary
+from gradekit.report.terminal import Look, render
+
+from .samples import FAILED, PASSED, record
+
+ALL = {"proved": 6, "refuted": 0, "open": 0, "claims": [], "largest": {"N": 2145386495}}
+ADVICE = "Right for tensors of up to 2,145,386,495 elements; in much larger ones, line 12's 32-bit offset wraps around."
+
+
+def _details(**changes: Any) -> dict[str, Any]:
+    return {"proofs": {"add": ALL | changes}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "proved for every N up to 2,145,386,495"),
+        ({"largest": {"M": 65535, "N": 4096}}, "proved for every M up to 65,535 and every N up to 4,096"),
+        ({"largest": {"M": 9, "N": 9, "K": 9}}, "proved for all sizes"),
+        ({"largest": {"size 0": 9}}, "proved for all sizes"),
+        ({"unseen": {"N": 7}}, "proved for every N up to 2,145,386,495, where host code was followed"),
+        ({"gaps": ["no"]}, "proved for every N up to 2,145,386,495, where host code was followed"),
+        ({"open": 2}, "6 of 8 claims proved for all sizes"),
+        ({"refuted": 1}, ""),
+        ({"proved": 0, "open": 3}, ""),
+    ],
+)
+def test_the_summary_says_no_more_than_was_proved(changes, said):
+    assert summary(_details(**changes)) == said
+
+
+def test_nothing_is_said_where_nothing_was_asked():
+    assert summary({}) == ""
+
+
+def test_a_passed_check_says_it_on_its_line_and_the_advice_once_below():
+    check = replace(PASSED, title="Stays inside its tensors", details=_details(advice=[ADVICE, ADVICE]))
+    lines = render(record(check), Look(width=120)).splitlines()
+    at = next(number for number, line in enumerate(lines) if "Stays inside its tensors" in line)
+    assert "Stays inside its tensors (proved for every N up to 2,145,386,495)" in lines[at]
+    assert ADVICE in lines[at + 1]
+    assert sum("wraps around" in line for line in lines) == 1
+
+
+def test_a_failed_check_says_neither():
+    text = render(record(replace(FAILED, details=_details(advice=[ADVICE]))), Look(width=120))
+    assert "proved" not in text
+    assert "wraps around" not in text
