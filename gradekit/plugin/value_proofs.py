@@ -61,7 +61,8 @@ def _rank(call: Call) -> tuple[float, ...] | None:
     plain = all(spec.is_contiguous for spec in specs)
     alone = sum(size < few for few in (2, 3) for spec in specs for size in spec.shape)
     narrow = any(spec.dtype not in ("float32", "int32") for spec in specs)
-    return (not plain, narrow, alone, abs(math.log(largest / USUAL_ELEMENTS)))
+    off = math.log2(largest / USUAL_ELEMENTS)
+    return (not plain, narrow, max(2 * off, -off) + alone / 8)  # large ones cost more than small ones hide
 
 
 def compared_calls(item: pytest.Item, run: GradingRun) -> ComparedCalls | None:
