@@ -8,8 +8,12 @@ from typing import Any
 
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.inputs.draws import Call, Draws
+from gradekit.inputs.layouts import row_major, variants
 from gradekit.program import View
 from gradekit.unseen.host_branches import TracedForm
+
+DENSE = ("contiguous", "offset")
+"""Layouts whose strides are those of a contiguous tensor."""
 
 PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
 """Kinds of values that show most mistakes, the best first."""
@@ -93,3 +97,25 @@ def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, m
     """The call with the sizes and scalars that were chosen."""
     sizes = {f"size {name}": n for name, n in chosen.items()}
     return draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
+
+
+def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, str]]:
+    """What picks layouts like those of a traced call: one choice where all its tensors are contiguous; else each layout of the
+    check, for those that are not."""
+    views = {tensor.name: view for tensor, view in zip(draws.tensors, form.views, strict=False)}
+    strided = {name: len(view.shape) for name, view in views.items() if view.stride != row_major(view.shape)}
+    others = {
+        name: [
+            one
+            for one in options
+            if one.partition(":")[0] not in DENSE and variants(one.partition(":")[0], strided[name])
+        ]
+        for name, options in draws.layouts
+        if name in strided
+    }
+    most = max(map(len, others.values()), default=0)
+    if not most or not all(others.values()):
+        return [{}]
+    return [
+        {f"layout {name}": options[turn % len(options)] for name, options in others.items()} for turn in range(most)
+    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.inputs.draws import Draws
-from gradekit.unseen.further import FurtherCall, fits, made, rank_of
+from gradekit.unseen.further import FurtherCall, fits, layouts_like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, CallScope
 from gradekit.unseen.solving import OtherWay, solutions, solved
@@ -86,8 +86,9 @@ class HostInputs:
         elif way not in self.narrowly:
             chosen = self._chosen(draws, wanted, way, wide=True)
         for one in chosen:
-            call = made(draws, wanted.path.form, one, turn, {})
-            yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
+            for more in layouts_like(draws, wanted.path.form):
+                call = made(draws, wanted.path.form, one, turn, more)
+                yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
 
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> list[dict[str, int]]:
         key = way, draws, wide

@@ -100,13 +100,11 @@ ATTACKS = [
     Attack("vector_add", VIEWS, "x.dim() == 2 and not x.is_contiguous() and n == 851"),
     Attack("vector_add", VIEWS, "x.dim() == 2 and x.stride(0) == 211"),
     Attack("vector_add", VIEWS, "x.storage_offset() == 5 and n > 500"),
-    Attack("vector_add", VIEWS, "x.stride(-1) > 1 and y.stride(-1) == 1 and n == 39"),
-    Attack("softmax", VIEWS, "x.stride(0) == 3 * x.shape[1] and x.shape[1] == 101"),
     # scalars
-    Attack("dropout", PLAIN, "seed == 4242"),
-    Attack("dropout", PLAIN, "p == 0.35"),
-    Attack("dropout", PLAIN, "0.6 < p < 0.7"),
-    Attack("dropout", PLAIN, "seed > 70_000 and seed < 2_000_000"),
+    Attack("dropout", "scales_what_it_keeps", "seed == 4242"),
+    Attack("dropout", "scales_what_it_keeps", "p == 0.35"),
+    Attack("dropout", "scales_what_it_keeps", "0.6 < p < 0.7"),
+    Attack("dropout", "scales_what_it_keeps", "seed > 70_000 and seed < 2_000_000"),
     # values
     Attack("vector_add", PLAIN, "o = tl.where(x == 0.3125, o + 1.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where((x > 3.0) & (y < -2.5), 0.0, o)", in_kernel=True),
@@ -118,5 +116,5 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "if tl.num_programs(0) > 30:\n    o = o + 1.0", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where((n > 5000) & (x > 3.0), 0.0, o)", in_kernel=True),
 ]
-QUICK = (3, 11, 27, 48)
+QUICK = (3, 27)
 """Places of those that the fast suite tries."""
