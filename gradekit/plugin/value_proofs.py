@@ -59,10 +59,10 @@ def _rank(call: Call) -> tuple[float, ...] | None:
     if not 0 < largest <= MOST_ELEMENTS or min(spec.numel for spec in specs) == 0:
         return None
     plain = all(spec.is_contiguous for spec in specs)
-    alone = sum(size < few for few in (2, 3) for spec in specs for size in spec.shape)
+    ones, twos = (sum(size == few for spec in specs for size in spec.shape) for few in (1, 2))
     narrow = any(spec.dtype not in ("float32", "int32") for spec in specs)
     off = math.log2(largest / USUAL_ELEMENTS)
-    return (not plain, narrow, max(2 * off, -off) + alone / 8)  # large ones cost more than small ones hide
+    return (not plain, narrow, ones > 0, max(2 * off, -off) + twos / 4)  # large ones cost more than small ones hide
 
 
 def compared_calls(item: pytest.Item, run: GradingRun) -> ComparedCalls | None:
