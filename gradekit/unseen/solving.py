@@ -6,9 +6,8 @@ the same inputs on any machine.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +27,9 @@ DENSE = 4096
 
 MOST_TOGETHER = 30_000
 """Combinations of telling sizes that are tried."""
+
+PRIME = (1 << 31) - 1
+"""Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
 
 
 @dataclass(frozen=True)
@@ -89,23 +91,19 @@ def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
                 simple = torch.full_like(alone, min(max(base, low), high))
                 columns[other].append(alone if other == name else simple)
     if len(scope.names) > 1:
-        together = list(itertools.islice(_spread([telling[name] for name in scope.names]), MOST_TOGETHER))
-        for place, name in enumerate(scope.names):
-            columns[name].append(torch.tensor([row[place] for row in together]))
+        for name, column in zip(scope.names, _spread([telling[name] for name in scope.names]), strict=True):
+            columns[name].append(column)
     return {name: torch.cat(parts) for name, parts in columns.items()}
 
 
-def _spread(options: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Combinations of the options: all of the first few of each, then a walk through the rest."""
-    count = int(MOST_TOGETHER ** (1 / len(options)))
-    yield from itertools.product(*(one[:count] for one in options))
-    state = 1
-    for _ in range(MOST_TOGETHER):
-        row = []
-        for one in options:
-            state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-            row.append(one[(state >> 33) % len(one)])
-        yield tuple(row)
+def _spread(options: Sequence[Sequence[int]]) -> list[Tensor]:
+    """Combinations of the options, a column for each: all of the first few of each, then a walk through the rest."""
+    few = int(MOST_TOGETHER ** (1 / len(options)))
+    first = torch.cartesian_prod(*(torch.tensor(one[:few]) for one in options)).T
+    turns = torch.arange(MOST_TOGETHER - first.shape[1])
+    walks = [turns * (48271 ** (place + 2) % PRIME) % PRIME % len(one) for place, one in enumerate(options)]
+    columns = zip(options, first, walks, strict=True)
+    return [torch.cat([begun, torch.tensor(one)[walk]]) for one, begun, walk in columns]
 
 
 def _telling(special: Sequence[int], least: int, most: int) -> list[int]:
