@@ -84,8 +84,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A host-side tensor descriptor over `view`, read and written in blocks of `block`
-    elements; `padding` is zero or nan."""
+    """A host-side tensor descriptor over `view`, accessed in blocks of `block` elements; `padding` is zero or nan."""
 
     view: View
     block: tuple[int, ...]
@@ -115,8 +114,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Copy:
-    """`target[...] = origin`, converting the dtype and broadcasting as torch's copy_ does
-    (clone, contiguous, to, copy_)."""
+    """`target[...] = origin`, with dtypes converted and shapes broadcast as by torch's copy_ (clone, contiguous, to)."""
 
     target: View
     origin: View
@@ -125,8 +123,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Literal:
-    """Numbers that the host wrote out itself (torch.tensor([...]), torch.arange) become the
-    elements of `target`, row-major."""
+    """Numbers that the host wrote out (torch.tensor([...]), torch.arange) become `target`'s elements, row-major."""
 
     target: View
     values: tuple[int | float | bool, ...]

@@ -62,11 +62,13 @@ def _sum_around(kernel: KernelDraft, node: ast.expr) -> ast.expr:
 
 
 def program_ids(kernel: KernelDraft) -> list[str]:
+    """The names that hold a program id alone; without any, the calls that give one."""
     plain = [n for n in kernel.pids if all(isinstance(v, ast.Call) for v in kernel.values[n])]
     return plain or ["tl.program_id(0)", "tl.program_id(1)"]
 
 
 def is_program_id(kernel: KernelDraft, node: ast.expr) -> bool:
+    """Whether the expression is a program id: the call, or a name that holds its result."""
     if is_call(node, "tl.program_id"):
         return True
     return isinstance(node, ast.Name) and any(is_call(v, "tl.program_id") for v in kernel.values.get(node.id, ()))

@@ -64,6 +64,7 @@ def _divided(kernel: KernelDraft, node: ast.BinOp) -> Iterator[Mend]:
 
 
 def lengths(kernel: KernelDraft) -> list[str]:
+    """At most three names that may be the length of what is summed: bounds of masks first."""
     bounds = [b for values in kernel.bounds.values() for b in values if b in kernel.sizes]
     return list(dict.fromkeys([*bounds, *kernel.lengths]))[:3]
 

@@ -118,6 +118,7 @@ def _is_row(kernel: KernelDraft, name: str) -> bool:
 
 
 def is_index_line(kernel: KernelDraft, statement: ast.stmt) -> bool:
+    """Whether the statement computes an index, a program id or a pointer."""
     name = target_of(statement)
     return name in kernel.indices or name in kernel.pids or "ptr" in name
 
