@@ -42,7 +42,7 @@ class ProofBudget:
     ones: bool = True
 
 
-CHECK = ProofBudget(forms=2, paths=4, further=2, steps=1_800_000, ones=False)
+CHECK = ProofBudget(forms=2, paths=4, further=2, steps=800_000, ones=False)
 """Of a check: at most a second."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import z3
@@ -157,6 +158,7 @@ def _meaning(atom: Atom) -> Iterator[Truth]:
         yield _power(value, atom.args[0])
 
 
+@lru_cache(256)  # many questions ask about the same powers
 def _power(value: Term, a: Term) -> Truth:
     cases = [both(Truth("eq", (value,)), Truth("le", (a,))), both(Truth("eq", (value - 1,)), Truth("eq", (a - 1,)))]
     for bit in range(1, BITS):
