@@ -1,4 +1,5 @@
-"""The tests on the oldest and on the newest versions that pyproject.toml accepts: `make matrix`, or `nox -s "tests-3.13(oldest)"`.
+"""The tests on the oldest and on the newest versions that pyproject.toml accepts: `make
+matrix`, or `nox -s "tests-3.13(oldest)"`.
 
 nox makes an environment for each pair of a Python and a set of versions, with uv, which picks the build of torch:
 TORCH_BACKEND is "cpu" unless the environment says "auto", "cu128", ..., or "" for whatever the configured index has.

@@ -3,10 +3,10 @@
     title = "Row softmax"              one line, for lists
     entry = "softmax"                  the function that a submission defines
     summary = "softmax over rows"      one sentence
-    allow = ["aten::sum"]              optional: torch operations that the host may use beyond allocation, views and copies
-    seed = 1                           optional: the release's seed, the same for all students
-    max_launches = 1                   optional: the most kernel launches that one call may make
-    kind = "quiz"                      optional: questions in place of a kernel (see gradekit.quiz)
+    allow = ["aten::sum"]              optional: torch operations that the host may use beyond allocation, views and
+    copies seed = 1                           optional: the release's seed, the same for all students max_launches = 1
+    optional: the most kernel launches that one call may make kind = "quiz"                      optional: questions in
+    place of a kernel (see gradekit.quiz)
 
 Any other key is kept in `extras`, for the assignment's own tests.
 """
@@ -203,7 +203,8 @@ def _module(name: str, path: Path) -> ModuleType:
 
 
 def discover(root: Path | None = None) -> dict[str, Assignment]:
-    """All assignments by id, sorted: those in `root`, or where GRADEKIT_ASSIGNMENTS says, or in the nearest assignments/.
+    """All assignments by id, sorted: those in `root`, or where GRADEKIT_ASSIGNMENTS
+    says, or in the nearest assignments/.
 
     The nearest is one in the current folder or above it; then the one beside the package, then the packaged copy.
 

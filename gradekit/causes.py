@@ -1,7 +1,7 @@
 """Why a check fails: the closed vocabulary of causes, one row for each.
 
-A row has the word that the record carries, what it means, and the advice that holds for every submission with that cause.
-The tables of docs/report.md and report/schema.json are written from it by tools/tables.py.
+A row has the word that the record carries, what it means, and the advice that holds for every submission with that
+cause. The tables of docs/report.md and report/schema.json are written from it by tools/tables.py.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ NONE, IN_MEMORY, SAYS_ALL, BY_CHANCE = Trait(0), Trait.IN_MEMORY, Trait.SAYS_ALL
 class Cause(StrEnum):
     """Why a check failed, as a machine-readable word; the mistakes that an assignment lists declare one of these.
 
-    `meaning` says it in a sentence, `hint` what to do about it: empty where the message alone says all. Of several findings in
-    memory, the one whose row stands first is shown.
+    `meaning` says it in a sentence, `hint` what to do about it: empty where the message alone says all. Of several
+    findings in memory, the one whose row stands first is shown.
     """
 
     meaning: str

@@ -35,8 +35,8 @@ def check(
 ) -> Report:  # fmt: skip
     """The report on the submission at `path`; `watching` are the callbacks of `gradekit.plugin.grade`.
 
-    Where submissions are isolated below the level that `options` ask for, nothing is run. What a person gave in the file
-    `marks` stands in place of what was found.
+    Where submissions are isolated below the level that `options` ask for, nothing is run. What a person gave in the
+    file `marks` stands in place of what was found.
 
     Raises:
         UsageError: no such file, assignment or GPU, or no check that matches; marks that cannot be used.

@@ -1,4 +1,5 @@
-"""What a check says of itself while it runs: partial credit, which the claims of a test may give as the test itself may.
+"""What a check says of itself while it runs: partial credit, which the claims of a
+test may give as the test itself may.
 
 Data alone: the plugin opens an Award for each check and reads it when the check has ended.
 """

@@ -1,7 +1,7 @@
 """The domain of an assignment's entries, as data: what they take, what they return, and what holds between results.
 
-`assignments/<id>/domain.toml` declares it once. Draws, the handout's table, hidden tests and proofs read it from here. No
-torch and no Hypothesis: every process may import this.
+`assignments/<id>/domain.toml` declares it once. Draws, the handout's table, hidden tests and proofs read it from here.
+No torch and no Hypothesis: every process may import this.
 
     [softmax]                                        one table for each entry
     arguments = ["x"]                                in the order of its signature: tensors and scalars
@@ -14,11 +14,10 @@ torch and no Hypothesis: every process may import this.
     T = ["float32", "float16"]
 
     [softmax.sizes]                                  sizes of dimensions; `least` is 1 where it is not said
-    M = { most = 2147483647, drawn = 60 }            promised up to `most`; examples have up to `drawn` where a test says nothing
-    N = { most = 32768, drawn = 1100 }
-    "..." = { dims = [0, 2], most = 2147483647 }     zero to two dimensions, each of its own size
-    D = { only = [16, 32], most = 32, least = 16 }   one of these
-    nnz = { derived = true, most = 2147483647 }      computed from the others by the assignment's tests
+    M = { most = 2147483647, drawn = 60 }            promised up to `most`; examples have up to `drawn` where a test
+    says nothing N = { most = 32768, drawn = 1100 } "..." = { dims = [0, 2], most = 2147483647 }     zero to two
+    dimensions, each of its own size D = { only = [16, 32], most = 32, least = 16 }   one of these nnz = { derived =
+    true, most = 2147483647 }      computed from the others by the assignment's tests
 
     [softmax.choices]                                what else decides an example, and is no argument
     pattern = ["even", "ragged"]
@@ -56,8 +55,8 @@ from typing import Any
 from gradekit.program import ITEMSIZE
 
 MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
-"""Every tensor is promised to have at most so many elements, also its storage from the view's first element to its last,
-so that offsets of 32 bits reach all of them, and the padding of a tile beyond the last."""
+"""Every tensor is promised to have at most so many elements, also its storage from the view's first element to its
+last, so that offsets of 32 bits reach all of them, and the padding of a tile beyond the last."""
 
 ANY_DIMENSIONS = "..."
 """Stands in a shape for dimensions that are not named."""
@@ -72,10 +71,11 @@ class DomainError(Exception):
 
 @dataclass(frozen=True)
 class SizeDomain:
-    """The size of a dimension: promised from `least` to `most`, and up to `drawn` in examples of a test that says nothing.
+    """The size of a dimension: promised from `least` to `most`, and up to `drawn` in
+    examples of a test that says nothing.
 
-    With `dims`, it stands for that many dimensions (least, most), each with a size of its own in these ranges. A `derived`
-    size is computed from the others. With `only`, it is one of these.
+    With `dims`, it stands for that many dimensions (least, most), each with a size of its own in these ranges. A
+    `derived` size is computed from the others. With `only`, it is one of these.
     """
 
     name: str
@@ -268,7 +268,19 @@ def load(path: Path) -> dict[str, EntryDomain]:
     return {name: _entry(name, table, f"{path} [{name}]") for name, table in tables.items()}
 
 
-_KEYS = ("arguments", "result", "limits", "relations", "gradients", "dtypes", "sizes", "choices", "tensors", "scalars", "aliases")
+_KEYS = (
+    "arguments",
+    "result",
+    "limits",
+    "relations",
+    "gradients",
+    "dtypes",
+    "sizes",
+    "choices",
+    "tensors",
+    "scalars",
+    "aliases",
+)
 
 
 def _entry(name: str, table: Any, where: str) -> EntryDomain:
@@ -281,7 +293,10 @@ def _entry(name: str, table: Any, where: str) -> EntryDomain:
     entry = EntryDomain(
         name,
         _arguments(table.get("arguments", []), tensors | scalars, where),
-        tuple(_made(ResultDomain, None, r, f"{where} result") for r in (results if isinstance(results, list) else [results])),
+        tuple(
+            _made(ResultDomain, None, r, f"{where} result")
+            for r in (results if isinstance(results, list) else [results])
+        ),
         {n: _made(SizeDomain, n, t, f"{where} sizes.{n}") for n, t in table.get("sizes", {}).items()},
         _frozen(table.get("dtypes", {})),
         _frozen(table.get("limits", [])),
@@ -294,7 +309,9 @@ def _entry(name: str, table: Any, where: str) -> EntryDomain:
     return entry
 
 
-def _arguments(names: Sequence[str], known: Mapping[str, Tensor | ScalarDomain], where: str) -> tuple[Tensor | ScalarDomain, ...]:
+def _arguments(
+    names: Sequence[str], known: Mapping[str, Tensor | ScalarDomain], where: str
+) -> tuple[Tensor | ScalarDomain, ...]:
     if sorted(names) != sorted(known):
         raise DomainError(f"{where}: arguments are {names}, but described are {sorted(known)}")
     return tuple(known[name] for name in names)
@@ -342,7 +359,9 @@ def _check(entry: EntryDomain, where: str) -> None:
     unknown = {*relations.alone, *relations.permuted} - set(entry.sizes)
     unknown |= {*relations.shifted, *relations.linear, *entry.gradients} - {tensor.name for tensor in entry.tensors}
     for name in {*relations.alone, *relations.permuted}:
-        if any(part != name and part != ANY_DIMENSIONS and name in names_in(part) for shape in shapes for part in shape):
+        if any(
+            part != name and part != ANY_DIMENSIONS and name in names_in(part) for shape in shapes for part in shape
+        ):
             raise DomainError(f"{where}: relations along {name} need it by itself in every shape")
     for pair in entry.aliases:
         alike = {(tensor.shape, tensor.dtype) for tensor in entry.tensors if tensor.name in pair.split()}

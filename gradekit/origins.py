@@ -1,7 +1,8 @@
-"""How the numbers in a program were computed from the sizes of its inputs: plain data, from a process that may be hostile.
+"""How the numbers in a program were computed from the sizes of its inputs: plain data,
+from a process that may be hostile.
 
-The tracer writes it beside a program, and the grader reads it to prove things (see gradekit/prove). Its codec is that of
-gradekit.program.
+The tracer writes it beside a program, and the grader reads it to prove things (see gradekit/prove). Its
+codec is that of gradekit.program.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class Condition:
 
 @dataclass(frozen=True)
 class LaunchOrigin:
-    """Where a launch's numbers come from: terms for its grid, for its arguments (-1 where an argument is no integer), and
-    (term, value) for each integer that the kernel was compiled for."""
+    """Where a launch's numbers come from: terms for its grid, for its arguments (-1 where an argument is no integer),
+    and (term, value) for each integer that the kernel was compiled for."""
 
     grid: tuple[int, ...]
     args: tuple[int, ...]
@@ -44,11 +45,12 @@ class ViewOrigin:
 
 @dataclass(frozen=True)
 class Origins:
-    """How the numbers in a program were computed from the sizes of its inputs, as its host code says: not to be trusted.
+    """How the numbers in a program were computed from the sizes of its inputs, as its
+    host code says: not to be trusted.
 
-    `terms` are ("number", value), ("size", input, axis), ("stride", input, axis), ("scalar", argument), ("opaque", value)
-    for a number whose origin was lost, or an operation on earlier terms: +, -, *, // and %, or next_power_of_2. Launches
-    stand in the order of the steps, those of every option.
+    `terms` are ("number", value), ("size", input, axis), ("stride", input, axis), ("scalar", argument), ("opaque",
+    value) for a number whose origin was lost, or an operation on earlier terms: +, -, *, // and %, or next_power_of_2.
+    Launches stand in the order of the steps, those of every option.
     """
 
     terms: tuple[tuple[str | int, ...], ...]
@@ -59,7 +61,8 @@ class Origins:
 
 @dataclass(frozen=True)
 class LaunchedNames:
-    """A launch whose kernel was not compiled: terms for its grid, and of each argument that is a whole number, by name."""
+    """A launch whose kernel was not compiled: terms for its grid, and of each argument
+    that is a whole number, by name."""
 
     kernel: str
     line: int | None
@@ -69,8 +72,8 @@ class LaunchedNames:
 
 @dataclass(frozen=True)
 class Explored:
-    """What a call compares: see gradekit.tracer.exploring. `left` are places where a size became something that does not
-    remember (text, a float), each a line and what; `whole` is whether the call came to its end."""
+    """What a call compares: see gradekit.tracer.exploring. `left` are places where a size became something that does
+    not remember (text, a float), each a line and what; `whole` is whether the call came to its end."""
 
     origins: Origins
     launches: tuple[LaunchedNames, ...]

@@ -114,7 +114,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Copy:
-    """`target[...] = origin`, with dtypes converted and shapes broadcast as by torch's copy_ (clone, contiguous, to)."""
+    """`target[...] = origin`, dtypes converted and shapes broadcast as by torch's copy_ (clone, contiguous, to)."""
 
     target: View
     origin: View

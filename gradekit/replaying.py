@@ -1,4 +1,5 @@
-"""The command `gradekit replay`: the failing call of a check as a Python file. Nothing heavy is imported before it is called."""
+"""The command `gradekit replay`: the failing call of a check as a Python file. Nothing heavy
+is imported before it is called."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A class is graded on the same inputs, and many of its kernels are equal. So a warm grader (gradekit.batch.grader) keeps
 drawn inputs, references, kernels and runs from one submission to the next, after `keep_between_submissions`. Anywhere
-else every submission begins with nothing: `per_submission` gives it caches of its own, which end with it. Records are the same
-either way (tests/test_reuse.py compares them); only the time differs.
+else every submission begins with nothing: `per_submission` gives it caches of its own, which end with it. Records are
+the same either way (tests/test_reuse.py compares them); only the time differs.
 
 A cache is bounded, and evicts what was used longest ago: a grader that runs all night must not grow.
 """
@@ -126,7 +126,8 @@ def per_submission() -> Iterator[None]:
 
 @contextlib.contextmanager
 def kept(keeping: bool = True) -> Iterator[None]:
-    """As `keep_between_submissions`, with caches that are empty at first, until the block ends: for tests and benchmarks."""
+    """As `keep_between_submissions`, with caches that are empty at first, until the block
+    ends: for tests and benchmarks."""
     global _in_use, _keeping
     before = _in_use, _keeping
     _in_use, _keeping = {}, keeping

@@ -69,7 +69,8 @@ class ClassFolder:
         return bool(self.store.hand_ins(assignment))
 
     def remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
-        """What `load` reads from the file `given`, else from the folder's own copy of an earlier one; None where is neither.
+        """What `load` reads from the file `given`, else from the folder's own copy of an
+        earlier one; None where is neither.
 
         A file that can be read is copied to the folder, so that a later command finds it there.
         """

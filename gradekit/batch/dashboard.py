@@ -43,7 +43,8 @@ def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, 
         (line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"
     ]
     return {
-        "title": f"{one_line(assignment)}: class", "tally": _tally(lines), "distribution": charts.histogram(shares_of(lines)),
+        "title": f"{one_line(assignment)}: class", "tally": _tally(lines),
+        "distribution": charts.histogram(shares_of(lines)),
         "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
         "groups": list(_groups(lines)), "students": [_row(line) for line in lines],
     }  # fmt: skip
@@ -65,7 +66,8 @@ def _person(line: Line) -> dict[str, str]:
 def _row(line: Line) -> dict[str, str]:
     result = f"{points(line.points)} / {points(line.possible)}" if line.counts else ""
     return _person(line) | {
-        "status": _STATUS.get(line.status, line.status), "points": result, "pending": points(line.pending) if line.pending else "",
+        "status": _STATUS.get(line.status, line.status), "points": result,
+        "pending": points(line.pending) if line.pending else "",
         "penalty": f"{points(line.penalty)} %" if line.penalty else "",
     }  # fmt: skip
 
@@ -110,7 +112,8 @@ def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:
     for cause, mistake in sorted(shared, key=lambda each: -len(each[1].students))[:MOST_MISTAKES]:
         first, *others = mistake.titles
         yield {
-            "title": first + (f" and {counted(len(others), 'other check')}" if others else ""), "cause": one_line(cause),
+            "title": first + (f" and {counted(len(others), 'other check')}" if others else ""),
+            "cause": one_line(cause),
             "text": shortened(mistake.text, LONGEST), "students": [_person(line) for line in mistake.students.values()],
         }  # fmt: skip
 

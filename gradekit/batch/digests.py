@@ -48,7 +48,8 @@ def plain_name(assignment: Assignment, path: Path) -> str:
 
 
 def release(assignment: Assignment) -> str:
-    """What the grading of a submission depends on besides itself: the tests, public and hidden, and gradekit's version."""
+    """What the grading of a submission depends on besides itself: the tests, public and
+    hidden, and gradekit's version."""
     hashed = hashlib.sha256((version("gradekit") or "unknown").encode())
     for file in _files(assignment):
         hashed.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())

@@ -56,7 +56,8 @@ def hand_in_facts(line: Line) -> list[tuple[str, str]]:
 
 
 def source_of(path: Path, digest: str) -> str:
-    """The text of the submission at `path`; empty where it cannot be read, or is not the one of that digest any more."""
+    """The text of the submission at `path`; empty where it cannot be read, or is not
+    the one of that digest any more."""
     try:
         found = read(path)
     except (SubmissionError, NoSuchSubmission, OSError):

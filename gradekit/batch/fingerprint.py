@@ -1,4 +1,5 @@
-"""What a submission's programs look like once names, constants, sizes and places are gone: small, and kept with a result.
+"""What a submission's programs look like once names, constants, sizes and places are
+gone: small, and kept with a result.
 
 A kernel's TTIR becomes a bag of shingles: each is one operation with the operations that its operands come from, and
 those that theirs come from. Reordering, renaming and reformatting leave the bag as it is. The source's tokens, names
@@ -23,7 +24,8 @@ from gradekit.reuse import SharedCache, shared
 from gradekit.subject import digest
 
 MOST = 1000
-"""Shingles that are kept: those with the smallest hashes, so that two large bags are still compared by the same sample."""
+"""Shingles that are kept: those with the smallest hashes, so that two large bags are
+still compared by the same sample."""
 
 MOST_WORDS = 300
 TOKENS = 6
@@ -31,7 +33,8 @@ MOST_BAGS = 1 << 12
 
 _SYMMETRIC = frozenset(
     f"arith.{name}" for name in
-    ("addf", "addi", "mulf", "muli", "andi", "ori", "xori", "maxnumf", "minnumf", "maximumf", "minimumf", "maxsi", "minsi")
+    ("addf", "addi", "mulf", "muli", "andi", "ori", "xori", "maxnumf", "minnumf", "maximumf", "minimumf", "maxsi",
+    "minsi")
 )  # fmt: skip
 _TELLING = ("predicate", "axis", "kind")
 """Attributes that say what an operation does; the others say how, or with what numbers."""
@@ -43,8 +46,8 @@ def fingerprint(programs: Iterable[Program], text: str) -> Fingerprint:
     """Of a submission by the programs of its calls and its source text.
 
     `whole` is the same for two submissions whose kernels are the same but for names, constants and order; `shingles`
-    count what they are made of; `constants` and `options` are what was left out; `tokens`, `names` and `comments` are of
-    the source.
+    count what they are made of; `constants` and `options` are what was left out; `tokens`,
+    `names` and `comments` are of the source.
     """
     programs = list(programs)
     kernels = {kernel.unaligned: kernel for program in programs for kernel in program.kernels.values()}
@@ -90,7 +93,8 @@ def _known_bag(ttir: str) -> _Bag | None:
 
 
 def _bag(ttir: str) -> _Bag | None:
-    """The shingles of a kernel, the hash of its whole dataflow, and its numbers; None where the engine cannot read it."""
+    """The shingles of a kernel, the hash of its whole dataflow, and its numbers; None
+    where the engine cannot read it."""
     try:
         module = parsed(ttir)
     except TTIRError:

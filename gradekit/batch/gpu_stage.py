@@ -1,7 +1,7 @@
 """Grading in two stages: correctness on any machine, then speed on a machine with a GPU, which gets only programs.
 
-Pure functions of records. The store keeps the results of both stages; when records are read, what the GPU stage measured
-replaces the speed checks that were pending.
+Pure functions of records. The store keeps the results of both stages; when records are read, what the GPU stage
+measured replaces the speed checks that were pending.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class Line:
     """What a student has in one assignment.
 
     `points` are those after the `penalty` (percent), of `possible`; `pending` have not been measured. `status` is
-    graded, rejected, fault (not graded, by no fault of the student: `points` are no result then) or missing. `digest` is
-    that of the submission which counts.
+    graded, rejected, fault (not graded, by no fault of the student: `points` are no result then) or missing. `digest`
+    is that of the submission which counts.
     """
 
     student: str

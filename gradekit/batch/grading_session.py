@@ -215,7 +215,8 @@ class GradingSession:
         return similarity.resemblance(known, starter, least)
 
     def _feedback(self, lines: Iterable[Line], records: totals.Records) -> None:
-        """A report for each student: of the attempt that counts, else of the last one; with what the grade book says."""
+        """A report for each student: of the attempt that counts, else of the last
+        one; with what the grade book says."""
         id, store = self.request.assignment.id, self.folder.store
         seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
         last = {hand_in.student: digest for hand_in, digest in store.hand_ins(id)}

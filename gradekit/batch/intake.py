@@ -1,4 +1,5 @@
-"""What came in: a folder as an LMS or a person left it, as a list of hand-ins. Reads names and dates, never a submission.
+"""What came in: a folder as an LMS or a person left it, as a list of hand-ins. Reads
+names and dates, never a submission.
 
 folders     submissions/ada/submission.py, or submissions/ada.py
 canvas      adalovelace_1234_5678_submission-2.py, with _LATE_ after the name where it was late
@@ -31,7 +32,8 @@ METADATA = "submission_metadata.yml"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a submission of the assignment `id` looks like: what its name ends in, and which of several names is the one."""
+    """What a submission of the assignment `id` looks like: what its name ends in, and
+    which of several names is the one."""
 
     names: tuple[str, ...]
     suffixes: tuple[str, ...] = KERNELS
@@ -68,9 +70,9 @@ class IntakeError(UsageError):
 class HandIn:
     """One submission of one student: `student` is the key of the grade book, `path` a file or a folder.
 
-    `submitted` is when it was handed in, by the LMS's own word; None where it does not say. `late` is whether the LMS says
-    that it was late, where it does not say when it came. `problem` is why it cannot be graded as it lies there (no file that
-    can be a submission, or several).
+    `submitted` is when it was handed in, by the LMS's own word; None where it does not say. `late` is whether the LMS
+    says that it was late, where it does not say when it came. `problem` is why it cannot be graded as it lies there (no
+    file that can be a submission, or several).
     """
 
     student: str
@@ -114,7 +116,8 @@ def _looks_handed_in(child: Path, wanted: Wanted) -> bool:
 
 
 def _printable(name: str) -> str:
-    """A file's name may be any bytes, such as those of another encoding: here as text that can be printed and stored."""
+    """A file's name may be any bytes, such as those of another encoding: here as text
+    that can be printed and stored."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -229,7 +232,8 @@ def _folders(root: Path, wanted: Wanted) -> list[HandIn]:
     return found if any(not hand_in.problem for hand_in in found) else []
 
 
-# --- several files, of which one is the submission ----------------------------------------------------------------------
+# --- several files, of which one is the submission
+# ----------------------------------------------------------------------
 
 
 def chosen(hand_in: HandIn, places: Sequence[Path], wanted: Wanted) -> HandIn:

@@ -9,11 +9,10 @@ own, never the clock's, so that grading again tomorrow gives the same grade.
     grace = "15m"
     late = {percent_a_day = 10, at_most = 50}        # or: late = {steps = [["1d", 10], ["3d", 30]]}
     keep = "best"                     # or "last"
-    scale = 100                       # what all points of the assignment count in the grade book; as they are by default
-    extra_credit = 10                 # points above the possible ones that may count; none by default
+    scale = 100                       # what all points of the assignment count in the grade book; as they are by
+    default extra_credit = 10                 # points above the possible ones that may count; none by default
     hidden = "after_due_date"         # visible, hidden, after_due_date or after_published
-    [assignments.softmax.extensions]
-    ada = "2d"
+    [assignments.softmax.extensions] ada = "2d"
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ class PolicyError(UsageError):
 class LatePolicy:
     """What lateness costs, in percent of the points earned.
 
-    Either `percent_a_day` for each day begun, or `steps`: (from this much lateness on, percent), rising; never more than
-    `at_most`.
+    Either `percent_a_day` for each day begun, or `steps`: (from this much lateness on, percent),
+    rising; never more than `at_most`.
     """
 
     percent_a_day: float = 0.0
@@ -104,8 +103,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One graded submission: points `earned`, `possible` and `pending`, and when it was `submitted`; `late` is whether the
-    LMS says that it was late without saying when it came."""
+    """One graded submission: points `earned`, `possible` and `pending`, and when it was `submitted`; `late` is whether
+    the LMS says that it was late without saying when it came."""
 
     earned: float
     possible: float
@@ -119,7 +118,9 @@ class Attempt:
         if not possible or not self.possible:
             return self
         part = possible / self.possible
-        return replace(self, earned=rounded(self.earned * part), possible=possible, pending=rounded(self.pending * part))
+        return replace(
+            self, earned=rounded(self.earned * part), possible=possible, pending=rounded(self.pending * part)
+        )
 
 
 LATE_WITHOUT_TIME = "late, says the LMS, which does not say by how much: no points were taken off here"

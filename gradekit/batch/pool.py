@@ -1,6 +1,8 @@
-"""Where jobs run: grader processes of this machine, or the workers of a Dask cluster. Both return futures of JobResult as text.
+"""Where jobs run: grader processes of this machine, or the workers of a Dask cluster. Both
+return futures of JobResult as text.
 
-Results come back as JSON of a limited size. A worker that dies loses its jobs, and nothing else: `run` hands them out again.
+Results come back as JSON of a limited size. A worker that dies loses its jobs, and
+nothing else: `run` hands them out again.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 SECONDS = 600.0
-"""A grading that takes longer is the grader's fault: tracing and running a submission have tighter limits of their own."""
+"""A grading that takes longer is the grader's fault: tracing and running a submission
+have tighter limits of their own."""
 
 PATIENCE = 600.0
 """Seconds that a cluster's scheduler may be away."""
@@ -109,7 +112,8 @@ def _close_graders() -> None:
 
 
 class LocalPool:
-    """Threads of this process, each with a grader's process of its own: `workers` of them, and one for each of `cards`."""
+    """Threads of this process, each with a grader's process of its own: `workers` of
+    them, and one for each of `cards`."""
 
     def __init__(self, workers: int, cards: Sequence[str] = ()) -> None:
         self._executors_by_job: dict[type, ThreadPoolExecutor] = {GradingJob: _threads(workers, [""] * workers)}

@@ -61,8 +61,8 @@ def duration(value: float) -> str:
 class ProgressLog:
     """Says a line for each result.
 
-    `names` are the students by digest, `todo` how many submissions are to be graded; of `waiting` others the speed alone
-    is to be measured, as it will be of those that are graded now where there `are_cards`.
+    `names` are the students by digest, `todo` how many submissions are to be graded; of `waiting` others the speed
+    alone is to be measured, as it will be of those that are graded now where there `are_cards`.
     """
 
     def __init__(

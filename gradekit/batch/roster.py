@@ -11,7 +11,8 @@ from gradekit.batch.intake import HandIn
 from gradekit.checking import UsageError
 
 _COLUMNS = {
-    "student": ("student id", "id", "sid", "user id", "userid", "sis user id", "username", "login", "sis login id", "student"),
+    "student": ("student id", "id", "sid", "user id", "userid", "sis user id", "username", "login", "sis login id",
+    "student"),
     "name": ("name", "full name", "student name", "display name"),
     "first": ("first name", "firstname", "given name", "first"),
     "last": ("last name", "lastname", "surname", "family name", "last"),

@@ -29,8 +29,8 @@ SAME_SOURCE = 0.8
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions with the `score` of their programs (1: the same but for names and constants) and of their sources,
-    and what else they share."""
+    """Two submissions with the `score` of their programs (1: the same but for names and constants) and of their
+    sources, and what else they share."""
 
     one: str
     other: str

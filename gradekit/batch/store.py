@@ -236,7 +236,8 @@ class Store:
         return {digest: json.loads(text) for digest, text in rows if text}
 
     def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], StoredResult]:
-        """The newest result of every submission, by (digest, machine); a fault counts only where there is nothing else."""
+        """The newest result of every submission, by (digest, machine); a fault counts
+        only where there is nothing else."""
         table = _RESULTS.c
         query = sa.select(_RESULTS).where(table.assignment == assignment, table.release == release, table.seed == seed)
         with self._transaction() as connection:
@@ -253,10 +254,12 @@ class Store:
         with self._transaction() as connection:
             return [_result(row) for row in connection.execute(query).mappings()]
 
-    # --- what people decided --------------------------------------------------------------------------------------------
+    # --- what people decided
+    # --------------------------------------------------------------------------------------------
 
     def add_mark(self, assignment: str, student: str, check: str, mark: Mark) -> None:
-        """A person's decision: it wins over the machine's points and survives regrades; without points it takes one back."""
+        """A person's decision: it wins over the machine's points and survives regrades;
+        without points it takes one back."""
         row = {"assignment": assignment, "student": student, "check": check, "made": _now()}
         with self._transaction() as connection:
             connection.execute(sa.insert(_MARKS), [row | _mark_row(mark)])
@@ -297,7 +300,9 @@ def _add_missing_columns(engine: sa.Engine) -> None:
         known = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
         for column in (column for column in table.columns if column.name not in known):
             name = engine.dialect.identifier_preparer.quote(column.name)
-            empty = "''" if isinstance(column.type, sa.String) else "false" if isinstance(column.type, sa.Boolean) else "0"
+            empty = (
+                "''" if isinstance(column.type, sa.String) else "false" if isinstance(column.type, sa.Boolean) else "0"
+            )
             needed = "" if column.nullable else f" NOT NULL DEFAULT {empty}"
             kind = column.type.compile(engine.dialect)
             with engine.begin() as connection:
@@ -313,7 +318,8 @@ def _configure_sqlite(connection: Any, record: Any) -> None:
 def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any]:
     return {
         "assignment": assignment, "student": hand_in.student, "name": hand_in.name, "email": hand_in.email,
-        "path": _path_text(hand_in.path), "digest": digest, "late": hand_in.late, "problem": hand_in.problem, "seen": _now(),
+        "path": _path_text(hand_in.path), "digest": digest, "late": hand_in.late, "problem": hand_in.problem,
+        "seen": _now(),
         "submitted": hand_in.submitted.isoformat() if hand_in.submitted else "",
     }  # fmt: skip
 

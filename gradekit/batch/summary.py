@@ -20,7 +20,8 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     graded = [record for record in records.values() if record["status"] == "graded"]
     sections = [
         _tally(lines), _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
-        _speeds(graded, width), _pending(graded, width), _slowest(lines, records), _faults(lines, records.values(), width),
+        _speeds(graded, width), _pending(graded, width), _slowest(lines, records),
+        _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 

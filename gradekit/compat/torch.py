@@ -49,7 +49,8 @@ class DispatchMode(TorchDispatchMode):
 
 
 def over(cls: type[torch.Tensor], inner: torch.Tensor, dtype: torch.dtype) -> Any:
-    """A tensor of `cls` and `dtype` without storage of its own, laid out as `inner` is; `cls` answers all operations."""
+    """A tensor of `cls` and `dtype` without storage of its own, laid out as `inner`
+    is; `cls` answers all operations."""
     stride, offset = inner.stride(), int(inner.storage_offset())
     return torch.Tensor._make_wrapper_subclass(cls, inner.shape, stride, offset, dtype=dtype)
 
@@ -61,8 +62,8 @@ DTENSOR = "torch.distributed.tensor"
 def without_dtensor() -> Iterator[None]:
     """While open, torch finds an empty class for DTensor, unless it has loaded the real one.
 
-    At the first operation on any tensor subclass torch looks for DTensor, which imports 500 modules (0.7 s). It keeps what
-    it has found: distributed tensors are slower in this process then, which has none.
+    At the first operation on any tensor subclass torch looks for DTensor, which imports 500 modules (0.7 s). It keeps
+    what it has found: distributed tensors are slower in this process then, which has none.
     """
     if DTENSOR in sys.modules:
         yield

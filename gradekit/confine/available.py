@@ -13,7 +13,8 @@ from gradekit.confine.isolation import Means
 from gradekit.confine.landlock import Rules
 
 HIGHEST_WITHOUT_NAMESPACES = 2
-"""The highest level that a process can reach which is no child of the tracer's server: one that compiles or runs kernels."""
+"""The highest level that a process can reach which is no child of the tracer's server:
+one that compiles or runs kernels."""
 
 SCRATCH_BYTES = 512 << 20
 """What all submissions of one server may keep in files at one time, where the folder is in memory."""
@@ -26,8 +27,8 @@ Fits = Callable[[int, "int | None"], object]
 
 
 def for_compilers(rules: Rules, devices: Collection[str] = (), without: Collection[str] = ()) -> Confinement:
-    """The strongest confinement of a process that compiles or runs kernels, with these devices, and `without` those means
-    (names of fields of Means)."""
+    """The strongest confinement of a process that compiles or runs kernels, with these devices, and `without` those
+    means (names of fields of Means)."""
     version = 0 if "landlock" in without else landlock.version()
     means = Means(seccomp="seccomp" not in without and seccomp.available(), user=True, landlock=version)
     if os.geteuid() != 0:
@@ -41,8 +42,8 @@ def for_compilers(rules: Rules, devices: Collection[str] = (), without: Collecti
 
 
 def for_submissions(scratch: str, rules: Rules, without: Collection[str] = ()) -> Confinement:
-    """The strongest confinement of submissions whose files lie in `scratch`, `without` those means. As root, its user is
-    the first of 256 that are free."""
+    """The strongest confinement of submissions whose files lie in `scratch`, `without` those means. As root, its user
+    is the first of 256 that are free."""
     offered = {"seccomp": seccomp.available(), "landlock": landlock.version(), "apart": _may_leave()}
     offered = {name: value for name, value in offered.items() if name not in without}
     found = Confinement(Means.of(Means().as_data() | offered), rules)

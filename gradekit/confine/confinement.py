@@ -1,8 +1,8 @@
 """How one process is confined: what is in force, which paths it keeps, which user it becomes.
 
-Both kinds of processes that meet hostile data use it: a submission's own (in namespaces of its server, see `available`),
-and those that compile or run kernels. The latter are given text only, but MLIR, LLVM and ptxas were not written to
-withstand hostile text, so whoever breaks one of them must find nothing to reach.
+Both kinds of processes that meet hostile data use it: a submission's own (in namespaces of its server, see
+`available`), and those that compile or run kernels. The latter are given text only, but MLIR, LLVM and ptxas were not
+written to withstand hostile text, so whoever breaks one of them must find nothing to reach.
 """
 
 from __future__ import annotations

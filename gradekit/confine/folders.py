@@ -19,9 +19,9 @@ _SETTLED_SECONDS = 60.0
 class PrivateFolder:
     """A new folder that only this user may enter; as root, one that can be given to other users.
 
-    It is locked for as long as this process lives, and removed by `remove`, at the end of a `with`, when nobody holds this
-    object any more, or when the interpreter ends. Folders of the same prefix that killed processes have left behind are
-    removed first.
+    It is locked for as long as this process lives, and removed by `remove`, at the end of a `with`, when nobody
+    holds this object any more, or when the interpreter ends. Folders of the same prefix that killed processes
+    have left behind are removed first.
     """
 
     def __init__(self, prefix: str) -> None:

@@ -11,14 +11,15 @@ from gradekit.confine import linux
 
 SYS_ADMIN = 21
 READERS = (2, 1)
-"""CAP_DAC_READ_SEARCH and CAP_DAC_OVERRIDE: either reads what permissions keep from a user, as far as Landlock lets it."""
+"""CAP_DAC_READ_SEARCH and CAP_DAC_OVERRIDE: either reads what permissions keep from a
+user, as far as Landlock lets it."""
 
 _LAST = 63  # far beyond the last capability that there is
 _VERSION_3 = 0x20080522
 
 HIGH, LOW = 0x70000000, 61184
-"""Where free user ids are taken: beyond all that distributions hand out, or (in containers whose ids end at 65535) where
-systemd takes ids for services that have none."""
+"""Where free user ids are taken: beyond all that distributions hand out, or (in containers whose ids end at 65535)
+where systemd takes ids for services that have none."""
 
 
 def has(capability: int) -> bool:

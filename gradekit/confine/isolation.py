@@ -43,9 +43,11 @@ class Means:
         """What is not in force, each with what would bring it: for whoever runs the machine."""
         said = {
             "system calls are not filtered: the kernel or the machine has no seccomp": self.seccomp,
-            "it runs as root: make the Python installation readable for everybody, or use a kernel with Landlock": self.user,
+            "it runs as root: make the Python installation readable for everybody, or use a kernel with "
+            "Landlock": self.user,
             "the filesystem is open: use a kernel with Landlock (5.13 or newer)": self.landlock or self.root,
-            "no network and processes of its own: allow user namespaces, or give the container CAP_SYS_ADMIN": self.apart,
+            "no network and processes of its own: allow user namespaces, or give the container "
+            "CAP_SYS_ADMIN": self.apart,
         }
         return tuple(sentence for sentence, there in said.items() if not there)
 

@@ -70,7 +70,8 @@ def _write(path: str, text: str) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """From now on, this process is killed when its parent `parent` ends; it ends at once where that has ended already."""
+    """From now on, this process is killed when its parent `parent` ends; it ends at
+    once where that has ended already."""
     with contextlib.suppress(OSError):  # a machine whose system calls have no known numbers
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() not in (parent, 0):  # 0: a parent in another process namespace

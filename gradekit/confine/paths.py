@@ -15,7 +15,8 @@ _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 
 
 def readable(own: Collection[str] = ()) -> list[str]:
-    """What Python may still import or load; of gradekit itself only the parts `own`, files or folders of its package."""
+    """What Python may still import or load; of gradekit itself only the parts `own`,
+    files or folders of its package."""
     package = str(Path(__file__).parents[1])
     prefixes = {os.path.join(prefix, "lib") for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
     roots = [*prefixes, *filter(_is_of_packages, sys.path), *_SYSTEM, *_MACHINE]

@@ -34,8 +34,8 @@ REFUSED = (
     "memfd_create", "memfd_secret", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
 )  # fmt: skip
 ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
-"""Answered as if the kernel did not know them: io_uring passes the filter by; for clone3 there is clone, whose flags can
-be seen."""
+"""Answered as if the kernel did not know them: io_uring passes the filter by; for clone3 there is
+clone, whose flags can be seen."""
 
 _NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _CLONE_PARENT = 0x8000

@@ -18,8 +18,8 @@ from gradekit.observations import Site, Traffic
 class AccessSite:
     """Who accesses memory, and where in the kernel: `programs` are the linear ids along the first axis.
 
-    `volatile` says that the kernel asks for what other programs write meanwhile. Of an atomic, `acquires` and `releases`
-    say what other programs may build on; `answers`, that the kernel looks at the old value.
+    `volatile` says that the kernel asks for what other programs write meanwhile. Of an atomic, `acquires` and
+    `releases` say what other programs may build on; `answers`, that the kernel looks at the old value.
     """
 
     site: Site

@@ -22,8 +22,8 @@ class Suspicion(Exception):
 
 
 def offsets_of(offset: Integer, box: Box, shape: Shape) -> Affine:
-    """The offsets of a box's lanes, of which `offset` has those of `shape`, as an Affine without negative steps, so that
-    it can be a strided view."""
+    """The offsets of a box's lanes, of which `offset` has those of `shape`, as an Affine without negative steps,
+    so that it can be a strided view."""
     if isinstance(offset, Later) and isinstance(box.programs, slice):
         return rising(within(offset, box.programs.start, tuple(box.sizes)), box.sizes)
     here = rising(settled(offset), shape)

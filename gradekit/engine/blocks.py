@@ -28,7 +28,8 @@ BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
 
 CompiledOp = tuple["Op", Evaluator, str | tuple[str, ...], tuple[str, ...]]
-"""An operation, what evaluates it, the names of its results, and the names of the values that nothing needs after it."""
+"""An operation, what evaluates it, the names of its results, and the names of the
+values that nothing needs after it."""
 
 
 @dataclass(slots=True)
@@ -102,8 +103,8 @@ def compile_region(region: Region, outside: Mapping[str, Any]) -> None:
 
 
 def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection[str] = ()) -> CompiledBlock:
-    """Compiles a block and all inside it; `outside` are known values that it may use, `escaping` the names of those that
-    other blocks use."""
+    """Compiles a block and all inside it; `outside` are known values that it may use, `escaping` the names
+    of those that other blocks use."""
     known: dict[str, Any] = {}
     visible = dict(outside)
     steps: list[CompiledOp] = []

@@ -1,7 +1,8 @@
 """Branch coverage of kernels: which ways the conditions and loops of a run have gone.
 
-Of each comparison, choice (`tl.where`), `if`, minimum and maximum is noted whether it was true and whether it was false for
-any lane; of each loop, whether it ran no times, once and several times. Once both are known of an operation, it costs nothing.
+Of each comparison, choice (`tl.where`), `if`, minimum and maximum is noted whether it was true and whether
+it was false for any lane; of each loop, whether it ran no times, once and several times. Once both are known
+of an operation, it costs nothing.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STEP = 10_000
-"""The work of evaluating one operation for any number of programs, beside that of its elements: about ten microseconds."""
+"""The work of evaluating one operation for any number of programs, beside that of its
+elements: about ten microseconds."""
 
 
 class OverBudget(Exception):
@@ -21,8 +22,8 @@ class Budget:
     """What one run may use.
 
     `work` counts elements that operations make or read, and STEP for each operation evaluated: about a nanosecond each.
-    `bytes` limits what the host allocates with what it returns, what one program holds in registers, and the maps of who
-    has accessed what in one launch: each of the three.
+    `bytes` limits what the host allocates with what it returns, what one program holds in registers, and the maps of
+    who has accessed what in one launch: each of the three.
     """
 
     work: int = 5_000_000_000
@@ -30,7 +31,8 @@ class Budget:
 
 
 class Meter:
-    """Counts a run against its budget, and what the kernels did: floating-point operations of dots and elementwise ops."""
+    """Counts a run against its budget, and what the kernels did: floating-point
+    operations of dots and elementwise ops."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget, self.work, self.flops = budget, 0, 0

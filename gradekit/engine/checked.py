@@ -40,9 +40,9 @@ POISON = -1
 class CheckedMemory:
     """Memory access for one launch of `total` programs; incidents are appended to `log`.
 
-    Where a kernel awaits values by volatile loads, `stores_publish`: what stands before a plain store is known to whoever
-    reads what it stored. `claim` is told how many bytes the histories take. `loaded` and `stored` are the ids of storages
-    that have been.
+    Where a kernel awaits values by volatile loads, `stores_publish`: what stands before a plain store is known
+    to whoever reads what it stored. `claim` is told how many bytes the histories take. `loaded` and `stored` are
+    the ids of storages that have been.
     """
 
     traffic: Traffic
@@ -156,7 +156,8 @@ class CheckedMemory:
     # --- who else was there --------------------------------------------------------------------------------------
 
     def _report_race(self, cause: Cause, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
-        """Units that another program wrote before, which is not ordered before this access; `also` must hold for them."""
+        """Units that another program wrote before, which is not ordered before this
+        access; `also` must hold for them."""
         if self.total == 1:
             return
         units, programs = lanes.touched
@@ -308,7 +309,8 @@ class CheckedMemory:
             self._report(cause, lanes, lanes.of_units(~seen))
 
     def _report_unordered(self, cause: Cause, lanes: Lanes, which: Tensor, others: Tensor, times: Tensor) -> None:
-        """An incident of the units where `which` holds, unless what program `others` did by `times` comes before this."""
+        """An incident of the units where `which` holds, unless what program `others`
+        did by `times` comes before this."""
         if self.ordering.time and bool(which.any()):
             at = which.nonzero().view(-1)
             programs = lanes.by_unit(lanes.programs).index_select(0, at)

@@ -22,10 +22,10 @@ class Order(Enum):
 class Conditions:
     """The conditions of one run. A result that depends on them is right by luck.
 
-    `filled`: lanes that the mask of a load leaves undefined have the bytes FILLING, and not zeros; those of the loads at
-    `line` alone, where one is given. `tuning`: each autotuned launch is made as in the autotuner's first call, in every
-    configuration, before the configuration of the run. `again`: the call is made twice, and what it keeps from call to
-    call is as the first has left it.
+    `filled`: lanes that the mask of a load leaves undefined have the bytes FILLING, and not zeros; those of the loads
+    at `line` alone, where one is given. `tuning`: each autotuned launch is made as in the autotuner's first call, in
+    every configuration, before the configuration of the run. `again`: the call is made twice, and what it keeps from
+    call to call is as the first has left it.
     """
 
     order: Order = Order.ASCENDING

@@ -94,11 +94,16 @@ def _program(number: int, grids: Sequence[tuple[int, int, int]], site: Site) -> 
 _SENTENCES = {
     Cause.OUT_OF_BOUNDS_LOAD: "loads {count} outside of {tensor}, first {element} in program {program}",
     Cause.OUT_OF_BOUNDS_STORE: "stores {count} outside of {tensor}, first {element} in program {program}",
-    Cause.UNINITIALIZED_READ: "reads {count} of {tensor} that nothing has written, first {element} in program {program}",
-    Cause.WRITE_CONFLICT: "two programs write different values to {count} of {tensor}, first {element}, program {program}",
-    Cause.RACE: "reads or overwrites {count} of {tensor} that another program of the same launch touches, without an atomic, first {element} in program {program}",
-    Cause.MISSING_BARRIER: "reads or overwrites {count} of {tensor} that other lanes of the same program have written, without tl.debug_barrier() between, first {element} in program {program}",
-    Cause.BROKEN_PROMISE: "promises to the compiler {message}, which does not hold in {count}, first in program {program}",
+    Cause.UNINITIALIZED_READ: "reads {count} of {tensor} that nothing has written, first {element} in program "
+                              "{program}",
+    Cause.WRITE_CONFLICT: "two programs write different values to {count} of {tensor}, first {element}, program "
+                          "{program}",
+    Cause.RACE: "reads or overwrites {count} of {tensor} that another program of the same launch touches, without an "
+                "atomic, first {element} in program {program}",
+    Cause.MISSING_BARRIER: "reads or overwrites {count} of {tensor} that other lanes of the same program have "
+                           "written, without tl.debug_barrier() between, first {element} in program {program}",
+    Cause.BROKEN_PROMISE: "promises to the compiler {message}, which does not hold in {count}, first in program "
+                          "{program}",
     Cause.INPUT_MODIFIED: "changes {count} of the input {tensor}, first {element}",
     Cause.DEVICE_ASSERT: "the assertion {message!r} fails in {count}, first in program {program}",
 }  # fmt: skip

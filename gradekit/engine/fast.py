@@ -40,7 +40,8 @@ _TRUE = torch.ones(1, dtype=torch.bool)
 
 @dataclass
 class Footprint:
-    """What this launch has done to one storage: `touched` marks stored elements of `itemsize` bytes, `lanes` counts them."""
+    """What this launch has done to one storage: `touched` marks stored elements of
+    `itemsize` bytes, `lanes` counts them."""
 
     loaded: bool = False
     atomic: bool = False
@@ -68,7 +69,8 @@ class FastMemory:
     def load(
         self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Shape, access: Any
     ) -> Tensor:
-        """The elements at `pointer` over `shape` (count, *tile), lazily broadcast; lanes outside `mask` give `other`."""
+        """The elements at `pointer` over `shape` (count, *tile), lazily broadcast;
+        lanes outside `mask` give `other`."""
         storage = _known(pointer)
         footprint = self._footprint(storage)
         if (footprint.touched is not None or footprint.atomic) and not storage.symbolic:

@@ -1,4 +1,5 @@
-"""Where values live while a region runs: names to values, for a set of programs that shrinks as control flow parts them.
+"""Where values live while a region runs: names to values, for a set of programs that
+shrinks as control flow parts them.
 
 A `Frame` holds the values of a region, and of those inside it that the same `count` programs run. A frame inside it may
 run for fewer of them (`select`): a value from outside is narrowed to those programs when it is first asked for, so that

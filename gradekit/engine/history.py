@@ -16,7 +16,8 @@ from gradekit.engine.memory import Storage
 
 NOBODY = -1
 WAITING, MOST_WAITING = 1 << 16, 1 << 23
-"""How many lanes may always wait in a storage's history; in that of a large storage, one for each unit, up to a limit."""
+"""How many lanes may always wait in a storage's history; in that of a large storage,
+one for each unit, up to a limit."""
 _TIME_BITS = 31
 _LATEST = (1 << _TIME_BITS) - 1
 _NOT_YET = torch.iinfo(torch.int64).max
@@ -99,8 +100,9 @@ class AccessHistory:
             known.barriers.index_copy_(0, units, write.barriers.index_select(0, programs).to(torch.int32))
 
     def readers(self, units: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]] | None:
-        """The first and the last program that read each of these units, each with the time at which it did last; None where
-        nobody has read anywhere. Where nobody read a unit, the first program is very large and the last is NOBODY."""
+        """The first and the last program that read each of these units, each with the time at which it
+        did last; None where nobody has read anywhere. Where nobody read a unit, the first program is
+        very large and the last is NOBODY."""
         self._take_in()
         if self._first is None or self._last is None:
             return None

@@ -21,8 +21,8 @@ class KernelFacts:
 
     `peak` is the most bytes of tiles that one program holds at a time. `waits` says that programs may wait for each
     other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does may depend on the
-    order of programs, `rounded` that it depends on it by a rounding alone. `undefined_loads` says that lanes which the mask of a load leaves out, without another value for
-    them, may matter.
+    order of programs, `rounded` that it depends on it by a rounding alone. `undefined_loads` says that lanes which the
+    mask of a load leaves out, without another value for them, may matter.
     """
 
     used: frozenset[str]
@@ -95,7 +95,8 @@ def _adds_floats(op: Op) -> bool:
 
 
 def leaves_lanes_undefined(op: Op) -> bool:
-    """Whether lanes outside of the load's mask, or outside of its block pointer's tensor, have no value of their own."""
+    """Whether lanes outside of the load's mask, or outside of its block pointer's
+    tensor, have no value of their own."""
     if op.name != "tt.load":
         return False
     return len(op.operands) == 2 or (bool(op.attributes.get("boundaryCheck")) and not op.attributes.get("padding"))

@@ -86,8 +86,8 @@ class Lanes:
 
     @property
     def positions(self) -> Tensor:
-        """Which lane of its program's tile each is; lanes of tiles of different sizes never have the same number, for the
-        sizes are powers of two."""
+        """Which lane of its program's tile each is; lanes of tiles of different sizes never have the same number,
+        for the sizes are powers of two."""
         flat = torch.arange(self.index.numel()) if self.where is None else self.where
         return flat % self.width + self.width
 

@@ -20,7 +20,8 @@ INFINITY = torch.tensor(float("inf"))
 
 
 def _settled(nearest: Tensor, rest: Tensor, mode: str) -> Tensor:
-    """`nearest` (float32), or its neighbour: `rest` has the sign of exact - nearest, NaN where there is nothing to do."""
+    """`nearest` (float32), or its neighbour: `rest` has the sign of exact - nearest,
+    NaN where there is nothing to do."""
     down = torch.where(rest < 0, torch.nextafter(nearest, -INFINITY), nearest)
     up = torch.where(rest > 0, torch.nextafter(nearest, INFINITY), nearest)
     if mode == "rz":

@@ -1,7 +1,7 @@
 """Masks as rectangles: which part of a tile is active, for all programs at once or program by program.
 
-Most masks cut a tile at one point of one axis. Where a mask is such a cut, the active lanes are a box, and memory can be
-read and written as a strided view without an index for each lane.
+Most masks cut a tile at one point of one axis. Where a mask is such a cut, the active lanes are a box, and memory can
+be read and written as a strided view without an index for each lane.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Box:
 
 
 class MaskPartition:
-    """The active lanes of `shape` under a mask: none where it is `empty`, one `box` for all programs, or `parts` of that
-    box where programs differ."""
+    """The active lanes of `shape` under a mask: none where it is `empty`, one `box` for all programs, or `parts` of
+    that box where programs differ."""
 
     def __init__(self, mask: Value | None, shape: Shape) -> None:
         self.shape = shape
@@ -58,7 +58,8 @@ class MaskPartition:
     # one factor of the mask
 
     def _cuts(self, factor: Tensor | Below) -> bool:
-        """Takes a factor that is true up to one point of one axis, the same for all programs; whether it is such a one."""
+        """Takes a factor that is true up to one point of one axis, the same for all
+        programs; whether it is such a one."""
         if isinstance(factor, Below):
             axes, turns = self._axes(factor.gap)
             if turns or len(axes) != 1 or axes[0][1] < 0 or not isinstance(factor.gap.base, int):

@@ -107,7 +107,8 @@ class Memory:
         return {storage.address // ADDRESS_GAP: storage for storage in self.storages.values()}
 
     def place_input(self, id: int, data: Tensor, name: str, written: Tensor | None, unit: int) -> Storage:
-        """An input's bytes (shared, not copied until somebody stores to them); elements of no view count as unwritten."""
+        """An input's bytes (shared, not copied until somebody stores to them);
+        elements of no view count as unwritten."""
         self.storages[id] = Storage(id, data, name, self._address(id), is_input=True, unit=unit, written=written)
         return self.storages[id]
 
@@ -135,8 +136,8 @@ def everywhere(mask: Tensor) -> bool:
 
 
 def first_true(mask: Tensor, most: int) -> Tensor:
-    """The numbers, in row-major order, of the first so many elements of a bool tensor that are true: int64, 1-D. A piece
-    at a time is looked at, for a position takes eight times the memory of its element."""
+    """The numbers, in row-major order, of the first so many elements of a bool tensor that are true: int64, 1-D. A
+    piece at a time is looked at, for a position takes eight times the memory of its element."""
     found: list[Tensor] = []
     for start, part in enumerate(mask.reshape(-1).split(_PIECE)):
         found.append(part.nonzero().view(-1)[:most] + start * _PIECE)

@@ -300,9 +300,7 @@ def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     frame.context.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.access(op))
 
 
-def located_rows(
-    frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, width: int
-) -> tuple[Pointer, Value]:
+def located_rows(frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, width: int) -> tuple[Pointer, Value]:
     """The pointers of whole rows named one by one: tile [rows, width] from `column` on."""
     shape = (frame.count, rows.shape[-1], width)
     row = rows.to(torch.int64)[:, :, None]

@@ -101,7 +101,8 @@ def _fast_reduction(operation: str, value: Tensor, axis: int) -> Tensor | None:
 
 
 def reduce_pairs(combine: Combine, values: Tensors, axis: int, count: int) -> Tensors:
-    """Combines neighbours until one is left: a tree, as on the card, and in order for operations that do not commute."""
+    """Combines neighbours until one is left: a tree, as on the card, and in order for
+    operations that do not commute."""
     values = tuple(value.movedim(axis, -1) for value in values)
     if values[0].shape[0] != count:  # a region may use values of each program
         values = tuple(value.expand(count, *value.shape[1:]) for value in values)

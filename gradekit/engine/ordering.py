@@ -18,7 +18,8 @@ from gradekit.engine.registry import Unsupported
 
 NEVER = -1
 MOST_EVENTS = 1 << 16
-"""Lanes of atomics that are followed one by one; kernels that are ordered by more of them are not known to the engine."""
+"""Lanes of atomics that are followed one by one; kernels that are ordered by more of
+them are not known to the engine."""
 MOST_CLOCKS = 1 << 26
 """Entries of all clocks together."""
 

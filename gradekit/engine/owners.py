@@ -21,8 +21,8 @@ _ATOMIC = "tt.atomic_"
 
 @dataclass
 class Owners:
-    """An observer: by storage, the launch and the linear program id that wrote each element last, and in `shared` the program
-    of the same launch that did so before it, where that is another one."""
+    """An observer: by storage, the launch and the linear program id that wrote each element last, and in `shared` the
+    program of the same launch that did so before it, where that is another one."""
 
     grids: list[tuple[int, int, int]] = field(default_factory=list)
     kernels: list[str] = field(default_factory=list)

@@ -2,8 +2,9 @@
 
 `tl.multiple_of(x, n)` is about the first of every group of elements that are promised to be contiguous, as Triton reads
 it; without such a promise, about the first of every run that is contiguous. Lanes past the end of a tensor are often
-sent back to its beginning (`% M`, or `tl.where(offsets < M, offsets, 0)`) before they are promised to be contiguous. The
-compiler then goes on past the end for them, and their results are dropped: such an end of a group breaks no promise.
+sent back to its beginning (`% M`, or `tl.where(offsets < M, offsets, 0)`) before they are promised
+to be contiguous. The compiler then goes on past the end for them, and their results are dropped:
+such an end of a group breaks no promise.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def kept(op: Op, evaluate: Evaluator) -> Evaluator:
 
 
 def misaligned_arguments(ttir: str, arguments: Sequence[Argument]) -> list[str]:
-    """The names of the arguments of a launch that are no multiples of 16, although the kernel was specialized to that."""
+    """The names of the arguments of a launch that are no multiples of 16, although the
+    kernel was specialized to that."""
     aligned = _aligned_arguments(ttir)
     if len(aligned) != len(arguments):  # a descriptor stands for several of them
         return []
@@ -120,8 +122,8 @@ def _starts(along: Tensor, group: int | None) -> Tensor:
 
 
 def _grouped(along: Tensor, size: int, contiguous: bool) -> Tensor:
-    """For each group of `size` elements along the last axis, whether they are contiguous, or else constant; contiguous is
-    also what goes back to one element again and again, not after the first of the group."""
+    """For each group of `size` elements along the last axis, whether they are contiguous, or else constant; contiguous
+    is also what goes back to one element again and again, not after the first of the group."""
     size = min(size, along.shape[-1])
     if size <= 1 or along.shape[-1] % size:
         return torch.ones([along.shape[0], 1], dtype=torch.bool)

@@ -1,8 +1,8 @@
 """The table of operations: for each TTIR name, a compiler that turns an operation into an evaluator.
 
 An operation is compiled once and evaluated many times. `compiles` enters a compiler that does all that depends on the
-text alone (operand names, types, attributes); where that is not worth the code, `evaluates` enters a function that looks
-at the operation each time.
+text alone (operand names, types, attributes); where that is not worth the code, `evaluates` enters a function
+that looks at the operation each time.
 """
 
 from __future__ import annotations

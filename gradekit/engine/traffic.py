@@ -88,7 +88,8 @@ def count(
 
 
 def least_bytes(program: Program) -> int:
-    """The traffic of reading every element of the inputs once, whoever else shares it, and writing every result once."""
+    """The traffic of reading every element of the inputs once, whoever else shares
+    it, and writing every result once."""
     views = [*dict.fromkeys(program.inputs), *(r for r in program.results if isinstance(r, View))]
     return sum(_distinct(view) * ITEMSIZE[view.dtype] for view in views)
 
@@ -155,7 +156,8 @@ class _Counter:
         traffic, before = Traffic(), self.meter.flops
         memory = CountingMemory(traffic, self.written, self.counted.unwritten)
         context = LaunchContext(
-            module, facts(kernel.unaligned), step.grid, memory, self.meter, self.counted.launches, kernel.name, self.program.path
+            module, facts(kernel.unaligned), step.grid, memory, self.meter, self.counted.launches, kernel.name,
+            self.program.path
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
         run_some_programs(context, arguments, torch.tensor(chosen, dtype=torch.int64))

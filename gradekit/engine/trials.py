@@ -32,8 +32,8 @@ SECOND_CALL = "In a second call, which finds in kept memory what the first has l
 ORDERS = (Order.REVERSED, Order.SHUFFLED)
 SHOWN = 8
 CHEAP, COSTLY = 1_000_000, 10_000_000
-"""A run of no more work than the first is always made under other conditions, too; of others one of OFTEN, and of those with
-more than the second, one of SELDOM."""
+"""A run of no more work than the first is always made under other conditions, too; of others one of OFTEN, and of those
+with more than the second, one of SELDOM."""
 OFTEN, SELDOM = 4, 16
 
 
@@ -57,8 +57,8 @@ def run_with_trials(program: Program, run: Callable[[Conditions], RunResult], nu
 
 
 def _has_its_turn(cost: int, number: int, seldom: int = SELDOM) -> bool:
-    """Whether a run of so much work is one of those that are made under other conditions, too; by its work alone, so that
-    it is the same for each grader."""
+    """Whether a run of so much work is one of those that are made under other conditions, too; by its work alone, so
+    that it is the same for each grader."""
     return cost <= CHEAP or number % (seldom if cost > COSTLY else OFTEN) == 0
 
 
@@ -79,8 +79,8 @@ def _other_conditions(program: Program, usual: RunResult, number: int) -> Iterat
 
 
 def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:
-    """The orders in which a run is made. Where they change roundings alone, few runs are; one that costs much is made in
-    one of them."""
+    """The orders in which a run is made. Where they change roundings alone, few runs are; one that
+    costs much is made in one of them."""
     known = [facts(kernel.unaligned) for kernel in program.kernels.values()]
     one = (ORDERS[number // SELDOM % 2],)
     if any(fact.ordered for fact in known):

@@ -40,7 +40,8 @@ class Op:
     """One operation. `successors` are the (label, operands) that a branch may go to; `location` is innermost first.
 
     scf.for has the operands (from, to, step, *initial values) and a block with the arguments (counter, *carried);
-    scf.while has the regions (before, after); scf.if has (then,) or (then, else). `number` counts all operations of a module.
+    scf.while has the regions (before, after); scf.if has (then,) or (then, else). `number`
+    counts all operations of a module.
     """
 
     name: str

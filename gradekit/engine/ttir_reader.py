@@ -73,7 +73,8 @@ _remembered = functools.lru_cache(maxsize=LINES)(_tokens_of_line)
 
 
 def _cut(text: str) -> tuple[list[str], dict[int, str]]:
-    """The tokens of a text, and its lines by the number of their first token: none if not every token ends on its line."""
+    """The tokens of a text, and its lines by the number of their first token: none if
+    not every token ends on its line."""
     tokens: list[str] = []
     lines: dict[int, str] = {}
     for line in text.split("\n"):

@@ -190,8 +190,8 @@ def materialize(value: Affine, shape: Sequence[int]) -> Tensor:
 
 
 def within(value: Integer, first: int, sizes: tuple[int, ...]) -> int | Affine | Tensor:
-    """`value`, which is a number, Affine from a number on or Later, for the lanes 0..size-1 along each axis, and for the
-    programs from the `first` on."""
+    """`value`, which is a number, Affine from a number on or Later, for the lanes 0..size-1 along each axis, and for
+    the programs from the `first` on."""
     if isinstance(value, Later):
         box = (first, *sizes)
         if box not in value.known:

@@ -1,7 +1,8 @@
-"""Exact polynomials over the rationals (or modulo a power of two) in atoms, with the algebra of what the atoms stand for.
+"""Exact polynomials over the rationals (or modulo a power of two) in atoms, with the
+algebra of what the atoms stand for.
 
-A polynomial is a dict from monomials to coefficients; a monomial is a sorted tuple of (atom, exponent). Atoms are numbers
-that an `Algebra` gives to what they stand for:
+A polynomial is a dict from monomials to coefficients; a monomial is a sorted tuple of (atom, exponent). Atoms are
+numbers that an `Algebra` gives to what they stand for:
 
     ("variable", name)     an input's element        ("constant", name)   pi, ln2: exponents may be fractions
     ("inverse", key)       1 / polynomial            ("exp", monomial)    e ** monomial: exponents may be fractions
@@ -9,7 +10,8 @@ that an `Algebra` gives to what they stand for:
     ("sqrt", key)          whose square is the polynomial; exponents are 0 and 1
     ("max", keys)          the largest of several    ("apply", name, keys)   a function nothing else is known of
 
-Two polynomials without "inverse" atoms that are equal as dicts are equal for all values; where they are not, they may be.
+Two polynomials without "inverse" atoms that are equal as dicts are equal for all
+values; where they are not, they may be.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tensors whose elements are formulas, so that the engine and torch compute with formulas as they do with numbers.
 
-A `FormulaTensor` has a dtype and a shape, and in place of numbers the nodes of a graph (int64). What moves elements (views,
-gathers, copies) is done to the nodes by torch itself; what computes makes new nodes. What is in no table raises `NoFormula`.
+A `FormulaTensor` has a dtype and a shape, and in place of numbers the nodes of a graph (int64). What moves
+elements (views, gathers, copies) is done to the nodes by torch itself; what computes makes new nodes. What
+is in no table raises `NoFormula`.
 """
 
 from __future__ import annotations

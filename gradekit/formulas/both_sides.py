@@ -1,4 +1,5 @@
-"""A call's results as formulas, twice: as the submission's kernels compute them, and as torch computes the reference."""
+"""A call's results as formulas, twice: as the submission's kernels compute them, and
+as torch computes the reference."""
 
 from __future__ import annotations
 

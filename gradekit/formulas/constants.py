@@ -1,8 +1,9 @@
 """What a rounded number stands for.
 
-A kernel has 0.79788456 where the reference has sqrt(2 / pi), and 0.1 is not one tenth in any binary format. Over the reals,
-a number is read as the simplest one that rounds to it: one of the reference's own (or the product of two), a constant such as
-pi or log2(e) and its simple multiples, a short decimal, a fraction of small numbers; or else as what it is.
+A kernel has 0.79788456 where the reference has sqrt(2 / pi), and 0.1 is not one tenth in any binary format.
+Over the reals, a number is read as the simplest one that rounds to it: one of the reference's own (or the
+product of two), a constant such as pi or log2(e) and its simple multiples, a short decimal, a fraction of
+small numbers; or else as what it is.
 """
 
 from __future__ import annotations

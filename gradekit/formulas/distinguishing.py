@@ -1,4 +1,5 @@
-"""Values at which two formulas differ, to be tried on the engine: drawn, or solved for where a condition is hardly ever met.
+"""Values at which two formulas differ, to be tried on the engine: drawn, or solved for
+where a condition is hardly ever met.
 
 Everything is deterministic: draws have a fixed seed, and the solver's limit counts its own steps.
 """

@@ -27,7 +27,8 @@ class NoFormula(Exception):
 
 
 class Graph:
-    """Nodes by number; those that a node is made of have lower numbers. `modulus` is that of integer arithmetic, or 0."""
+    """Nodes by number; those that a node is made of have lower numbers. `modulus` is
+    that of integer arithmetic, or 0."""
 
     def __init__(self, modulus: int = 0) -> None:
         self.nodes: list[Node] = []

@@ -1,7 +1,7 @@
 """The normal form of a formula in a region of values: a polynomial, or an infinity, or NaN.
 
-What a formula asks of values (x > 0) is answered by the path, or raises `Fork`. Functions come down to few: tanh and the
-logistic function to exp, rsqrt to sqrt, min and abs to max.
+What a formula asks of values (x > 0) is answered by the path, or raises `Fork`. Functions come down to few: tanh and
+the logistic function to exp, rsqrt to sqrt, min and abs to max.
 """
 
 from __future__ import annotations
@@ -215,7 +215,8 @@ def _sign(forms: NormalForms, p: Normal) -> int:
 
 _PRIMES = (2, 3, 5, 7, 11, 13)
 
-# --- functions: each has the values of the real function of its name ----------------------------------------------------
+# --- functions: each has the values of the real function of its name
+# ----------------------------------------------------
 
 
 def _exp(forms: NormalForms, p: Normal) -> Normal:

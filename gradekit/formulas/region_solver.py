@@ -1,7 +1,7 @@
 """Regions of values as a solver sees them: whether there are any values in one, and which.
 
-Variables are reals; of what a function gives only its sign is known. So a region that is empty for the solver is empty, and
-values that it finds may still lie outside: they are tried. Limits count the solver's own steps.
+Variables are reals; of what a function gives only its sign is known. So a region that is empty for the solver is empty,
+and values that it finds may still lie outside: they are tried. Limits count the solver's own steps.
 """
 
 from __future__ import annotations

@@ -57,15 +57,16 @@ def calls(
     Args:
         dtypes: of the dtype variable, where there is one.
         sizes: for each size (and for "...") one size, a range as a tuple, or a list of sizes that are all run.
-        layouts: for all tensors, or for each by its name; layouts that the domain does not allow leave themselves out. One
+        layouts: for all tensors, or for each by its name; layouts that the domain does
+        not allow leave themselves out. One
             variant of a layout is "expanded:0".
         values: kinds of values for all tensors, or by name; a name may be several with spaces between, whose kinds go
             together, as a list of tuples. Kinds with parameters in the domain stay as they are.
         others: values of scalars and choices, by name; optional scalars are left out where they are not named.
         upstream: kinds of values of the gradient of the result, which is then the last argument.
         how: `at_most`, the elements of the largest tensor; `ranks`, the numbers of dimensions that have no name;
-            `derive`, functions that compute derived sizes; `aliases`, pairs of tensors ("x residual") that may be one, as the
-            domain's `aliases` has them: the second is then laid out and filled as the first.
+            `derive`, functions that compute derived sizes; `aliases`, pairs of tensors ("x residual") that may be one,
+            as the domain's `aliases` has them: the second is then laid out and filled as the first.
 
     Raises:
         ValueError: a name that the domain does not have, or a size that it does not promise.

@@ -61,7 +61,8 @@ def _from(number: int) -> Iterator[int]:
 
 
 class Sizes(Sequence[int]):
-    """What Hypothesis draws a size from: all from `least` to `most` once, then the members of `preferred` three times as often.
+    """What Hypothesis draws a size from: all from `least` to `most` once, then the members
+    of `preferred` three times as often.
 
     Each size can be reached by a smaller index than a larger one, which is how Hypothesis shrinks.
     """

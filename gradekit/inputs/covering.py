@@ -1,8 +1,8 @@
 """Covering designs: few rows in which every value of every factor meets every value of every other.
 
 A factor is a name with its levels. A design of strength 2 has every pair of levels of two factors in at least one row,
-of strength 3 every triple. `covertable` makes it, always the same for the same factors; this module says what may not be
-combined, and counts what was covered.
+of strength 3 every triple. `covertable` makes it, always the same for the same factors; this module says what may not
+be combined, and counts what was covered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Rule:
 
 
 def design(factors: Mapping[str, Sequence[Hashable]], strength: int = 2, rules: Sequence[Rule] = ()) -> list[Row]:
-    """Rows that cover every combination of `strength` levels which the rules allow; all combinations of fewer factors."""
+    """Rows that cover every combination of `strength` levels which the rules allow;
+    all combinations of fewer factors."""
     names = list(factors)
     forbidden = tuple(_forbidden(rule, factors, names) for rule in rules)
     rows = _numbered(tuple(len(levels) for levels in factors.values()), min(strength, len(names)), forbidden)
@@ -57,7 +58,8 @@ def _numbered(counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden
 
 
 def _even_out(rows: list[list[int]], counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...]) -> None:
-    """Where a row's level covers nothing that others do not, take the one that is used least: covertable takes the first."""
+    """Where a row's level covers nothing that others do not, take the one that is used
+    least: covertable takes the first."""
     covered = Counter(combination for row in rows for combination in _combinations(row, strength))
     used = [Counter(row[place] for row in rows) for place in range(len(counts))]
     for row, place in itertools.product(rows, range(len(counts))):

@@ -34,12 +34,14 @@ _PLAIN_TIMES = 3  # so often as another layout is contiguous drawn by Hypothesis
 
 @dataclass(frozen=True)
 class Draws:
-    """A part of the domain of `entry`, whose text is `domain`: for each dtype variable, size, choice, tensor and scalar what it may be.
+    """A part of the domain of `entry`, whose text is `domain`: for each dtype variable, size,
+    choice, tensor and scalar what it may be.
 
-    `ranks` are the numbers of dimensions that are not named. `values` has a list of kinds for each tensor, or for several
-    tensors (names with spaces between) a list of tuples of kinds. No tensor has more than `at_most` elements. `derive`
-    computes derived sizes from all that is known; `upstream` says whether the gradient of the result is the last argument; `free`
-    are the sizes of which the check says nothing: all that the entry promises are among its calls.
+    `ranks` are the numbers of dimensions that are not named. `values` has a list of kinds for each tensor, or
+    for several tensors (names with spaces between) a list of tuples of kinds. No tensor has more than
+    `at_most` elements. `derive` computes derived sizes from all that is known; `upstream` says whether the
+    gradient of the result is the last argument; `free` are the sizes of which the check says nothing: all that
+    the entry promises are among its calls.
     """
 
     entry: EntryDomain = field(compare=False)
@@ -82,13 +84,11 @@ class Draws:
         """The rows of the covering design, those with small tensors first."""
         return _design(self, strength)
 
-    def call(
-        self, row: covering.Row, turn: int, variants: Mapping[str, int] | None = None
-    ) -> tuple[Call, list[int]]:
+    def call(self, row: covering.Row, turn: int, variants: Mapping[str, int] | None = None) -> tuple[Call, list[int]]:
         """The call of a row, and the numbers by which `picked` would make the same.
 
-        What is no factor (a size within its class, a variant of a layout, seeds) goes in turn, by the row's number; the variant
-        of a tensor's layout by the number that `variants` has for the tensor.
+        What is no factor (a size within its class, a variant of a layout, seeds) goes in turn, by the row's number; the
+        variant of a tensor's layout by the number that `variants` has for the tensor.
         """
         planned = _Planned(self, row, turn, variants or {})
         return self.picked(planned), planned.numbers
@@ -169,7 +169,8 @@ class Draws:
         return Sizes(fitting[0], fitting[-1], options)
 
     def sizes_of(self, row: covering.Row, turn: int) -> dict[str, int]:
-        """Sizes of the row's classes, another member of each in every turn; smaller ones where all would be too large."""
+        """Sizes of the row's classes, another member of each in every turn; smaller
+        ones where all would be too large."""
         rank = int(str(row.get("rank", 0)))
         places = {name: (dict(self.sizes)[_class_name(name)], name) for name in self._size_names(rank)}
         members = {name: self._class(row, name).members for name in places}

@@ -1,8 +1,8 @@
 """The arguments of one example as text, so that a command can try exactly this example again, on any machine.
 
-JSON with the name of each parameter. Plain values stand as they are, a tuple is {"tuple": [...]}, a tensor {"input": [dtype,
-shape, strides, offset, kind of values, seed]}, in which strides are null for a contiguous one and what is ordinary at the
-end is left out.
+JSON with the name of each parameter. Plain values stand as they are, a tuple is {"tuple": [...]}, a tensor
+{"input": [dtype, shape, strides, offset, kind of values, seed]}, in which strides are null for a contiguous one and
+what is ordinary at the end is left out.
 """
 
 from __future__ import annotations

@@ -100,7 +100,9 @@ def _transposed(shape: tuple[int, ...], variant: int) -> Placement:
 
 def _permuted(shape: tuple[int, ...], variant: int) -> Placement:
     orders = _orders(len(shape))
-    turn, number = divmod(variant, len(orders))  # each order comes up once before the first does again, dense and with gaps in turn
+    turn, number = divmod(
+        variant, len(orders)
+    )  # each order comes up once before the first does again, dense and with gaps in turn
     return _ordered(shape, orders[number], gap=(number + turn) % 2), 0
 
 
@@ -113,7 +115,8 @@ def _orders(rank: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _ordered(shape: tuple[int, ...], order: tuple[int, ...], gap: int) -> tuple[int, ...]:
-    """The strides where the dimensions are stored in `order`, outermost first, with a gap after each of the innermost."""
+    """The strides where the dimensions are stored in `order`, outermost first, with a
+    gap after each of the innermost."""
     stored = [shape[dim] for dim in order]
     stored[-1] += gap
     by_dim = dict(zip(order, row_major(stored), strict=True))

@@ -1,7 +1,7 @@
 """Tensors as lines of torch, for a person who wants to see a failing call in a file of their own.
 
-Few numbers are written out, so that the tensor is exactly that of the spec. Many are drawn anew, of the same kind where torch
-has a function for it, and else made by gradekit itself, as its own specs make them.
+Few numbers are written out, so that the tensor is exactly that of the spec. Many are drawn anew, of the same kind where
+torch has a function for it, and else made by gradekit itself, as its own specs make them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def expression(spec: Input, device: str = '"cuda"') -> str:
     elif spec.profile in _DRAWN:
         made = _DRAWN[spec.profile](own, f"{dtype}, device={device}")
     else:
-        return f"Input({spec.dtype!r}, {spec.shape}, {spec.stride}, {spec.offset}, {spec.profile!r}, {spec.seed}).tensor().to({device})"
+        return (
+            f"Input({spec.dtype!r}, {spec.shape}, {spec.stride}, {spec.offset}, {spec.profile!r}, "
+            f"{spec.seed}).tensor().to({device})"
+        )
     if not spec.is_contiguous or spec.offset:
         whole = f"torch.zeros({spec.storage_size}, {dtype}, device={device})"
         made = f"{whole}.as_strided({own}, {list(spec.stride)}, {spec.offset}).copy_({made})"

@@ -36,9 +36,11 @@ _salt: ContextVar[int | None] = ContextVar("gradekit salt", default=None)
 
 @contextlib.contextmanager
 def salted(salt: int) -> Iterator[None]:
-    """While open, every spec that is made gets a seed that depends on `salt` too, so that its values cannot be predicted.
+    """While open, every spec that is made gets a seed that depends on `salt` too, so
+    that its values cannot be predicted.
 
-    Specs of equal seeds still have equal values, and a spec keeps its seed afterwards: it gives the same values anywhere.
+    Specs of equal seeds still have equal values, and a spec keeps its seed afterwards:
+    it gives the same values anywhere.
     """
     token = _salt.set(salt)
     try:
@@ -207,5 +209,7 @@ def _tensor(spec: Input) -> torch.Tensor:
     storage = storage.to(dtype)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
     generator = torch.Generator().manual_seed(spec.seed)
-    storage.as_strided(own, spec.stride, spec.offset).copy_(value_kinds.make(spec.profile, own, dtype, generator).to(dtype))
+    storage.as_strided(own, spec.stride, spec.offset).copy_(
+        value_kinds.make(spec.profile, own, dtype, generator).to(dtype)
+    )
     return storage.as_strided(spec.shape, spec.stride, spec.offset)

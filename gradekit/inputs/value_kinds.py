@@ -112,7 +112,8 @@ def value_kind(name: str, *, parameters: bool = False) -> Callable[[Maker], Make
 
     With `parameters`, it is called with the shape and the texts between the colons, and everything that the values
     depend on must stand there, a seed too; so two tensors that must agree can be made apart. Its module may import
-    torch, the standard library and `gradekit.inputs`, and nothing beside it: it also runs where inputs are made on a GPU.
+    torch, the standard library and `gradekit.inputs`, and nothing beside it: it also
+    runs where inputs are made on a GPU.
 
     Raises:
         ValueError: the name is one of gradekit's own kinds, or has a colon.
@@ -226,7 +227,8 @@ def _neg_inf_runs(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.G
 
 
 RUN = 8
-"""In rows of neg_inf_runs, so many neighbours stay finite, and all others are -inf: whole tiles of them in a long row."""
+"""In rows of neg_inf_runs, so many neighbours stay finite, and all others are -inf:
+whole tiles of them in a long row."""
 
 
 def _negative(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

@@ -18,12 +18,16 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
     finding = evidence.find(Cause.UNINITIALIZED_READ)
     if finding is None or finding.line is None or evidence.comparison is None:
         return None
-    sentence = f"Line {finding.line} reads {finding.tensor or 'memory'} before anything is written there: torch.empty holds no values yet."
+    sentence = (
+        f"Line {finding.line} reads {finding.tensor or 'memory'} before anything is written there: "
+        "torch.empty holds no values yet."
+    )
     return Diagnosis(Cause.UNINITIALIZED_READ, sentence, finding.line)
 
 
 def missing_mask(evidence: Evidence) -> Diagnosis | None:
-    """An access runs past the end of a tensor, beginning with the first element after it: no mask, or one that leaks."""
+    """An access runs past the end of a tensor, beginning with the first element after
+    it: no mask, or one that leaks."""
     finding = _out_of_bounds(evidence)
     if finding is None or finding.line is None or not _starts_at_the_end(finding, evidence):
         return None
@@ -65,7 +69,8 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
 
 
 def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
-    """Whether what stands at the finding's line has a mask; None where that is unknown or some have and some have not."""
+    """Whether what stands at the finding's line has a mask; None where that is unknown
+    or some have and some have not."""
     found = ttir_text.accesses(evidence.program) if evidence.program else []
     masks = {a.masked for a in found if a.kind == kind and finding.line in a.lines}
     if len(masks) == 1 and _has_mask(evidence.text, finding.line or 0, kind):
@@ -87,7 +92,8 @@ def _has_mask(text: str, line: int, kind: str) -> bool:
 
 
 def _is_a_row(finding: Finding, evidence: Evidence) -> bool:
-    """Whether the tensor has one dimension that is longer than 1: else its strides may be what is wrong, and not the mask."""
+    """Whether the tensor has one dimension that is longer than 1: else its strides may be
+    what is wrong, and not the mask."""
     if finding.cause is Cause.OUT_OF_BOUNDS_STORE:
         shapes = [tuple(r.shape) for r in evidence.results if isinstance(r, torch.Tensor)]
     else:
@@ -166,7 +172,10 @@ def _instead(evidence: Evidence) -> str:
     """What a kernel does that writes nothing of the result, where that is known."""
     written = evidence.find(Cause.INPUT_MODIFIED)
     if written is not None and written.line is not None and written.tensor:
-        return f" Line {written.line} writes to the input {written.tensor}: do the launch's arguments stand in their order?"
+        return (
+            f" Line {written.line} writes to the input {written.tensor}: do the launch's arguments stand in their "
+            "order?"
+        )
     stores = ("tt.store", "tt.descriptor_store", "tt.atomic_rmw", "tt.atomic_cas")
     if evidence.program is not None and not any(ttir_text.uses(evidence.program, each) for each in stores):
         return " No kernel here stores anything: a result leaves a kernel by tl.store alone."

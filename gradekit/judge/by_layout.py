@@ -27,7 +27,8 @@ def touches_what_strides_leave_out(evidence: Evidence) -> Diagnosis | None:
         if outside and touched <= outside and min(touched) == min(outside) and finding.count % len(outside) == 0:
             return Diagnosis(
                 Cause.IGNORES_STRIDES,
-                f"These are the places that come of reading {finding.tensor} as if it were contiguous, but its strides are "
+                f"These are the places that come of reading {finding.tensor} as if it were contiguous, but its "
+                "strides are "
                 f"{spec.stride} for shape {list(spec.shape)}: the mask is not at fault.",
                 finding.line,
             )

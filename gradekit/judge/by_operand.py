@@ -1,4 +1,5 @@
-"""Diagnoses by trying what the result would be if one input had other values: all zeros, all ones, or the other sign."""
+"""Diagnoses by trying what the result would be if one input had other values: all
+zeros, all ones, or the other sign."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
 
 
 def _is_supported(evidence: Evidence, elements: int) -> bool:
-    """Whether other examples speak for a hypothesis that explains one element, or none: where all is NaN, the kernel must
-    have been seen to read what is no element of its inputs."""
+    """Whether other examples speak for a hypothesis that explains one element, or none: where all is NaN, the kernel
+    must have been seen to read what is no element of its inputs."""
     return strides_separate(evidence) and (elements > 0 or bool(evidence.findings))
 
 
@@ -107,12 +107,14 @@ def padded(evidence: Evidence) -> Diagnosis | None:
     if evidence.program is not None and not ttir_text.uses(evidence.program, "math.exp"):
         return Diagnosis(
             Cause.WRONG_VALUES,
-            f"{filled}either the lanes past the end of a row take part, or something is divided by the width of the block "
+            f"{filled}either the lanes past the end of a row take part, or something is divided by the width of the "
+            "block "
             "where it should be divided by the number of elements in a row.",
         )
     return Diagnosis(
         Cause.WRONG_VALUES,
-        f"{filled}the lanes past the end of a row take part. Give tl.load an `other` that changes nothing (-inf before exp or "
+        f"{filled}the lanes past the end of a row take part. Give tl.load an `other` that changes nothing (-inf "
+        "before exp or "
         "a maximum), or leave those lanes out with tl.where.",
     )
 
@@ -294,7 +296,8 @@ def narrow_arithmetic(evidence: Evidence) -> Diagnosis | None:
             where = f"line {line}" if line else "the kernel"
             return Diagnosis(
                 Cause.LOW_PRECISION,
-                f"The errors are small, as rounding makes them, and {where} {what} {narrow}: keep float32 until the end.",
+                f"The errors are small, as rounding makes them, and {where} {what} {narrow}: keep float32 until the "
+                "end.",
                 line,
             )
     return None

@@ -53,8 +53,8 @@ class Comparison:
 
     @property
     def telling(self) -> tuple[int, int]:
-        """How well the numbers show that they are wrong: whether by a third, by a hundredth or less of their size (NaN and
-        infinity are between), and how many different numbers (up to 8) are expected."""
+        """How well the numbers show that they are wrong: whether by a third, by a hundredth or less of their size (NaN
+        and infinity are between), and how many different numbers (up to 8) are expected."""
         value, exact = self.value.double()[self.wrong], self.reference.exact.double()[self.wrong]
         off = ((value - exact).abs() / value.abs().maximum(exact.abs())).nan_to_num(0.1, 0.1, 0.1)
         largest = float(off.max()) if off.numel() else 0.0

@@ -18,8 +18,8 @@ from gradekit.program import Program
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame, and the way
-    out where it is another than the cause's own hint."""
+    """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame, and
+    the way out where it is another than the cause's own hint."""
 
     cause: Cause
     sentence: str
@@ -42,8 +42,9 @@ class EarlierRun:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A failure, and all that is known about it. `inputs` are the arguments; `history` has other examples, which may cost
-    something to come by: a rule asks for them last. `text` is the submission's source, "" where it is not known."""
+    """A failure, and all that is known about it. `inputs` are the arguments; `history` has other
+    examples, which may cost something to come by: a rule asks for them last. `text` is the submission's
+    source, "" where it is not known."""
 
     failure: Failure
     inputs: tuple[Any, ...] = ()

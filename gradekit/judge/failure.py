@@ -9,7 +9,8 @@ from gradekit.judge.comparison import Comparison
 
 
 class NeedsPerson(Exception):
-    """A check passes by what the submission's own process says, which that could have made up: a person must confirm it.
+    """A check passes by what the submission's own process says, which that could have
+    made up: a person must confirm it.
 
     `message` tells why, in one sentence.
     """

@@ -41,7 +41,8 @@ def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
         called = ", ".join(name for name in seen.forward if not name.startswith("aten::")) or "nothing else"
         raise Failure(
             Cause.NO_KERNEL,
-            f"torch.compile sees no Triton kernel in the model, only {called}: launch with wrap_triton(kernel)[grid](...), "
+            f"torch.compile sees no Triton kernel in the model, only {called}: launch with "
+            "wrap_triton(kernel)[grid](...), "
             "in a triton_op.",
         )
     _confirmed(seen)

@@ -40,7 +40,8 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     """Raise if a kernel or the host wrote to an input, or if a result lies in memory that the call did not allocate.
 
     Raises:
-        Failure: input-modified for a write, unchanged-input where an input was handed back, kept-result where the result
+        Failure: input-modified for a write, unchanged-input where an input was handed
+        back, kept-result where the result
             lies in memory of an earlier call.
     """
     _assert_watched(observation)
@@ -63,14 +64,16 @@ def assert_result_is_new(program: Program) -> None:
     """
     if program.results_kept:
         message = (
-            "The result lies in memory that was allocated before the call and kept: the next call overwrites a result that "
+            "The result lies in memory that was allocated before the call and kept: the next call overwrites a "
+            "result that "
             "the caller still has. It must be a new tensor."
         )
         raise Failure(Cause.KEPT_RESULT, message)
 
 
 def _assert_watched(observation: Observed) -> None:
-    """Raise where nobody watched the memory, because a card alone could run it: then only what it did wrong is known."""
+    """Raise where nobody watched the memory, because a card alone could run it: then
+    only what it did wrong is known."""
     unknown = getattr(observation, "unknown", None)
     if unknown is not None and not observation.findings:
         raise unknown.with_traceback(None)

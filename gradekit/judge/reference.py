@@ -52,9 +52,12 @@ class Asked:
 
 
 class Reference:
-    """One expected result: that at `place` of those that `work` gives, once somebody looks at it, and what was `asked`."""
+    """One expected result: that at `place` of those that `work` gives, once somebody
+    looks at it, and what was `asked`."""
 
-    def __init__(self, work: Callable[[], Sequence[Worked]], place: int, key: Hashable | None, asked: Asked | None = None) -> None:
+    def __init__(
+        self, work: Callable[[], Sequence[Worked]], place: int, key: Hashable | None, asked: Asked | None = None
+    ) -> None:
         self._work, self.place, self._key, self.asked = work, place, key, asked
         self._versions: list[int] = []
 

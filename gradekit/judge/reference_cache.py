@@ -1,8 +1,8 @@
 """References that an earlier submission needed already: one seed gives every student the same inputs.
 
 A reference is asked for by a function of the assignment's tests and by input specs; the same function of the same specs
-has the same result. A test's file is imported anew for each submission, so no two functions are the same object: they are
-compared by their code, their file and what they close over. What cannot be compared is not cached.
+has the same result. A test's file is imported anew for each submission, so no two functions are the same object: they
+are compared by their code, their file and what they close over. What cannot be compared is not cached.
 
 Works in the grader's process; see gradekit.reuse for how long it keeps anything.
 """
@@ -78,7 +78,8 @@ def _function(function: types.FunctionType) -> Hashable:
 class TensorCache:
     """An LRU cache of values that hold tensors; a value whose tensors somebody has written to is made again.
 
-    `tensors` lists those of a value: their bytes are its weight, and torch's version counters tell whether they changed.
+    `tensors` lists those of a value: their bytes are its weight, and torch's version
+    counters tell whether they changed.
     """
 
     def __init__(self, tensors: Callable[[Any], list[torch.Tensor]]) -> None:

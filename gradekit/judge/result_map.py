@@ -32,7 +32,8 @@ def result_map(
 ) -> dict[str, Any]:
     """The map of the first result that is wrong, or else of the first that a program wrote; empty where there is none.
 
-    Owners and wrong cells are runs of [what, how many cells], row by row; `shared` has elements that two programs wrote.
+    Owners and wrong cells are runs of [what, how many cells], row by row; `shared`
+    has elements that two programs wrote.
     """
     views = [result for result in program.results if isinstance(result, View) and result.numel]
     fitting = [view for view in views if comparison is not None and view.shape == tuple(comparison.wrong.shape)]
@@ -44,7 +45,9 @@ def result_map(
     if reach > owner.numel() or min(view.stride, default=1) < 0:
         return {}
     grid = owners.grids[int(owners.launches[view.storage].max())]
-    seen = [strided(each[view.storage], view.shape, view.stride, view.offset) for each in (owners.program, owners.shared)]
+    seen = [
+        strided(each[view.storage], view.shape, view.stride, view.offset) for each in (owners.program, owners.shared)
+    ]
     wrong = comparison.wrong if comparison is not None else _found(findings, view)
     columns = view.shape[-1] if view.shape else 1
     owned, marked = seen[0].reshape(-1, columns), wrong.reshape(-1, columns)

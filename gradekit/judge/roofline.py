@@ -38,7 +38,8 @@ class Ceilings:
 def impossible(
     seconds: float, nbytes: float, flops: float, ceilings: Ceilings, *, dtype: str = "float32", calls: int = 1
 ) -> str | None:
-    """Why no kernel can take `seconds` for a call that must move `nbytes` and do `flops` operations, or None if one can.
+    """Why no kernel can take `seconds` for a call that must move `nbytes` and do
+    `flops` operations, or None if one can.
 
     `calls` is how many calls with inputs of their own were timed together: what the last of them wrote may still be in
     the L2 cache, so that much is forgiven once.

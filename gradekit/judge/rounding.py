@@ -19,7 +19,8 @@ Precision = Literal["ieee", "tf32"]
 
 @dataclass(frozen=True)
 class Rounding:
-    """A right kernel for inputs of `dtype`: sums in float32, and tensor cores that read `dtype`, or TF32 for float32."""
+    """A right kernel for inputs of `dtype`: sums in float32, and tensor cores that
+    read `dtype`, or TF32 for float32."""
 
     dtype: torch.dtype
     precision: Precision = "tf32"

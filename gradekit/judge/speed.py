@@ -1,9 +1,10 @@
-"""Whether one side is so many times as fast as another: rounds of samples in, a ratio with an interval and a verdict out.
+"""Whether one side is so many times as fast as another: rounds of samples in, a ratio
+with an interval and a verdict out.
 
-Pure: knows no card and no clock. In each round every side had one turn, so that what drifts slowly (temperature, clocks)
-meets all of them alike; and each second round went through the sides in the opposite order, for who comes after a side
-that draws much power is slower for a while. So a ratio is taken within two such rounds (a lap), and the laps say how far
-it can be trusted. The same rounds always give the same interval.
+Pure: knows no card and no clock. In each round every side had one turn, so that what drifts slowly (temperature,
+clocks) meets all of them alike; and each second round went through the sides in the opposite order, for who comes after
+a side that draws much power is slower for a while. So a ratio is taken within two such rounds (a lap), and the laps say
+how far it can be trusted. The same rounds always give the same interval.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ CONFIDENCE = 0.99
 
 SYSTEMATIC = 0.003
 """What no number of rounds shows: how far (relative) the ratio moves with where memory lies and with how long a process
-has run. `benchmarks/speed.py` measures it: up to 0.12 % between processes on one card, and 0.2 % between the first regrade
-of a process and later ones. No interval is narrower than this, on each side."""
+has run. `benchmarks/speed.py` measures it: up to 0.12 % between processes on one card, and 0.2 % between the first
+regrade of a process and later ones. No interval is narrower than this, on each side."""
 
 SLOW = 0.85
 """A side whose clock reads less than this part of its own median over the rounds was throttled in that round."""
@@ -81,8 +82,8 @@ def decide(ratio: Ratio, at_least: float) -> Verdict:
 
 
 def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Ratio:
-    """How many times as fast as `baseline` the `side` was: in each round the ratio of their median times, of each lap the
-    mean, and of all laps the middle.
+    """How many times as fast as `baseline` the `side` was: in each round the ratio of their median times, of each lap
+    the mean, and of all laps the middle.
 
     Raises:
         Unmeasurable: the card held back in so many rounds that fewer than `LEAST_ROUNDS` are left.
@@ -131,8 +132,8 @@ def kept(rounds: Sequence[Round]) -> list[Round]:
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Where the middle of `values` lies with `CONFIDENCE`: a bootstrap, the same at every call.
 
-    Few values show too little of how far apart they could be: the interval is widened by about what Student's t is wider
-    than the normal distribution.
+    Few values show too little of how far apart they could be: the interval is widened by about what Student's t is
+    wider than the normal distribution.
     """
     draw = random.Random(len(values)).choices
     found = sorted(middle(draw(values, k=len(values))) for _ in range(RESAMPLES))

@@ -1,4 +1,5 @@
-"""Mended programs: a failing submission with one small edit that a tutor would try, and what to say if it then comes out right.
+"""Mended programs: a failing submission with one small edit that a tutor would try, and what
+to say if it then comes out right.
 
 mend.py         one edit with its sentence                draft.py        a submission's kernels and launches
 kernel_text.py  what a kernel's source shows              candidates.py   all mends of a text, and their order

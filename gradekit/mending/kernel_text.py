@@ -1,4 +1,5 @@
-"""What a kernel's source shows to a reader: which names are pointers, sizes, indices and masks, and what is loaded where.
+"""What a kernel's source shows to a reader: which names are pointers, sizes, indices
+and masks, and what is loaded where.
 
 Text and syntax tree alone; a kernel that is written in another way than expected yields less, never something wrong.
 """

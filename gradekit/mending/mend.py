@@ -1,4 +1,5 @@
-"""A mend: a small edit of a submission that a tutor would try, with what there is to say if it makes the result right."""
+"""A mend: a small edit of a submission that a tutor would try, with what there is to
+say if it makes the result right."""
 
 from __future__ import annotations
 
@@ -26,8 +27,9 @@ class Family(StrEnum):
 
 @dataclass(frozen=True)
 class Clues:
-    """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong result and the `others` that the
-    call launched, whether errors are as `small` as rounding makes them, and whether an input is `strided`."""
+    """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong
+    result and the `others` that the call launched, whether errors are as `small` as rounding makes
+    them, and whether an input is `strided`."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
@@ -40,9 +42,9 @@ class Clues:
 class Mend:
     """The `edits` of one thought, none of which moves a line.
 
-    `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank` is lower
-    for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None where what was seen says it
-    as well.
+    `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
+    is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
+    where what was seen says it as well.
     """
 
     family: Family

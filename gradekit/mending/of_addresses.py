@@ -26,7 +26,8 @@ def row_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             verb = "loads" if access.is_load else "stores"
             yield Mend(
                 Family.INDEX, 8 + number, access.line, (kernel.replaced(base, f"{base.id} + {pid} * {step}"),),
-                f"The address in line {access.line} leaves `{pid}` out: every program {verb} the same row of {access.pointer}.",
+                f"The address in line {access.line} leaves `{pid}` out: every program {verb} the same row of "
+                f"{access.pointer}.",
                 f"add {pid} times the step from one row to the next to the address", None, kernel.name,
             )  # fmt: skip
 
@@ -73,8 +74,10 @@ def head_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 [*unused, *_like_others(kernel, pid, having)][:4] if base is not None else ()
             ):
                 yield Mend(
-                    Family.INDEX, 4 + number, access.line, (kernel.replaced(base, f"{access.pointer} + {pid} * {step}"),),  # type: ignore[arg-type]
-                    f"The address in line {access.line} leaves `{pid}` out, which the others have: every program takes the same part of "
+                    Family.INDEX, 4 + number, access.line,
+                    (kernel.replaced(base, f"{access.pointer} + {pid} * {step}"),),  # type: ignore[arg-type]
+                    f"The address in line {access.line} leaves `{pid}` out, which the others have: every program "
+                    "takes the same part of "
                     f"{access.pointer}.",
                     f"add {pid} times its stride to the address", None, kernel.name,
                 )  # fmt: skip
@@ -101,7 +104,8 @@ def own_length(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 for size in [s for s in kernel.lengths if s != part.right.id]:
                     yield Mend(
                         Family.INDEX, 4, part.lineno, (kernel.replaced(part.right, size),),
-                        f"In line {part.lineno} `{kernel.source.of(part)}` steps by {part.right.id}, which is how many of them there are.",
+                        f"In line {part.lineno} `{kernel.source.of(part)}` steps by {part.right.id}, which is how "
+                        "many of them there are.",
                         f"the step from one to the next is {size}", None, kernel.name,
                     )  # fmt: skip
 
@@ -141,13 +145,15 @@ def other_stride(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             for rank, stride in _candidates(kernel, access, first.id):
                 yield Mend(
                     Family.STRIDES, rank, first.lineno, (kernel.replaced(first, stride),),
-                    f"Line {first.lineno} multiplies by {first.id}, which is not the stride of that dimension of {access.pointer}.",
+                    f"Line {first.lineno} multiplies by {first.id}, which is not the stride of that dimension of "
+                    f"{access.pointer}.",
                     f"use {stride} there", None, kernel.name,
                 )  # fmt: skip
 
 
 def _in_order(kernel: KernelDraft, first: ast.Name, second: ast.Name) -> bool:
-    """Whether two strides stand with their indices as usual: rows with the one that comes first among the parameters."""
+    """Whether two strides stand with their indices as usual: rows with the one that
+    comes first among the parameters."""
     places = [(kernel.all_params.index(n.id), _role(kernel, n)) for n in (first, second)]
     return sorted(places) == sorted(places, key=lambda place: place[1]) or places[0][1] == places[1][1]
 
@@ -227,7 +233,8 @@ def base_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 for size in [*kernel.lengths, *kernel.constexprs][:3]:
                     yield Mend(
                         Family.INDEX, 27, part.lineno, (kernel.replaced(part, f"{kernel.source.of(part)} * {size}"),),
-                        f"In line {part.lineno} `{kernel.source.of(part)}` is not the offset of {left.id}: it is too short by a "
+                        f"In line {part.lineno} `{kernel.source.of(part)}` is not the offset of {left.id}: it is too "
+                        "short by a "
                         "factor.",
                         f"one step of {left.id} is {size} times as long", None, kernel.name,
                     )  # fmt: skip

@@ -102,7 +102,8 @@ def turned_operand(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         edits = (kernel.replaced(first, kernel.source.of(second)), kernel.replaced(second, kernel.source.of(first)))
         yield Mend(
             Family.FORMULA, 24, call.lineno, edits,
-            f"The operands of tl.dot in line {call.lineno} are swapped.", "a product of matrices has an order", None, kernel.name,
+            f"The operands of tl.dot in line {call.lineno} are swapped.", "a product of matrices has an order", None,
+            kernel.name,
         )  # fmt: skip
 
 
@@ -132,7 +133,8 @@ def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 idle = [n for n in known if kernel.uses.get(n, 0) == 0]
                 for other in dict.fromkeys([*idle, *known[-4:]]):
                     yield Mend(
-                        Family.FORMULA, 5 if kernel.uses.get(other, 0) == 0 else 38, node.lineno, (kernel.replaced(node, other),),
+                        Family.FORMULA, 5 if kernel.uses.get(other, 0) == 0 else 38, node.lineno,
+                        (kernel.replaced(node, other),),
                         f"Line {node.lineno} has `{node.id}` where `{other}` belongs.",
                         f"use {other} there", None, kernel.name,
                     )  # fmt: skip
@@ -151,7 +153,8 @@ def plain_store(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for given in ([*edits, *zeroed], edits) if zeroed else (edits,):
             yield Mend(
                 Family.MEMORY, 3 if added else 7, access.line, tuple(given),
-                f"Line {access.line} stores to elements of {access.pointer} that several programs write: one overwrites the other.",
+                f"Line {access.line} stores to elements of {access.pointer} that several programs write: one "
+                "overwrites the other.",
                 "add to it with tl.atomic_add, onto zeros", None, kernel.name,
             )  # fmt: skip
 
@@ -193,7 +196,8 @@ def stored_value(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )
                 for one in (f"{name}[:, None]", name) if wide else (name,):
                     yield Mend(
-                        Family.FORMULA, 5 if not others else 31, access.line, (kernel.replaced(value, f"{kernel.source.operand(value)} / {one}"),),
+                        Family.FORMULA, 5 if not others else 31, access.line,
+                        (kernel.replaced(value, f"{kernel.source.operand(value)} / {one}"),),
                         f"Line {access.line} stores `{kernel.source.of(value)}`, which is not divided by `{name}` yet.",
                         f"divide by {name} at the end", None, kernel.name,
                     )  # fmt: skip
@@ -226,7 +230,8 @@ def scale_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             yield Mend(
                 Family.FORMULA, _scale_rank(kernel, statement, scale), node.lineno,
                 (kernel.replaced(node, f"{kernel.source.operand(node)} * {scale}"),),
-                f"The scale is missing in line {node.lineno}: {scale} takes no part in `{kernel.source.of(node)[:60]}`.",
+                f"The scale is missing in line {node.lineno}: {scale} takes no part in "
+                f"`{kernel.source.of(node)[:60]}`.",
                 f"multiply by {scale}", None, kernel.name,
             )  # fmt: skip
     for product in kernel.nodes:
@@ -234,7 +239,8 @@ def scale_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if isinstance(product, ast.BinOp) and isinstance(right, ast.Name) and right.id == scale:
             line = product.lineno
             yield Mend(
-                Family.FORMULA, 36 if kernel.uses[scale] == 1 else 12, line, (kernel.replaced(product, kernel.source.operand(product.left)),),
+                Family.FORMULA, 36 if kernel.uses[scale] == 1 else 12, line,
+                (kernel.replaced(product, kernel.source.operand(product.left)),),
                 f"Line {line} multiplies by {scale} once more than the formula does: the scale is applied twice.",
                 f"multiply by {scale} once", None, kernel.name,
             )  # fmt: skip
@@ -250,7 +256,8 @@ def _scale_rank(kernel: KernelDraft, statement: ast.stmt, scale: str) -> int:
 
 
 def stored_for_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """What is stored through `rstd_ptr` is not `rstd`, though there is one; a factor that was loaded and left out at the end."""
+    """What is stored through `rstd_ptr` is not `rstd`, though there is one; a factor that was
+    loaded and left out at the end."""
     for access in kernel.accesses:
         value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
         name = re.sub(r"_?(ptr|pointer)s?$", "", access.pointer)
@@ -265,7 +272,8 @@ def stored_for_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for factor in loaded if isinstance(value, ast.BinOp) else ():
             if value is not None and factor not in kernel.names(value) and not kernel.multiplies:
                 yield Mend(
-                    Family.FORMULA, 23, access.line, (kernel.replaced(value, f"({kernel.source.of(value)}) * {factor}"),),
+                    Family.FORMULA, 23, access.line,
+                    (kernel.replaced(value, f"({kernel.source.of(value)}) * {factor}"),),
                     f"`{factor}` is missing as a factor of what line {access.line} stores.",
                     f"`{factor}` belongs into this line: see the formula in the handout", None, kernel.name,
                 )  # fmt: skip
@@ -306,7 +314,8 @@ def logarithm_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 def _completed(kernel: KernelDraft, line: int, edit: Edit, what: str) -> Mend:
     return Mend(
         Family.FORMULA, 6, line, (edit,),
-        f"What line {line} stores for the backward pass lacks {what}: it needs the maximum plus the logarithm of the sum.",
+        f"What line {line} stores for the backward pass lacks {what}: it needs the maximum plus the logarithm of the "
+        "sum.",
         "store maximum + log(sum) of each row", None, kernel.name,
     )  # fmt: skip
 

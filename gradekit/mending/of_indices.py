@@ -26,22 +26,26 @@ def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield Mend(
                     Family.INDEX, 4 if kernel.uses.get(loop.target.id, 0) == 0 else 33, call.lineno,
                     (kernel.replaced(call, f"({step} + {text})"),),
-                    f"The offsets in line {call.lineno} are the same in every step of the loop: `{loop.target.id}` takes no part.",
+                    f"The offsets in line {call.lineno} are the same in every step of the loop: `{loop.target.id}` "
+                    "takes no part.",
                     "add how far the loop has come", None, kernel.name,
                 )  # fmt: skip
         if "tl.program_id" not in behind and loop is None:
             idle = not kernel.pids or any(kernel.uses.get(pid, 0) == 0 for pid in kernel.pids)
             for number, pid in enumerate(program_ids(kernel)[:3]):
                 yield Mend(
-                    Family.INDEX, (5 if idle else 26) + number, call.lineno, (kernel.replaced(call, f"({pid} * {block} + {text})"),),
-                    f"The offsets in line {call.lineno} are the same in every program: tl.program_id takes no part in them.",
+                    Family.INDEX, (5 if idle else 26) + number, call.lineno,
+                    (kernel.replaced(call, f"({pid} * {block} + {text})"),),
+                    f"The offsets in line {call.lineno} are the same in every program: tl.program_id takes no part "
+                    "in them.",
                     f"program i begins at i * {block}", None, kernel.name,
                 )  # fmt: skip
         for part in terms(sum_):
             if part is not call and is_program_id(kernel, part):
                 yield Mend(
                     Family.INDEX, 4, part.lineno, (kernel.replaced(part, f"{kernel.source.operand(part)} * {block}"),),
-                    f"The programs begin one element apart: in line {part.lineno} the program id is not multiplied by {block}.",
+                    f"The programs begin one element apart: in line {part.lineno} the program id is not multiplied "
+                    f"by {block}.",
                     f"program i begins at i * {block}", None, kernel.name,
                 )  # fmt: skip
             elif isinstance(part, ast.BinOp) and part is not call:
@@ -80,7 +84,8 @@ def _other_block(kernel: KernelDraft, part: ast.BinOp, block: str) -> Iterator[M
         if isinstance(factor, ast.Name) and factor.id in kernel.constexprs and factor.id != block:
             yield Mend(
                 Family.INDEX, 3, factor.lineno, (kernel.replaced(factor, block),),
-                f"Line {factor.lineno} multiplies by {factor.id} where the tile is {block} long: tiles overlap, or leave gaps.",
+                f"Line {factor.lineno} multiplies by {factor.id} where the tile is {block} long: tiles overlap, or "
+                "leave gaps.",
                 f"the tile that begins there is {block} long", None, kernel.name,
             )  # fmt: skip
 
@@ -94,14 +99,16 @@ def other_axis(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         edits = tuple(kernel.replaced(c.args[0], other if kernel.source.of(c.args[0]) == one else one) for c in found)
         yield Mend(
             Family.INDEX, 9, first.lineno, edits,
-            f"The axes of the grid are swapped: line {first.lineno} takes tl.program_id({kernel.source.of(first.args[0])}).",
+            f"The axes of the grid are swapped: line {first.lineno} takes "
+            f"tl.program_id({kernel.source.of(first.args[0])}).",
             "program_id(0) counts along the first number of the grid", None, kernel.name,
         )  # fmt: skip
     for call in found:
         axis = kernel.source.of(call.args[0])
         for new in {"0": ("1",), "1": ("0", "2"), "2": ("1", "0")}.get(axis, ()):
             yield Mend(
-                Family.INDEX, 5 if _axes(draft, kernel) > len(by_axis) else 30, call.lineno, (kernel.replaced(call.args[0], new),),
+                Family.INDEX, 5 if _axes(draft, kernel) > len(by_axis) else 30, call.lineno,
+                (kernel.replaced(call.args[0], new),),
                 f"Line {call.lineno} asks for tl.program_id({axis}), which counts along another axis of the grid.",
                 f"the axis that is meant there is {new}", None, kernel.name,
             )  # fmt: skip
@@ -141,7 +148,8 @@ def next_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 left, right = kernel.source.of(part.left), kernel.source.of(part.right)
                 yield Mend(
                     Family.LOOP, 6, part.lineno, (kernel.replaced(part, f"({left} + 1) * {right}"),),
-                    f"The loop ends at `{kernel.source.of(part)}` (line {part.lineno}), where this program's own tile begins: it is one "
+                    f"The loop ends at `{kernel.source.of(part)}` (line {part.lineno}), where this program's own "
+                    "tile begins: it is one "
                     "block too short.",
                     f"the tile ends at ({left} + 1) * {right}", None, kernel.name,
                 )  # fmt: skip
@@ -164,7 +172,8 @@ def other_size(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             for size in others[:3]:
                 yield Mend(
                     Family.INDEX, 20, node.lineno, (kernel.replaced(right, size),),
-                    f"Line {node.lineno}: `{kernel.source.of(node)}` counts in {right.id}, which is the size of another dimension.",
+                    f"Line {node.lineno}: `{kernel.source.of(node)}` counts in {right.id}, which is the size of "
+                    "another dimension.",
                     f"count in {size}", None, kernel.name,
                 )  # fmt: skip
 
@@ -203,7 +212,8 @@ def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if call.args and kernel.source.of(call.args[0]) not in ("0",):
             yield Mend(
                 Family.INDEX, 6, call.lineno, (kernel.replaced(call.args[0], "0"),),
-                f"Line {call.lineno}: `{kernel.source.of(call)}` does not start at 0.", "a tile starts at 0", None, kernel.name,
+                f"Line {call.lineno}: `{kernel.source.of(call)}` does not start at 0.", "a tile starts at 0", None,
+                kernel.name,
             )  # fmt: skip
 
 

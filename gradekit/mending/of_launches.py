@@ -47,7 +47,8 @@ def _other_grids(draft: Draft, launch: LaunchCall, grid: ast.Tuple) -> Iterator[
                 edits = (draft.source.replaced(first, of(second)), draft.source.replaced(second, of(first)))
                 yield Mend(
                     Family.GRID, 13, line, edits,
-                    f"The grid in line {line} has its axes in another order than the kernel's tl.program_id takes them.",
+                    f"The grid in line {line} has its axes in another order than the kernel's tl.program_id takes "
+                    "them.",
                     "program_id(0) counts along the first number of the grid, program_id(1) along the second",
                 )  # fmt: skip
     for element in grid.elts:
@@ -137,7 +138,8 @@ def _swapped(
     of, replaced, line = draft.source.of, draft.source.replaced, first.lineno
     return Mend(
         Family.STRIDES, rank, line, (replaced(first, of(second)), replaced(second, of(first))),
-        f"The launch passes {of(first)} for {params[0]} and {of(second)} for {params[1]} in line {line}: they are swapped.",
+        f"The launch passes {of(first)} for {params[0]} and {of(second)} for {params[1]} in line {line}: they are "
+        "swapped.",
         "give the launch's arguments in the order of the kernel's parameters",
     )  # fmt: skip
 
@@ -158,7 +160,8 @@ def other_dimension(draft: Draft) -> Iterator[Mend]:
                 whole = f"{draft.source.of(value.value.value)}.numel()"  # type: ignore[attr-defined]
                 yield Mend(
                     Family.GRID, 8, value.lineno, (draft.source.replaced(value, whole),),
-                    f"Line {value.lineno} passes {draft.source.of(value)}, the size of one dimension, for the number of elements.",
+                    f"Line {value.lineno} passes {draft.source.of(value)}, the size of one dimension, for the number "
+                    "of elements.",
                     f"pass {whole}", None,
                 )  # fmt: skip
 
@@ -234,7 +237,8 @@ def not_zeroed(draft: Draft) -> Iterator[Mend]:
             new = draft.source.of(node).replace(name, name.replace("empty", "zeros"), 1)
             yield Mend(
                 Family.MEMORY, 5, node.lineno, (draft.source.replaced(node, new),),
-                f"Line {node.lineno} allocates with {name}, which holds no values yet, and a kernel adds to what is there.",
+                f"Line {node.lineno} allocates with {name}, which holds no values yet, and a kernel adds to what is "
+                "there.",
                 f"start from zeros: {name.replace('empty', 'zeros')}", Cause.UNINITIALIZED_READ,
             )  # fmt: skip
 
@@ -248,9 +252,11 @@ def result_strides(draft: Draft) -> Iterator[Mend]:
             if "memory_format" not in draft.source.of(node):
                 yield Mend(
                     Family.LAYOUT, 4, node.lineno, (edit,),
-                    f"Line {node.lineno}: {called(node)} keeps the strides of {draft.source.of(node.args[0])}, and the kernel "
+                    f"Line {node.lineno}: {called(node)} keeps the strides of {draft.source.of(node.args[0])}, and "
+                    "the kernel "
                     "stores as if the result were contiguous.",
-                    "allocate the result with torch.empty and its shape, or store with its strides", Cause.IGNORES_STRIDES,
+                    "allocate the result with torch.empty and its shape, or store with its strides",
+                    Cause.IGNORES_STRIDES,
                 )  # fmt: skip
 
 
@@ -348,14 +354,17 @@ def block_covers(draft: Draft) -> Iterator[Mend]:
             for size in [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.sizes][:3]:
                 if fixed or named:
                     yield Mend(
-                        Family.GRID, 16, value.lineno, (draft.source.replaced(value, f"triton.next_power_of_2({size})"),),
-                        f"The tile of {draft.source.of(value)} lanes in line {value.lineno} is too narrow for a longer row: what "
+                        Family.GRID, 16, value.lineno,
+                        (draft.source.replaced(value, f"triton.next_power_of_2({size})"),),
+                        f"The tile of {draft.source.of(value)} lanes in line {value.lineno} is too narrow for a "
+                        "longer row: what "
                         "lies beyond it is left out.",
                         f"let {param} cover the whole row, with triton.next_power_of_2, or walk along it in a loop",
                     )  # fmt: skip
 
 
 RULES = (
-    rounded_down, grid_size, arguments_swapped, other_dimension, not_zeroed, result_strides, narrow_memory, copied_first,
+    rounded_down, grid_size, arguments_swapped, other_dimension, not_zeroed, result_strides, narrow_memory,
+    copied_first,
     block_covers,
 )  # fmt: skip

@@ -26,8 +26,10 @@ def steps_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             if counts:
                 by_program = "tl.program_id" in kernel.calls_behind(node.left)
                 yield Mend(
-                    Family.LOOP, 2 if in_range else 30 if by_program else 7, node.lineno, (kernel.replaced(node, f"tl.cdiv({left}, {right})"),),
-                    f"Line {node.lineno} rounds `{kernel.source.of(node)}` down: the last, partial step along {left} is left out.",
+                    Family.LOOP, 2 if in_range else 30 if by_program else 7, node.lineno,
+                    (kernel.replaced(node, f"tl.cdiv({left}, {right})"),),
+                    f"Line {node.lineno} rounds `{kernel.source.of(node)}` down: the last, partial step along {left} "
+                    "is left out.",
                     "round the number of steps up, with tl.cdiv", None, kernel.name,
                 )  # fmt: skip
 
@@ -144,7 +146,8 @@ def not_added_up(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 rank = 3 if not isinstance(value, ast.Name) and not is_call(value, "tl.maximum") else 36
                 yield Mend(
                     Family.SUM, rank, statement.lineno, (edit,),
-                    f"Line {statement.lineno} overwrites `{name}` in every step of the loop: only the last step counts.",
+                    f"Line {statement.lineno} overwrites `{name}` in every step of the loop: only the last step "
+                    "counts.",
                     f"accumulate: add to {name}, with +=", None, kernel.name,
                 )  # fmt: skip
 
@@ -168,7 +171,8 @@ def added_twice(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield Mend(
                     Family.SUM, 2, statement.lineno,
                     (kernel.source.between_replaced(statement.target, statement.value, "+=", "="),),
-                    f"Line {statement.lineno} adds `{name}` to itself: tl.dot with an accumulator has added it already.",
+                    f"Line {statement.lineno} adds `{name}` to itself: tl.dot with an accumulator has added it "
+                    "already.",
                     "use = where tl.dot is given the accumulator", None, kernel.name,
                 )  # fmt: skip
 
@@ -190,7 +194,8 @@ def set_back(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )
                 yield Mend(
                     Family.SUM, 2, statement.lineno, edits,
-                    f"Line {statement.lineno} begins `{name}` anew in every step of the loop: only the last step counts.",
+                    f"Line {statement.lineno} begins `{name}` anew in every step of the loop: only the last step "
+                    "counts.",
                     f"make {name} before the loop", None, kernel.name,
                 )  # fmt: skip
 
@@ -223,7 +228,8 @@ def _started(kernel: KernelDraft, statement: ast.Assign, node: ast.expr, new: st
     what = "a running maximum must begin below every number" if right == "-inf" else "a sum begins at 0"
     return Mend(
         Family.SUM, 9, statement.lineno, (kernel.replaced(node, new),),
-        f"`{name}` begins at {now} in line {statement.lineno}: {what}.", f"let {name} begin at {right}", None, kernel.name,
+        f"`{name}` begins at {now} in line {statement.lineno}: {what}.", f"let {name} begin at {right}", None,
+        kernel.name,
     )  # fmt: skip
 
 
@@ -286,9 +292,11 @@ def _scaled_down(kernel: KernelDraft, statement: ast.Assign | ast.AugAssign, sca
             if edit is not None:
                 yield Mend(
                     Family.SUM, 4, statement.lineno, edit,
-                    f"Line {statement.lineno} adds to `{name}` without rescaling it: what it holds was summed up under the old "
+                    f"Line {statement.lineno} adds to `{name}` without rescaling it: what it holds was summed up "
+                    "under the old "
                     "maximum.",
-                    f"when the maximum grows, multiply {name} by exp(old maximum - new maximum) first", None, kernel.name,
+                    f"when the maximum grows, multiply {name} by exp(old maximum - new maximum) first", None,
+                    kernel.name,
                 )  # fmt: skip
 
 
@@ -312,7 +320,8 @@ def not_updated(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             if old and not kept and simple(body_end(loop)) and _made_in(loop, name):
                 yield Mend(
                     Family.SUM, 3, loop.lineno, (kernel.after(body_end(loop), f"{old} = {name}"),),
-                    f"`{old}` is never updated: the loop in line {loop.lineno} computes `{name}`, and the next step compares with the "
+                    f"`{old}` is never updated: the loop in line {loop.lineno} computes `{name}`, and the next step "
+                    "compares with the "
                     "old maximum again.",
                     f"keep the new maximum at the end of each step: {old} = {name}", None, kernel.name,
                 )  # fmt: skip

@@ -85,7 +85,8 @@ def _widened(kernel: KernelDraft, access: PointerAccess, more: str, index: str, 
     edits: tuple[Edit, ...] = (kernel.replaced(access.mask, f"{mask} & {more}{other}"),)
     return Mend(
         Family.MASK, rank, access.line, edits,
-        f"The mask of the {verb} in line {access.line} does not bound `{index}`: lanes past the end get through in that "
+        f"The mask of the {verb} in line {access.line} does not bound `{index}`: lanes past the end get through in "
+        "that "
         "dimension.",
         f"let the mask bound `{index}` too, joined with &", Cause.MISSING_MASK, kernel.name,
     )  # fmt: skip
@@ -145,7 +146,8 @@ def _filled(kernel: KernelDraft, access: PointerAccess, now: str, value: str) ->
     rank = 6 if now and rank == 14 and not _is_neutral(now) else rank
     return Mend(
         Family.MASK, rank, access.line, (edit,), f"The load in line {access.line} {said}.",
-        f"fill them with other={shown}, which {does}", Cause.WRONG_VALUES if access.other is not None else None, kernel.name,
+        f"fill them with other={shown}, which {does}", Cause.WRONG_VALUES if access.other is not None else None,
+        kernel.name,
     )  # fmt: skip
 
 
@@ -187,8 +189,10 @@ def comparison_turned(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             usual = ("<=", ">=")[kernel.source.of(node.left).replace(" ", "").endswith("[:,None]")]
             for new in ((">=", "<=")[old.startswith(">")], (">", "<")[old.startswith(">")]):
                 yield Mend(
-                    Family.MASK, 5 if new == usual else 34, node.lineno, (kernel.source.between_replaced(node.left, right, old, new),),
-                    f"The comparison `{kernel.source.of(node)}` in line {node.lineno} keeps the wrong side: the direction of the "
+                    Family.MASK, 5 if new == usual else 34, node.lineno,
+                    (kernel.source.between_replaced(node.left, right, old, new),),
+                    f"The comparison `{kernel.source.of(node)}` in line {node.lineno} keeps the wrong side: the "
+                    "direction of the "
                     "causal mask is turned round.",
                     "a query may look at itself and at what stands before it", None, kernel.name,
                 )  # fmt: skip
@@ -253,7 +257,8 @@ def mask_of_a_step(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for past in steps[:1] if strided else steps[1:3]:
             yield Mend(
                 Family.MASK, rank, node.lineno, (kernel.replaced(right, f"{right.id} - {past}"),),
-                f"The mask `{kernel.source.of(node)}` in line {node.lineno} is the same in every step of the loop: it does not "
+                f"The mask `{kernel.source.of(node)}` in line {node.lineno} is the same in every step of the loop: "
+                "it does not "
                 f"know how far the loop has come along {right.id}, so that the last, partial step is not masked.",
                 f"compare with what is left of {right.id} in this step", Cause.MISSING_MASK, kernel.name,
             )  # fmt: skip
@@ -279,10 +284,13 @@ def hidden_scores(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             if inner and bounds:
                 new = f'{name} = tl.where({index}[None, :] < {bounds[0]}, {name}, -float("inf"))'
                 yield Mend(
-                    Family.MASK, 40 if _is_hidden(kernel, index) else 5, statement.lineno, (kernel.after(statement, new),),
-                    f"The scores `{name}` of line {statement.lineno} are not masked: keys past the end are loaded as 0, score "
+                    Family.MASK, 40 if _is_hidden(kernel, index) else 5, statement.lineno,
+                    (kernel.after(statement, new),),
+                    f"The scores `{name}` of line {statement.lineno} are not masked: keys past the end are loaded as "
+                    "0, score "
                     "0, and get a weight.",
-                    f"with tl.where, make the scores beyond the bound of `{index}` -inf before the maximum", None, kernel.name,
+                    f"with tl.where, make the scores beyond the bound of `{index}` -inf before the maximum", None,
+                    kernel.name,
                 )  # fmt: skip
 
 
@@ -312,8 +320,10 @@ def hidden_weights(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             new = f"{name} = tl.where({first}[:, None] >= {second}[None, :], {name}, {hidden}) if {flag} else {name}"
             yield Mend(
                 Family.MASK, rank, statement.lineno, (kernel.after(statement, new),),
-                f"Line {statement.lineno} does not hide what a causal query may not see: keys after the query count too.",
-                f"where {flag} is set, hide the keys after the query, in the backward pass as in the forward pass", None,
+                f"Line {statement.lineno} does not hide what a causal query may not see: keys after the query count "
+                "too.",
+                f"where {flag} is set, hide the keys after the query, in the backward pass as in the forward pass",
+                None,
                 kernel.name,
             )  # fmt: skip
 

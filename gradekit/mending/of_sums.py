@@ -26,8 +26,10 @@ def other_divisor(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if not (isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)) and not isinstance(parent, ast.Call):
             for size in lengths(kernel):
                 yield Mend(
-                    Family.SUM, 12 if _others_divide(kernel) else 30, call.lineno, (kernel.replaced(call, f"{kernel.source.of(call)} / {size}"),),
-                    f"Line {call.lineno} sums up and does not divide: a mean is the sum divided by the number of elements.",
+                    Family.SUM, 12 if _others_divide(kernel) else 30, call.lineno,
+                    (kernel.replaced(call, f"{kernel.source.of(call)} / {size}"),),
+                    f"Line {call.lineno} sums up and does not divide: a mean is the sum divided by the number of "
+                    "elements.",
                     f"divide by {size}", None, kernel.name,
                 )  # fmt: skip
 
@@ -79,7 +81,8 @@ def maximum_left_in(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             for top in _maxima(kernel, call, text):
                 yield Mend(
                     Family.FORMULA, 5, call.lineno, (kernel.replaced(inner, f"{text} - {top}"),),
-                    f"Line {call.lineno} takes exp of numbers of any size: it overflows float32 above 88.7, and then the row is "
+                    f"Line {call.lineno} takes exp of numbers of any size: it overflows float32 above 88.7, and then "
+                    "the row is "
                     "NaN.",
                     "subtract the row's maximum before exp", Cause.OVERFLOW, kernel.name,
                 )  # fmt: skip
@@ -193,9 +196,11 @@ def cancelled_variance(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 new = f"tl.sum({kept} * {kept}, axis={axis}) / {size}"
                 yield Mend(
                     Family.SUM, 3, value.lineno, (kernel.replaced(value, new),),
-                    f"`{name}` in line {value.lineno} is a difference of two large numbers, mean(x * x) - mean * mean: far from "
+                    f"`{name}` in line {value.lineno} is a difference of two large numbers, mean(x * x) - mean * "
+                    "mean: far from "
                     "zero they cancel, and no digit is left.",
-                    "take the differences from the mean first, and the mean of their squares", Cause.LOW_PRECISION, kernel.name,
+                    "take the differences from the mean first, and the mean of their squares", Cause.LOW_PRECISION,
+                    kernel.name,
                 )  # fmt: skip
 
 
@@ -227,7 +232,8 @@ def narrow_arithmetic(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     "keep float32 until the result is stored", Cause.LOW_PRECISION, kernel.name,
                 )  # fmt: skip
                 yield Mend(
-                    Family.CAST, 6 if "tl." in text else 13, node.lineno, (kernel.replaced(node.args[0], "tl.float32"),),
+                    Family.CAST, 6 if "tl." in text else 13, node.lineno,
+                    (kernel.replaced(node.args[0], "tl.float32"),),
                     f"Line {node.lineno} converts `{inner}` to {text} on the way: it is rounded to fewer digits there.",
                     "keep float32 until the result is stored", Cause.LOW_PRECISION, kernel.name,
                 )  # fmt: skip
@@ -259,8 +265,10 @@ def terms_of_the_gradient(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                         f"{tile} * tl.sum({tile} * {other}, axis={axis}) / {size}",
                     ):
                         yield Mend(
-                            Family.FORMULA, 25, node.lineno, (kernel.replaced(node, f"{kernel.source.of(node)} - {sums}"),),
-                            f"The formula in line {node.lineno} lacks a term: mean and variance depend on x too, and each takes a mean "
+                            Family.FORMULA, 25, node.lineno,
+                            (kernel.replaced(node, f"{kernel.source.of(node)} - {sums}"),),
+                            f"The formula in line {node.lineno} lacks a term: mean and variance depend on x too, and "
+                            "each takes a mean "
                             "off the gradient.",
                             "the gradient of x has two means: see the formula in the handout", None, kernel.name,
                         )  # fmt: skip
@@ -273,7 +281,8 @@ def _both_terms(kernel: KernelDraft, tile: ast.Name, others: list[str], size: st
             means = f"tl.sum({tile.id}, axis=0) / {size} - {other} * tl.sum({tile.id} * {other}, axis=0) / {size}"
             yield Mend(
                 Family.FORMULA, 15, tile.lineno, (kernel.replaced(tile, f"({tile.id} - {means})"),),
-                f"The formula in line {tile.lineno} lacks two terms: mean and variance depend on x too, and each takes a mean off the "
+                f"The formula in line {tile.lineno} lacks two terms: mean and variance depend on x too, and each "
+                "takes a mean off the "
                 "gradient.",
                 "the gradient of x has two means: see the formula in the handout", None, kernel.name,
             )  # fmt: skip

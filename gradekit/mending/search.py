@@ -1,7 +1,7 @@
 """Looks for the one mend that makes a failing example right, and the others of its check with it.
 
-What is tried is bounded by a count of kernels that are compiled, for all checks of a submission together: a mend that has made one
-check right is the first that the next one tries, and what has failed at one is the last.
+What is tried is bounded by a count of kernels that are compiled, for all checks of a submission together: a mend that
+has made one check right is the first that the next one tries, and what has failed at one is the last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Mend
 
 MOST_KERNELS = 110
-"""So many kernels are compiled to mend a submission: each takes about 15 ms, and the process that compiles them as much."""
+"""So many kernels are compiled to mend a submission: each takes about 15 ms, and the
+process that compiles them as much."""
 
 FOR_ONE_CHECK = 0.6
 """The share of what is left that one check may use."""
@@ -36,7 +37,8 @@ class Mending:
 
         Args:
             clues: what is known of the failure.
-            is_right: whether the failing example, and others of its check, are right for another text of the submission.
+            is_right: whether the failing example, and others of its check, are right
+            for another text of the submission.
         """
         mend = self._found(clues, is_right)
         if mend is None:

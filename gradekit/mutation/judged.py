@@ -1,15 +1,14 @@
 """Reads which mutants of a solution a person judged equivalent to it, and why: solutions/<id>/equivalent.toml.
 
     [columns_fit_into_32_bits]
-    why = "There are at most 32768 columns, so that n * stride stays below 2**31 for every stride that a tensor can have."
-    edits = ['''
-    @@ softmax_kernel
+    why = "There are at most 32768 columns, so that n * stride stays below 2**31 for every stride that a tensor can
+    have." edits = [''' @@ softmax_kernel
     -    n = tl.arange(0, BLOCK_N)[None, :].to(tl.int64)
     +    n = tl.arange(0, BLOCK_N)[None, :]
     ''']
 
-Each of the edits (gradekit.course.edits) makes one mutant of the solution; `gradekit verify --mutants` prints them in this
-form. One that makes none, since the solution or the operators have changed, is stale.
+Each of the edits (gradekit.course.edits) makes one mutant of the solution; `gradekit verify --mutants` prints them in
+this form. One that makes none, since the solution or the operators have changed, is stale.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of mutation operators: each finds the places where one kind of small mistake can be made in a source.
 
-An operator is a function from a ParsedSource to Edits, entered with `@operator(name, needs)`. `needs` says what an input must
-have for the mistake to show: it is what an author reads below a mutant that survived.
+An operator is a function from a ParsedSource to Edits, entered with `@operator(name, needs)`. `needs` says what an
+input must have for the mistake to show: it is what an author reads below a mutant that survived.
 """
 
 from __future__ import annotations

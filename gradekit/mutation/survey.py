@@ -36,8 +36,8 @@ class MutantOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class MutantResult:
-    """What came of one mutant. `by` is the first check that failed, `is_public` says that the public tests alone found it;
-    `note` is the reason that a person gave, or the grader's fault."""
+    """What came of one mutant. `by` is the first check that failed, `is_public` says that the public tests alone found
+    it; `note` is the reason that a person gave, or the grader's fault."""
 
     mutant: Mutant
     outcome: MutantOutcome
@@ -149,7 +149,8 @@ def shown(
     most: int | None = None,
     jobs: int | None = None,
 ) -> int:
-    """Survey an assignment and say what came of each mutant, with results kept in `folder`; 0 where none survived, else 1.
+    """Survey an assignment and say what came of each mutant, with results kept in
+    `folder`; 0 where none survived, else 1.
 
     Raises:
         SurveyError: there is nothing to mutate, or the solution itself fails.

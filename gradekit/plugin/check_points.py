@@ -38,9 +38,9 @@ def points(
 
     A parametrized test splits `possible` evenly over its parameters. `kind` is correctness, memory, structure, speed
     or quiz; `title` replaces the first line of the docstring as the line that the student reads. A `bonus` is extra
-    credit: no part of the possible points, and no failure where it is missed. A memory check also proves what it claims for
-    all sizes of the assignment's domain, as far as that goes, and a check of correctness that a call is right for all values,
-    unless `prove` is False.
+    credit: no part of the possible points, and no failure where it is missed. A memory check also proves what it claims
+    for all sizes of the assignment's domain, as far as that goes, and a check of correctness that a call is right for
+    all values, unless `prove` is False.
 
     Raises:
         ValueError: negative points, or a kind that the report does not have.
@@ -59,7 +59,9 @@ def worth(item: pytest.Item) -> Worth:
 def claims(item: pytest.Item, name: str) -> bool:
     """Whether the test of `item` calls the claim called `name`."""
     test: Any = getattr(item, "obj", None)
-    test = inspect.unwrap(getattr(getattr(test, "hypothesis", None), "inner_test", test))  # while it runs, it is wrapped
+    test = inspect.unwrap(
+        getattr(getattr(test, "hypothesis", None), "inner_test", test)
+    )  # while it runs, it is wrapped
     return name in getattr(getattr(test, "__code__", None), "co_names", ())
 
 

@@ -46,8 +46,8 @@ class CheckEvidence:
     """What stands behind a check's outcome.
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
-    raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear. `is_secret` is
-    whether the example was drawn under the secret seed, `origin` where it came from.
+    raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
+    `is_secret` is whether the example was drawn under the secret seed, `origin` where it came from.
     """
 
     award: check_points.Award = field(default_factory=check_points.Award)

@@ -131,8 +131,9 @@ def _last_call(subject: Subject) -> Call | None:
 
 
 def ran_planned(item: pytest.Function, run: GradingRun) -> bool:
-    """Whether the check of `item` is through without Hypothesis: it has passed on the examples that this process remembers,
-    or on its design where nothing else is to be drawn. Where a row of the design fails, Hypothesis is to begin with it.
+    """Whether the check of `item` is through without Hypothesis: it has passed on the examples that this
+    process remembers, or on its design where nothing else is to be drawn. Where a row of the design
+    fails, Hypothesis is to begin with it.
 
     Raises:
         what the simplest failing example raised, where the request does not ask for shrinking.
@@ -292,8 +293,8 @@ def _hopeless(error: BaseException) -> bool:
 
 
 def _decide(examples: Examples | None) -> None:
-    """Raise what an example raised, or why one could not be decided, also where Hypothesis has ended without an error: it
-    may not have repeated an example that failed before it began."""
+    """Raise what an example raised, or why one could not be decided, also where Hypothesis has ended without an error:
+    it may not have repeated an example that failed before it began."""
     if examples is not None and examples.first_problem is not None:
         raise examples.first_problem
 
@@ -316,8 +317,8 @@ def _origin(design: Design | None, example: Example) -> str:
 
 
 def _most_telling(smallest: Example, examples: Examples) -> Example:
-    """Of the examples that failed for the cause of the `smallest`, with tensors of its forms, the one whose numbers show most;
-    of equals the smallest, and then the first."""
+    """Of the examples that failed for the cause of the `smallest`, with tensors of its forms, the one whose numbers
+    show most; of equals the smallest, and then the first."""
     own = next((failed for failed in examples.failures if failed.example is smallest), None)
     if own is None:
         return smallest

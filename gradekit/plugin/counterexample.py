@@ -91,8 +91,8 @@ def _results(error: BaseException | None) -> dict[str, Any]:
 
 
 def _code(call: Call, known: Sequence[str], error: BaseException | None) -> dict[str, str]:
-    """`snippet` makes the arguments, `call` calls the submission with them, `reference` the function of the assignment's
-    tests that says what is right; the last is left out where it has no name there."""
+    """`snippet` makes the arguments, `call` calls the submission with them, `reference` the function of the
+    assignment's tests that says what is right; the last is left out where it has no name there."""
     parameters = [name if name.isidentifier() else f"argument_{n}" for n, name in enumerate(known, 1)]
     parameters[-1:] = ["upstream"] if call.wanted else parameters[-1:]
     lines = [f"{name} = {_made(arg)}" for name, arg in zip(parameters, call.args, strict=True)]

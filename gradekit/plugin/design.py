@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A row of a design, the arguments that the test is given for it, and the numbers by which Hypothesis would draw them."""
+    """A row of a design, the arguments that the test is given for it, and the numbers by
+    which Hypothesis would draw them."""
 
     row: Row
     given: Mapping[str, Any]
@@ -64,8 +65,8 @@ class Design:
 def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     """The design of a test function under `profile`; None where it has none.
 
-    The simplest rows come first: contiguous, then small. Another `seed` takes other sizes of the same classes, other variants
-    of the same layouts, and other values.
+    The simplest rows come first: contiguous, then small. Another `seed` takes other sizes of the same classes, other
+    variants of the same layouts, and other values.
     """
     from gradekit.inputs.calls import draws_of
 
@@ -86,7 +87,8 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
 
 
 def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
-    """Each row with the number of the variant of each tensor's layout: the rows of one layout have one after the other."""
+    """Each row with the number of the variant of each tensor's layout: the rows of one
+    layout have one after the other."""
     seen: Counter[tuple[str, Any]] = Counter()
     for row in rows:
         laid_out = {tensor.name: (tensor.name, row[f"layout {tensor.name}"]) for tensor in draws.tensors}
@@ -119,5 +121,6 @@ def _branch_lines(coverage: Mapping[str, Any]) -> list[str]:
     branches = coverage.get("branches")
     if not branches:
         return []
-    lines = [f"    ways of the submission's branches: {branches['seen']} of {branches['of']}, {coverage['solved']} solved for"]
+    seen = f"{branches['seen']} of {branches['of']}"
+    lines = [f"    branch coverage of the submission: {seen}, {coverage['solved']} calls solved for"]
     return lines + [f"    unseen, line {one['line']}: {one['what']}" for one in branches["unseen"]]

@@ -1,9 +1,9 @@
 """Stands between Hypothesis and a test function: how many examples run, and which one failed.
 
-Hypothesis draws and shrinks; this decides when to stop. It counts examples and looks at no clock, so that a busy machine
-tries what a quiet one does. Stopping must never turn a failure into a pass: each outcome is remembered by the drawn
-arguments, and once enough has run, an example that has been seen keeps its outcome and an unseen one counts as passed
-without being run. Hypothesis then finds nothing smaller, replays the smallest failure that was seen, and ends.
+Hypothesis draws and shrinks; this decides when to stop. It counts examples and looks at no clock, so that a busy
+machine tries what a quiet one does. Stopping must never turn a failure into a pass: each outcome is remembered by the
+drawn arguments, and once enough has run, an example that has been seen keeps its outcome and an unseen one counts as
+passed without being run. Hypothesis then finds nothing smaller, replays the smallest failure that was seen, and ends.
 
 Nothing here knows submissions or tensors.
 """
@@ -130,7 +130,8 @@ class Examples:
         return [example.given for example in self._passed.values()]
 
     def drawn(self, draw: Callable[[], Any]) -> list[dict[str, Any]]:
-        """What Hypothesis draws for a submission that passes, while `draw` runs the test in its hands; none of it is tried.
+        """What Hypothesis draws for a submission that passes, while `draw` runs the test
+        in its hands; none of it is tried.
 
         Empty where the test draws on its way, or is not to be drawn for.
         """
@@ -195,8 +196,8 @@ class Examples:
     def beside(
         self, planned: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any], size: Callable[[Example], int]
     ) -> list[Example]:
-        """Other examples than the one that fails most simply: the largest that failed, then three of those that are `planned`
-        or have passed, from the largest down. Those of `size` 0 are left out."""
+        """Other examples than the one that fails most simply: the largest that failed, then three of those that are
+        `planned` or have passed, from the largest down. Those of `size` 0 are left out."""
         failed = sorted(filter(size, (seen.example for seen in self._failures.values())), key=size)
         others = [Example({**fixtures, **given}, self.fixtures) for given in planned] or list(self._passed.values())
         others = sorted(filter(size, others), key=size)

@@ -1,4 +1,5 @@
-"""The part of a check that comes after its covering design: calls for what the design has not seen of the submission."""
+"""The part of a check that comes after its covering design: calls for what the design
+has not seen of the submission."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class FurtherInputs:
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
-        """Runs further examples of a check that has passed so far, up to the first that fails; notes them in `found`."""
+        """Runs further examples of a check that has passed so far, up to the first
+        that fails; notes them in `found`."""
         from gradekit.inputs.calls import draws_of
 
         given = strategies(test)

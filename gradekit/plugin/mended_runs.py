@@ -1,7 +1,7 @@
 """A failing check tried on mended programs: the submission with one small edit, traced and run like any submission.
 
-The edited text comes from the student's, so it runs where that ran: in the confined tracer alone. Its verdict is for the
-diagnosis; the check has failed before, and earns nothing by it.
+The edited text comes from the student's, so it runs where that ran: in the confined tracer alone. Its verdict is for
+the diagnosis; the check has failed before, and earns nothing by it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def mended_diagnosis(
     failed: tuple[BaseException, Call | None],
     examples: tuple[Examples | None, Example | None],
 ) -> Diagnosis | None:
-    """What a mended program shows to be wrong, where the check of `item` `failed` with an error in a call; None where nothing does.
+    """What a mended program shows to be wrong, where the check of `item` `failed` with an error
+    in a call; None where nothing does.
 
     `examples` are the check's, and the one among them that failed.
     """
@@ -64,7 +65,8 @@ def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
 
 
 def _is_mendable(error: Failure, call: Call) -> bool:
-    """Whether another program could help: not where a message says all, nor where nothing was run but for want of programs."""
+    """Whether another program could help: not where a message says all, nor where nothing
+    was run but for want of programs."""
     if call.observation is None:
         return error.cause is Cause.NO_KERNEL
     return not error.cause.traits & SAYS_ALL
@@ -86,8 +88,8 @@ class _Tries:
         self._known = {cause for cause, _, _ in run.subject.found_in_memory} if run.subject is not None else set()
 
     def is_right(self, text: str) -> bool:
-        """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made in
-        memory than before, none of this call's among them."""
+        """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
+        in memory than before, none of this call's among them."""
         with _subject(self._run, text) as subject, awarding():
             passes = all(self._passes(subject, example) for example in self._wanted())
             seen = {cause for cause, _, _ in subject.found_in_memory}

@@ -1,4 +1,5 @@
-"""How hard a run looks, and Hypothesis's settings while it does: the same examples for everybody, and no traces left."""
+"""How hard a run looks, and Hypothesis's settings while it does: the same examples
+for everybody, and no traces left."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from gradekit.compat.hypothesis import home, no_constants_of_modules
 class Profile:
     """How hard a run looks: all limits count examples, so that a slow machine looks as hard as a fast one.
 
-    A check with a covering design runs its rows, which cover all combinations of `strength` levels, and then `drawn` examples
-    of Hypothesis's; another runs `examples` unless it says its own number. `at_most` and `at_least` bound both. After a
-    failure, `shrinks` more are tried to find a smaller one. `on_card` of a check's examples are run on a card too, where
-    there is one: each may have kernels of its own to compile.
+    A check with a covering design runs its rows, which cover all combinations of `strength` levels, and then `drawn`
+    examples of Hypothesis's; another runs `examples` unless it says its own number. `at_most` and `at_least` bound
+    both. After a failure, `shrinks` more are tried to find a smaller one. `on_card` of a check's examples are run on a
+    card too, where there is one: each may have kernels of its own to compile.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""What a check tries beside its examples: that results of related calls go together, and that none depends on earlier calls."""
+"""What a check tries beside its examples: that results of related calls go together, and
+that none depends on earlier calls."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ MOST_ELEMENTS, MOST = 1 << 14, 64
 """Results with more elements are not tried again, nor more results than this of one check."""
 
 TRIED, AGAIN, NEW, REPEATED = 4, 3, 6, 4
-"""For a relation, so many calls are looked at until one has another that belongs to it; so many calls are made again; of so
-many a result is looked at once more where a check is about that; and the last of them is called so often, since what is kept
-may be handed out in turn."""
+"""For a relation, so many calls are looked at until one has another that belongs to it; so many calls are made again;
+of so many a result is looked at once more where a check is about that; and the last of them is called so often, since
+what is kept may be handed out in turn."""
 
 
 class RightResults:

@@ -48,9 +48,9 @@ class GradingRun:
     """One run of the tests of `request.assignment` on its submission; a context manager, whose `open` begins it.
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
-    `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs from
-    what the submission itself compares. `values_asked` are the questions whether a call is its
-    reference for all values that were asked so far: each is asked once.
+    `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
+    from what the submission itself compares. `values_asked` are the questions whether a call is its reference for all
+    values that were asked so far: each is asked once.
     """
 
     request: GradingRequest
@@ -207,8 +207,8 @@ def device_named(wanted: str) -> Device:
 def import_torch() -> None:
     """Import torch here too, while the submission's process does; it may warn that numpy is not there, needlessly.
 
-    What it makes lives as long as the process, so the garbage collector is told to skip it: that saves a tenth of a quick
-    check.
+    What it makes lives as long as the process, so the garbage collector is told to skip it:
+    that saves a tenth of a quick check.
     """
     if "torch" in sys.modules:
         return

@@ -1,8 +1,8 @@
 """A check once more, under a seed that no student knows.
 
 All students know the release's seed, and with it every example and every value: a submission could answer from a table.
-So a class is graded under the public seed and then under a secret one, which draws other examples, and whose values nobody
-can predict. What fails there is shown with its inputs, from which the seed cannot be told.
+So a class is graded under the public seed and then under a secret one, which draws other examples, and whose values
+nobody can predict. What fails there is shown with its inputs, from which the seed cannot be told.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class _FakeEntry:
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> None:
         """Remember the call. Raises:
-            _CallFound: always.
+        _CallFound: always.
         """
         raise _CallFound(TimedCall(self._name, args, against, expected))
 

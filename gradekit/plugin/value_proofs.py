@@ -1,7 +1,7 @@
 """What a check of correctness proves beside its examples: that a call computes its reference for all values.
 
-One of the calls that the examples made is taken, the one that is best to look at. Its kernels and its reference are compared
-as formulas (gradekit.formulas); values for which these differ are run and judged as any example is.
+One of the calls that the examples made is taken, the one that is best to look at. Its kernels and its reference are
+compared as formulas (gradekit.formulas); values for which these differ are run and judged as any example is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ class ComparedCalls:
         """Takes note of a result that is right."""
         call = self.subject.calls[-1] if self.subject.calls else None
         asked = wanted[0].asked
-        if asked is None or call is None or call.observation is None or any(reference.asked is not asked for reference in wanted):
+        if (
+            asked is None
+            or call is None
+            or call.observation is None
+            or any(reference.asked is not asked for reference in wanted)
+        ):
             return
         if getattr(actual, "program", None) is not call.observation.program or len(actual.results) != len(wanted):
             return

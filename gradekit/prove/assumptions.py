@@ -45,7 +45,9 @@ def _range(scalar: domain.ScalarDomain) -> tuple[int | None, int | None]:
     return least, most
 
 
-def _shape(parts: Sequence[str], entry: domain.EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...] | None:
+def _shape(
+    parts: Sequence[str], entry: domain.EntryDomain, sizes: Mapping[str, Term], rank: int
+) -> tuple[Term, ...] | None:
     """The sizes of a tensor of that rank; None where its shape has another."""
     found: list[Term] = []
     for part in parts:
@@ -108,14 +110,15 @@ def _symbols(sizes: Mapping[str, Term]) -> dict[str, Symbol]:
     return {name: Symbol(size) for name, size in sizes.items()}
 
 
-# --- what tensors hold -----------------------------------------------------------------------------------------------------
+# --- what tensors hold
+# -----------------------------------------------------------------------------------------------------
 
 
 def contents(
     entry: domain.EntryDomain, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
 ) -> list[Truth]:
-    """What the domain says of the numbers that `values` read from tensors; `reads` has the argument's name for each name
-    by which terms read."""
+    """What the domain says of the numbers that `values` read from tensors; `reads` has the argument's name
+    for each name by which terms read."""
     tensors = {tensor.name: tensor for tensor in entry.tensors}
     found: list[Truth] = []
     mine = [a for a in atoms(*values).values() if a.op == "read" and len(a.args) == 2 and str(a.args[0]) in reads]

@@ -1,7 +1,7 @@
 """Where a kernel goes wrong beyond the sizes that are promised: the first 32-bit number that wraps around there.
 
-That costs nobody a point. It is looked for in the first access of each kernel that is proved, for sizes whose promise ends
-only where no tensor is larger (`ELEMENTS`).
+That costs nobody a point. It is looked for in the first access of each kernel that is proved, for sizes whose promise
+ends only where no tensor is larger (`ELEMENTS`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def _wraps(launched: LaunchClaims, access: SymbolicAccess, owed: Owed) -> ProofV
     """The access at sizes for which `owed` does not hold where memory is touched."""
     wide = Substitution(_widened)
     grid = [less(p, wide.term(g)) for p, g in zip(PROGRAM, launched.started.grid, strict=True)]
-    narrow = [at_most(wide.term(of_atom(a)), term(INT32)) for a in atoms(owed.value).values() if a.op == "var" and _is_size(a)]
+    narrow = [
+        at_most(wide.term(of_atom(a)), term(INT32)) for a in atoms(owed.value).values() if a.op == "var" and _is_size(a)
+    ]
     where: list[Truth] = [*grid, *narrow, wide.truth(owed.path), wide.truth(access.active)]
     answer = launched.solver.ask_once(where, at_most(wide.term(owed.value), term(INT32)))
     if answer.verdict != q.REFUTED:

@@ -30,7 +30,8 @@ MOST_IN_A_TILE = 1 << 20
 def launched_of(
     host: SymbolicHost, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain | None = None
 ) -> list[LaunchClaims]:
-    """All launches; `names` are what the student calls each storage. `entry` says what is known of what tensors hold."""
+    """All launches; `names` are what the student calls each storage. `entry` says
+    what is known of what tensors hold."""
     return [launched(host, started, number, solver, names, entry) for number, started in enumerate(host.launches)]
 
 
@@ -61,7 +62,12 @@ def _tiles(host: SymbolicHost, one: LaunchClaims, solver: Solver) -> Iterator[Pr
 
 
 def launched(
-    host: SymbolicHost, started: Started, number: int, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain | None
+    host: SymbolicHost,
+    started: Started,
+    number: int,
+    solver: Solver,
+    names: Mapping[int, str],
+    entry: domain.EntryDomain | None,
 ) -> LaunchClaims:
     """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one."""
     module = parsed(host.program.kernels[started.step.kernel].unaligned)
@@ -137,7 +143,9 @@ def _covered(
             yield _coverage(host, region, launches[: writers[storage]], solver, subject)
 
 
-def _coverage(host: SymbolicHost, region: StorageRegion, launches: Sequence[LaunchClaims], solver: Solver, subject: str) -> ProofVerdict:
+def _coverage(
+    host: SymbolicHost, region: StorageRegion, launches: Sequence[LaunchClaims], solver: Solver, subject: str
+) -> ProofVerdict:
     coverage = Coverage(region, launches, host.path, solver)
     answer = coverage.decide()
     stores = [(one, a) for one in launches for a in one.accesses if a.kind == "store" and (t := one.touch(a)) and

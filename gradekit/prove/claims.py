@@ -40,7 +40,8 @@ class Touch:
 class LaunchClaims:
     """One launch, its accesses, and the questions about it; `name` tells what the student calls a storage."""
 
-    def __init__(self, host: SymbolicHost, started: Started, number: int, accesses: Sequence[SymbolicAccess], solver: Solver,
+    def __init__(self, host: SymbolicHost, started: Started, number: int, accesses: Sequence[SymbolicAccess],
+                 solver: Solver,
                  names: dict[int, str]) -> None:  # fmt: skip
         self.host, self.started, self.number, self.solver, self.names = host, started, number, solver, names
         self.accesses = accesses
@@ -48,7 +49,8 @@ class LaunchClaims:
         self.lemmas: dict[int, list[Truth]] = {}  # what was proved to hold where an access is made
         self.by_coordinates: set[int] = set()
 
-    # --- bounds ----------------------------------------------------------------------------------------------------------
+    # --- bounds
+    # ----------------------------------------------------------------------------------------------------------
 
     def bounds(self) -> Iterator[ProofVerdict]:
         """A verdict for each access."""
@@ -121,7 +123,8 @@ class LaunchClaims:
             return self.verdict(kind, access, q.REFUTED, values=answer)
         return self.verdict(kind, access, q.OPEN, "the solver does not decide it within its limit")
 
-    # --- programs among each other -----------------------------------------------------------------------------------------
+    # --- programs among each other
+    # -----------------------------------------------------------------------------------------
 
     def one_writer(self) -> Iterator[ProofVerdict]:
         """A verdict for each pair of stores that may meet, told by the first."""
@@ -217,7 +220,8 @@ class LaunchClaims:
             return [equal(x, copy.term(y)) for x, y in zip(a.coordinates, b.coordinates, strict=True)]
         return [equal(a.place, copy.term(b.place))]
 
-    # --- grid --------------------------------------------------------------------------------------------------------------
+    # --- grid
+    # --------------------------------------------------------------------------------------------------------------
 
     def grid(self) -> ProofVerdict:
         """Whether the grid is one that CUDA launches."""
@@ -229,13 +233,16 @@ class LaunchClaims:
         line = self.started.step.source.line if self.started.step.source else None
         return ProofVerdict(kind, subject, answer.verdict, line, self._kernel, self.number, values=answer.values)
 
-    # --- telling -----------------------------------------------------------------------------------------------------------
+    # --- telling
+    # -----------------------------------------------------------------------------------------------------------
 
     @property
     def _kernel(self) -> str:
         return self.host.program.kernels[self.started.step.kernel].name
 
-    def verdict(self, kind: str, access: SymbolicAccess, verdict: str, why: str = "", values: Answer | None = None) -> ProofVerdict:
+    def verdict(
+        self, kind: str, access: SymbolicAccess, verdict: str, why: str = "", values: Answer | None = None
+    ) -> ProofVerdict:
         """A verdict about an access."""
         touch = self.touch(access)
         what = self.names.get(touch.region.storage, "a buffer") if touch else "memory"

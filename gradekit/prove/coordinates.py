@@ -13,8 +13,8 @@ from gradekit.prove.terms import ZERO, Term
 
 
 def coordinates(offset: Term, strides: Sequence[Term]) -> tuple[Term, ...] | None:
-    """Terms c with offset = sum of c[i] * strides[i]; None where the strides are no products, or a rest is left for which
-    there is no stride of 1."""
+    """Terms c with offset = sum of c[i] * strides[i]; None where the strides are no products, or a rest is left
+    for which there is no stride of 1."""
     found = [ZERO] * len(strides)
     rest = offset
     for axis in sorted(range(len(strides)), key=lambda axis: _length(strides[axis]), reverse=True):

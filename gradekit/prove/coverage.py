@@ -50,7 +50,8 @@ class Coverage:
         return answer
 
     def _larger(self, hypotheses: Sequence[Truth], goal: Truth) -> Answer:
-        """The same for sizes of several tiles each: the guess may be wrong where there is only one, and nothing amiss."""
+        """The same for sizes of several tiles each: the guess may be wrong where there
+        is only one, and nothing amiss."""
         room = [size for size in self.solver.sizes if (size.range[1] or 0) >= SEVERAL[1]]
         within = [both(at_most(term(SEVERAL[0]), size), at_most(size, term(SEVERAL[1]))) for size in room]
         return self.solver.ask_once([*hypotheses, *within], goal, linear_only=False)
@@ -72,7 +73,8 @@ class Coverage:
             return None
         return self._holds(launched, touch, equations, counters, found, flat)
 
-    def _holds(self, launched: LaunchClaims, touch: Touch, equations: Sequence[tuple[Term, Term]], counters: Sequence[Atom],
+    def _holds(self, launched: LaunchClaims, touch: Touch, equations: Sequence[tuple[Term, Term]],
+               counters: Sequence[Atom],
                found: dict[str, Term], flat: bool) -> Truth:  # fmt: skip
         ranges = [_in_range(found[counter.key], counter) for counter in counters]
         limits = [

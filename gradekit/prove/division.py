@@ -68,7 +68,8 @@ def _split(a: Term, b: Term) -> tuple[Term, Term]:
 
 
 def _quotient(mono: Monomial, factor: int, divisor: int) -> int:
-    """Towards zero, so that a variable that cannot be negative leaves a rest that cannot be; numbers are rounded down."""
+    """Towards zero, so that a variable that cannot be negative leaves a rest that
+    cannot be; numbers are rounded down."""
     return abs(factor) // divisor * (1 if factor > 0 else -1) if mono else factor // divisor
 
 

@@ -159,7 +159,8 @@ def _not_negative(walk: Walking, op: Op, *values: Term) -> None:
         walk.owe(op, value, 0, None)
 
 
-# --- bits ----------------------------------------------------------------------------------------------------------------
+# --- bits
+# ----------------------------------------------------------------------------------------------------------------
 
 
 @rule("arith.andi")
@@ -207,7 +208,8 @@ def _is_shift(value: Value, bits: int) -> bool:
     return isinstance(value, Term) and value.number is not None and 0 <= value.number < bits
 
 
-# --- other types ---------------------------------------------------------------------------------------------------------
+# --- other types
+# ---------------------------------------------------------------------------------------------------------
 
 
 @rule("arith.extsi")
@@ -235,7 +237,8 @@ def _index(walk: Walking, op: Op, a: Value) -> Value:
     return fit(walk, op, a) if isinstance(a, Term) else OTHER
 
 
-# --- comparing and choosing ------------------------------------------------------------------------------------------------
+# --- comparing and choosing
+# ------------------------------------------------------------------------------------------------
 
 COMPARE: dict[str, Callable[[Term, Term], Truth]] = {
     "eq": equal,
@@ -274,7 +277,11 @@ def selected(condition: Truth, a: Value, b: Value) -> Value:
         return choose(condition, a, b)
     if isinstance(a, Truth) and isinstance(b, Truth):
         return (condition & a) | (negated(condition) & b)
-    if isinstance(a, SymbolicPointer) and isinstance(b, SymbolicPointer) and (a.base, a.itemsize) == (b.base, b.itemsize):
+    if (
+        isinstance(a, SymbolicPointer)
+        and isinstance(b, SymbolicPointer)
+        and (a.base, a.itemsize) == (b.base, b.itemsize)
+    ):
         return SymbolicPointer(a.base, choose(condition, a.offset, b.offset), a.itemsize)
     return OTHER
 

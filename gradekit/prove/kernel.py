@@ -58,7 +58,8 @@ class Walk:
         self._needed: frozenset[str] = NOTHING  # type: ignore[assignment]
         self.enter(module.entry, arguments, [NOTHING] * len(arguments))
 
-    # --- functions and blocks ------------------------------------------------------------------------------------------
+    # --- functions and blocks
+    # ------------------------------------------------------------------------------------------
 
     def enter(self, function: Function, arguments: Sequence[Value], owed: Sequence[frozenset[Owed]]) -> list[Value]:
         """Walks through a function; what it returns, OTHER where that depends on the way through it."""
@@ -126,7 +127,8 @@ class Walk:
         value = rule(self, op, *operands) if rule and known_operands(operands) else OTHER
         return [self.unknown(op.result_types[0]) if value is OTHER else value, *map(self.unknown, op.result_types[1:])]
 
-    # --- what rules ask -------------------------------------------------------------------------------------------------
+    # --- what rules ask
+    # -------------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> Value:
         """The value of a name."""

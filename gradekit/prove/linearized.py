@@ -1,8 +1,9 @@
-"""Products of variables without nonlinear arithmetic: each is a variable of its own, about which facts are added as needed.
+"""Products of variables without nonlinear arithmetic: each is a variable of its own,
+about which facts are added as needed.
 
-A product m = x * rest is monotonic in x where `rest` is not negative: from x < y follows (y - x - 1) * rest >= 0, and from
-any condition c <= 0 follows c * rest <= 0. There are too many of these to say all. So the solver is asked without them,
-and where its answer contradicts some, those are added, until it has no answer left, or one that contradicts none.
+A product m = x * rest is monotonic in x where `rest` is not negative: from x < y follows (y - x - 1) * rest >= 0, and
+from any condition c <= 0 follows c * rest <= 0. There are too many of these to say all. So the solver is asked without
+them, and where its answer contradicts some, those are added, until it has no answer left, or one that contradicts none.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Lemmas:
                 yield lemma
 
     def beside(self, lemma: Lemma) -> Iterator[Term]:
-        """What is not negative if the premise does not hold: the same, the other way round, for each product of both."""
+        """What is not negative if the premise does not hold: the same, the other way
+        round, for each product of both."""
         assert lemma.premise is not None
         turned = -lemma.premise - 1
         for rest, lefts in self._lefts.items():

@@ -1,4 +1,5 @@
-"""Loops, conditions and calls. What a loop carries is guessed from its first turn, and the guess is checked by induction.
+"""Loops, conditions and calls. What a loop carries is guessed from its first turn, and
+the guess is checked by induction.
 
 A carried integer or pointer that changes by the same amount in each turn is its initial value plus that amount for each
 turn before; a carried value that does not change is its initial value. The guess is put in, the loop's body is walked
@@ -80,7 +81,9 @@ class _Carried:
         self.walk, self.names, self.types, self.turn = walk, names, types, turn
         self.initial = [walk.get(name) for name in initial]
         self.owed = [walk.owed([name]) for name in initial]
-        self.steps: list[Value] = [ZERO if isinstance(value, (Term, SymbolicPointer)) else OTHER for value in self.initial]
+        self.steps: list[Value] = [
+            ZERO if isinstance(value, (Term, SymbolicPointer)) else OTHER for value in self.initial
+        ]
         self.known = [not isinstance(value, type(OTHER)) for value in self.initial]
 
     def settle(self, body: Callable[[], Sequence[str]], inside: Truth, owed: frozenset[Owed]) -> None:
@@ -170,7 +173,8 @@ def _difference(before: Value, after: Value) -> Value:
     return ZERO if before == after else OTHER
 
 
-# --- conditions and calls ------------------------------------------------------------------------------------------------
+# --- conditions and calls
+# ------------------------------------------------------------------------------------------------
 
 
 def _if(walk: Walk, op: Op) -> None:

@@ -93,7 +93,8 @@ def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAcces
     return SymbolicAccess(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns)
 
 
-# --- block pointers and descriptors --------------------------------------------------------------------------------------
+# --- block pointers and descriptors
+# --------------------------------------------------------------------------------------
 
 
 @rule("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
@@ -116,7 +117,9 @@ def _advance(walk: Walk, op: Op) -> list[Value]:
     return [replace(tile, offsets=tuple(a + scalar(b) for a, b in zip(tile.offsets, steps, strict=True)))]
 
 
-def _by_tile(walk: Walk, op: Op, kind: str, tile: Tile, axes: Sequence[int], index: Sequence[Value] = ()) -> SymbolicAccess:
+def _by_tile(
+    walk: Walk, op: Op, kind: str, tile: Tile, axes: Sequence[int], index: Sequence[Value] = ()
+) -> SymbolicAccess:
     access = _new(walk, op, kind, tile.block)
     places = index or tile.offsets
     known = all(isinstance(place, Term) for place in places)

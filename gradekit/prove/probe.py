@@ -1,4 +1,5 @@
-"""Single programs of a launch run on the engine, on storages that do not exist: where they touch memory is written down.
+"""Single programs of a launch run on the engine, on storages that do not exist: where
+they touch memory is written down.
 
 So a refutation for sizes that no machine could hold is looked at without any of that memory. What is loaded is zero: an
 address that depends on data says nothing.

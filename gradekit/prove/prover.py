@@ -1,8 +1,8 @@
 """From calls to verdicts: which paths host code takes, what is claimed on each, and for which sizes that is all.
 
-Calls of one form (dtypes, ranks, which tensors are contiguous) are taken together. SymbolicHost code is followed at the sizes of
-the calls, then at sizes that the solver finds on no path so far, until there are none within the domain, or the budget
-is used up: a budget of paths and of the solver's steps, never of time.
+Calls of one form (dtypes, ranks, which tensors are contiguous) are taken together. SymbolicHost code is followed at the
+sizes of the calls, then at sizes that the solver finds on no path so far, until there are none within the domain, or
+the budget is used up: a budget of paths and of the solver's steps, never of time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]
 
 @dataclass(frozen=True)
 class ProofBudget:
-    """How many forms of call and paths of each, how many paths are looked for beyond those of the calls, and the solver's
-    steps for all; `ones` says whether also those that sizes of 1 alone take, for which Triton compiles a kernel anew."""
+    """How many forms of call and paths of each, how many paths are looked for beyond those of the
+    calls, and the solver's steps for all; `ones` says whether also those that sizes of 1 alone take,
+    for which Triton compiles a kernel anew."""
 
     forms: int = 8
     paths: int = 8
@@ -49,8 +50,9 @@ CHECK = ProofBudget(forms=2, paths=4, further=2, steps=800_000, ones=False)
 @dataclass
 class Proofs:
     """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` has sizes for which host code was not
-    followed, None where there are none; `gaps` say what was not decided at all; `largest` has the largest promised sizes,
-    by name; `advice` says what holds no longer beyond them; `faults` are refutations that the engine contradicts."""
+    followed, None where there are none; `gaps` say what was not decided at all; `largest` has the
+    largest promised sizes, by name; `advice` says what holds no longer beyond them; `faults` are
+    refutations that the engine contradicts."""
 
     verdicts: list[ProofVerdict] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
@@ -63,7 +65,9 @@ class Proofs:
     paths: int = 0
     steps: int = 0
     examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # a call for each verdict, by its index
-    larger: dict[str, tuple[ProofVerdict, tuple[Argument, ...]]] = field(default_factory=dict)  # by subject, see `ProofVerdict`
+    larger: dict[str, tuple[ProofVerdict, tuple[Argument, ...]]] = field(
+        default_factory=dict
+    )  # by subject, see `ProofVerdict`
 
     @property
     def counts(self) -> dict[str, int]:
@@ -71,7 +75,8 @@ class Proofs:
         return {v: sum(one.verdict == v for one in self.verdicts) for v in (q.PROVED, q.REFUTED, q.OPEN)}
 
 
-def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow, entry: domain.EntryDomain | None = None,
+def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
+          entry: domain.EntryDomain | None = None,
           budget: ProofBudget = ProofBudget()) -> Proofs:  # fmt: skip
     """Decides the claims about all calls of the forms that `calls` have, whose arguments are called `names`."""
     forms: dict[tuple[object, ...], list[Sequence[Argument]]] = {}
@@ -124,7 +129,8 @@ class _Form:
     """The calls of one form, and the paths that host code takes for them."""
 
     def __init__(self, calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
-                 entry: domain.EntryDomain | None, budget: ProofBudget, solver: Solver, found: _Gathered) -> None:  # fmt: skip
+                 entry: domain.EntryDomain | None, budget: ProofBudget, solver: Solver,
+                 found: _Gathered) -> None:  # fmt: skip
         self.calls, self.names, self.follow = calls, names, follow
         self.entry, self.budget, self.solver, self.found = entry, budget, solver, found
         self.hosts: list[SymbolicHost] = []
@@ -226,12 +232,16 @@ class _Form:
         self.hosts.append(host)
         proofs = self.found.proofs
         proofs.paths += 1
-        proofs.largest |= {name: size.range[1] for name, size in host.setting.sizes.items() if size.range[1] is not None}
+        proofs.largest |= {
+            name: size.range[1] for name, size in host.setting.sizes.items() if size.range[1] is not None
+        }
         proofs.assumptions += [a for a in host.setting.assumptions if a not in proofs.assumptions]
 
     def _beyond(self, host: SymbolicHost, call: tuple[Argument, ...], launches: Sequence[LaunchClaims]) -> None:
         """What goes wrong beyond the promised sizes, of kernels of which all is well within them."""
-        proved = {(v.line, v.subject) for v in self.found.proofs.verdicts if (v.kind, v.verdict) == (q.BOUNDS, q.PROVED)}
+        proved = {
+            (v.line, v.subject) for v in self.found.proofs.verdicts if (v.kind, v.verdict) == (q.BOUNDS, q.PROVED)
+        }
         for launched in launches if not self.found.proofs.beyond else ():
             self.found.proofs.beyond += [
                 (replace(v, sizes=_sizes(host.setting, v.values)), _example(call, host.setting, v.values))

@@ -46,7 +46,9 @@ class Query:
 
     def values(self, found: Mapping[str, Any]) -> Values:
         """The numbers that a model of the linear question gives."""
-        return Values(self.named(found), {mono: int(found[name]) for mono, name in self.products.items() if name in found})
+        return Values(
+            self.named(found), {mono: int(found[name]) for mono, name in self.products.items() if name in found}
+        )
 
     def more(self, solver: Any, *terms: Term) -> None:
         """Tells the solver of the linear question that terms are not negative."""
@@ -213,7 +215,8 @@ def _lemmas(claim: Truth, facts: Sequence[Truth]) -> list[Truth]:
 
 
 def _multiplied(conditions: Sequence[Truth], factor: Atom, rest: Monomial) -> dict[str, Truth]:
-    """The conditions in which the product `rest` stands alone, times `factor`; and those that say the range of `rest`."""
+    """The conditions in which the product `rest` stands alone, times `factor`; and
+    those that say the range of `rest`."""
     found = {}
     scale = of_atom(factor)
     for condition in conditions:

@@ -23,8 +23,9 @@ KINDS = (BOUNDS, WRAP, ONE_WRITER, NO_RACE, COVERED, GRID, TILE)
 class ProofVerdict:
     """What was decided of one claim.
 
-    `subject` says of what ("store to the result"), `finding` is what the engine saw; `sizes` are those for which it does not hold, by the names of the
-    arguments; `values` are the solver's. `why` is the reason where it is open, or the sentence where it is refuted.
+    `subject` says of what ("store to the result"), `finding` is what the engine saw; `sizes` are those for which it
+    does not hold, by the names of the arguments; `values` are the solver's. `why` is the reason where it is open,
+    or the sentence where it is refuted.
     """
 
     kind: str
@@ -40,7 +41,9 @@ class ProofVerdict:
     finding: str = ""
     exact: bool = False  # whether the formulas say all that decides it: then the engine must agree
     steps: int = 0
-    larger: Mapping[str, int] = field(default_factory=dict)  # others of the solver's, to be tried where those show nothing
+    larger: Mapping[str, int] = field(
+        default_factory=dict
+    )  # others of the solver's, to be tried where those show nothing
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""

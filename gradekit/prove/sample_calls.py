@@ -79,7 +79,9 @@ def _call(entry: EntryDomain, names: tuple[dict[str, str], dict[str, int]], scal
             yield _view(next(position), argument, names, strided and not upstream)
 
 
-def _view(storage: int, tensor: Tensor | ResultDomain, names: tuple[dict[str, str], dict[str, int]], strided: bool) -> View:
+def _view(
+    storage: int, tensor: Tensor | ResultDomain, names: tuple[dict[str, str], dict[str, int]], strided: bool
+) -> View:
     dtypes, sizes = names
     shape: list[int] = []
     for part in tensor.shape:

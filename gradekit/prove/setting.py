@@ -1,7 +1,7 @@
 """What is assumed of a call's arguments: sizes and strides as variables, and what is known of them.
 
-Tensors of the same form (dtypes, ranks, which of them are contiguous, which sizes agree) share a setting: what is proved
-in it holds for every such call.
+Tensors of the same form (dtypes, ranks, which of them are contiguous, which sizes agree) share a setting: what is
+proved in it holds for every such call.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _class_of(arg: Argument) -> tuple[object, ...]:
 def setting_of(args: Sequence[Argument], names: Sequence[str], promise: Promise | None = None) -> Setting:
     """The setting of a call like `args`, whose arguments are called `names`.
 
-    `promise` says which sizes agree and how large they may be; without it, sizes that are equal in `args` are taken to be
-    equal always.
+    `promise` says which sizes agree and how large they may be; without it, sizes that are equal in
+    `args` are taken to be equal always.
     """
     promise = promise or guessed(args, names)
     tensors, hypotheses, values = [], list(promise.limits), dict[str, int]()

@@ -29,7 +29,8 @@ ROUNDS = 12
 MOST_ADDED = 12
 MOST_TRIED = 24
 MOST_FOLLOWING = 4
-"""How often facts about products are added, how many each time, and how many are tried that hold if something else does."""
+"""How often facts about products are added, how many each time, and how many are tried
+that hold if something else does."""
 
 MOST_STEPS = 200_000_000
 """What all questions of one solver may take together, where nobody says less."""
@@ -38,10 +39,10 @@ SMALL = (8, 200, 5000, 100_000, 1 << 21)
 """Counterexamples are looked for among sizes up to these, one after the other."""
 
 
-
 @dataclass(frozen=True)
 class Answer:
-    """`verdict` is "proved", "refuted" (then `values` are such that hypotheses hold and the goal does not) or "open"."""
+    """`verdict` is "proved", "refuted" (then `values` are such that hypotheses hold
+    and the goal does not) or "open"."""
 
     verdict: str
     values: Mapping[str, int] = field(default_factory=dict)
@@ -53,7 +54,8 @@ PROVED, OPEN = Answer("proved"), Answer("open")
 class Solver:
     """Answers questions, equal ones once; `steps` counts what they took, `asked` how many were not known.
 
-    Counterexamples have `sizes` that are small, where that can be. Once `limit` steps are used up, everything that is not known yet is open.
+    Counterexamples have `sizes` that are small, where that can be. Once `limit` steps are used up,
+    everything that is not known yet is open.
     """
 
     def __init__(self, limit: int = MOST_STEPS) -> None:
@@ -64,7 +66,8 @@ class Solver:
         self.steps = self.asked = 0
 
     def ask(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = False) -> Answer:
-        """Whether the goal follows from the hypotheses: each part of it, from those about the same variables or from all."""
+        """Whether the goal follows from the hypotheses: each part of it, from those about
+        the same variables or from all."""
         if goal.op == "and":
             answers = (self.ask(hypotheses, part, linear_only) for part in goal.args)
             return next((answer for answer in answers if answer.verdict != "proved"), PROVED)
@@ -155,7 +158,9 @@ class Solver:
         solver.pop()
         return found
 
-    def _wanted(self, solver: Any, question: Query, lemmas: Lemmas, values: Values, tried: dict[str, bool]) -> list[Lemma]:
+    def _wanted(
+        self, solver: Any, question: Query, lemmas: Lemmas, values: Values, tried: dict[str, bool]
+    ) -> list[Lemma]:
         """Facts that the solver's answer contradicts: those that hold, or if there are none, some that follow."""
         certain = [*islice(lemmas.violated(lemmas.certain, values), MOST_ADDED)]
         if certain:

@@ -10,7 +10,8 @@ from gradekit.prove.terms import TRUE, Term, Truth, at_most, both, term
 
 @dataclass(frozen=True)
 class Owed:
-    """What must hold for the formulas to mean what the kernel does: `value` from `low` to `high`, wherever `path` holds."""
+    """What must hold for the formulas to mean what the kernel does: `value` from `low`
+    to `high`, wherever `path` holds."""
 
     value: Term
     low: int | None
@@ -35,9 +36,9 @@ def in_order(owed: Iterable[Owed]) -> list[Owed]:
 class SymbolicAccess:
     """A load, store or atomic: lane by lane, of element `offset` from where argument `base` points, where `mask` holds.
 
-    `path` holds where the operation runs. `base` is None where nothing is known of the address, and then `why` says why.
-    `owed` belongs to the address and matters in lanes that the mask leaves in; `owed_always` to the mask and the path.
-    `turns` are the counters of the loops around it. `guarded` says that hardware checks the bounds.
+    `path` holds where the operation runs. `base` is None where nothing is known of the address, and then `why` says
+    why. `owed` belongs to the address and matters in lanes that the mask leaves in; `owed_always` to the mask and the
+    path. `turns` are the counters of the loops around it. `guarded` says that hardware checks the bounds.
     """
 
     kind: str

@@ -1,4 +1,5 @@
-"""What host code did, as terms over the sizes of its inputs: read from a program's origins, and held against its numbers.
+"""What host code did, as terms over the sizes of its inputs: read from a program's
+origins, and held against its numbers.
 
 Origins come from the submission's process and may say anything. A term is believed only where it gives the number that
 the program has, for the sizes with which it was traced and for those of every other traced call that takes the same
@@ -28,8 +29,8 @@ class NotFollowed(Exception):
 
 @dataclass(frozen=True)
 class StorageRegion:
-    """The memory of a storage: `count` elements of `itemsize` bytes, seen as `sizes` and `strides`; `start` is the offset
-    of the first in the program's own count. `line` is where it was allocated, None for an input."""
+    """The memory of a storage: `count` elements of `itemsize` bytes, seen as `sizes` and `strides`; `start` is the
+    offset of the first in the program's own count. `line` is where it was allocated, None for an input."""
 
     storage: int
     itemsize: int
@@ -172,7 +173,8 @@ class SymbolicHost:
             return term(view.offset - region.start) if view.offset == region.start else None
         return self._term(origin.offset) - region.start
 
-    # --- holding it against numbers ------------------------------------------------------------------------------------
+    # --- holding it against numbers
+    # ------------------------------------------------------------------------------------
 
     def check(self, program: Program, values: Mapping[str, int]) -> None:
         """Raises NotFollowed unless the terms give the numbers of `program` for these values of the variables."""

@@ -26,9 +26,9 @@ _SHORT = 160
 class Atom:
     """A variable (`op` is "var", `args` its name) or an operation on `args`; its value lies in `range`.
 
-    "div" and "mod" round towards minus infinity, and their second argument is positive wherever it matters. "choose" has
-    (Truth, Term, Term); "read" has (name, *Terms): what a tensor holds at a place; "power" is the least power of two that
-    is not below its argument.
+    "div" and "mod" round towards minus infinity, and their second argument is positive wherever it matters. "choose"
+    has (Truth, Term, Term); "read" has (name, *Terms): what a tensor holds at a place; "power" is the least power of
+    two that is not below its argument.
     """
 
     op: str
@@ -158,7 +158,8 @@ def of_atom(atom: Atom) -> Term:
     return Term({(atom,): 1})
 
 
-# --- ranges ------------------------------------------------------------------------------------------------------------
+# --- ranges
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _range_of(parts: Mapping[Monomial, int]) -> Range:
@@ -203,7 +204,8 @@ def within(value: Term, low: int, high: int) -> bool:
     return least is not None and most is not None and least >= low and most <= high
 
 
-# --- operations that no polynomial expresses -----------------------------------------------------------------------------
+# --- operations that no polynomial expresses
+# -----------------------------------------------------------------------------
 
 
 def choose(condition: Truth, yes: Term, no: Term) -> Term:
@@ -245,12 +247,14 @@ def power(a: Term) -> Term:
     return of_atom(Atom("power", (a,), (0, high)))
 
 
-# --- conditions ----------------------------------------------------------------------------------------------------------
+# --- conditions
+# ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """`op` is true, false, le (args[0] <= 0), eq (args[0] == 0), not, and, or, or free: one that nobody knows, by name."""
+    """`op` is true, false, le (args[0] <= 0), eq (args[0] == 0), not, and, or, or free:
+    one that nobody knows, by name."""
 
     op: str
     args: tuple[Any, ...] = ()

@@ -1,9 +1,9 @@
 """Who computes an element: the program, turn and lanes for which an address is the element's, found by inverting it.
 
 An address is a sum of counters times steps, where each step is as long as all shorter ones reach: pid * 1024 + lane. So
-the counter of the longest step is the element divided by it, and the rest is for the others. Quotients and remainders of
-one counter by one number (pid // n, pid % n) are two counters, from which the one is put together again. What comes out
-is a guess, which the solver then checks: a wrong one proves nothing.
+the counter of the longest step is the element divided by it, and the rest is for the others. Quotients and remainders
+of one counter by one number (pid // n, pid % n) are two counters, from which the one is put together again. What comes
+out is a guess, which the solver then checks: a wrong one proves nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Whether the relations of a domain hold for a submission: claims for tests, in which results are held against each other.
+"""Whether the relations of a domain hold for a submission: claims for tests, in which
+results are held against each other.
 
 Both results may be rounded, each within what the reference of the first call allows.
 """
@@ -31,7 +32,8 @@ class Repeats(Protocol):
 def assert_relation(
     relation: Relation, call: Callable[..., Observation], args: Sequence[Any], expected: Reference
 ) -> bool:
-    """Raise unless `relation` holds between `call(*args)` and the call that belongs to it; whether there is such a call.
+    """Raise unless `relation` holds between `call(*args)` and the call that belongs
+    to it; whether there is such a call.
 
     `expected` is what the first call must give: how far it may be off says how far both results may lie apart.
 
@@ -52,8 +54,8 @@ def assert_relation(
 
 
 def assert_independent(subject: Repeats, seen: Observation, expected: Sequence[Reference], times: int = 1) -> None:
-    """Raise unless the call of `seen` gives what is `expected` so many `times` more, after all calls in between; if it has a
-    backward pass, also with another forward pass before it.
+    """Raise unless the call of `seen` gives what is `expected` so many `times` more, after all calls in between; if it
+    has a backward pass, also with another forward pass before it.
 
     Raises:
         Failure: depends-on-earlier-calls, or whatever else is wrong with that call.
@@ -62,7 +64,10 @@ def assert_independent(subject: Repeats, seen: Observation, expected: Sequence[R
         says = f"Called again after other calls, {seen.entry} must give the same result"
         _assert(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
     if between := subject.interleaved(seen):
-        says = f"With another call of {seen.entry} between this one and its backward pass, the gradients must stay the same"
+        says = (
+            f"With another call of {seen.entry} between this one and its backward pass, the gradients must stay "
+            "the same"
+        )
         _assert(between, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
 
 

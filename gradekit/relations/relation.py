@@ -1,4 +1,5 @@
-"""The relations that an entry's domain declares, each a function from one call to another whose result is known from the first.
+"""The relations that an entry's domain declares, each a function from one call to another
+whose result is known from the first.
 
     alone      part of the call along a dimension gives that part of the result: a row by itself, half of a batch
     permuted   the indices of a dimension in another order give the result in that order
@@ -29,8 +30,8 @@ SHIFTS = (64.0, 8.0, 1.0)
 
 @dataclass(frozen=True)
 class RelatedCall:
-    """The other call: its `args`, its result as a function of the first call's (and how far it may be off as a function of that),
-    and what must hold, in the words that a student reads."""
+    """The other call: its `args`, its result as a function of the first call's (and how far it may be off as a function
+    of that), and what must hold, in the words that a student reads."""
 
     args: tuple[Any, ...]
     expected: Callable[[torch.Tensor], torch.Tensor]
@@ -46,7 +47,8 @@ class Relation:
     name: str
 
     def of(self, args: Sequence[Any]) -> RelatedCall | None:
-        """The other call that belongs to a call with `args`; None where there is none, such as along a dimension of size 1."""
+        """The other call that belongs to a call with `args`; None where there is none, such
+        as along a dimension of size 1."""
         places = [place for place in sharing(args) if place is not None]
         if len(places) > len({*places}):
             return None  # a tensor that is two arguments cannot be changed as one of them

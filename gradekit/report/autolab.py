@@ -1,8 +1,8 @@
 """The report as what Autolab reads: feedback lines, and last of all one line of scores.
 
 The contract is docs/lab.md of Autolab. Its server rewrites the last line with a regular expression before it decodes
-the JSON: a letter or digit that is followed by a colon breaks it, in a string too. The names of problems are the kinds of
-checks, which have no colon; the feedback above goes through untouched.
+the JSON: a letter or digit that is followed by a colon breaks it, in a string too. The names of problems are the kinds
+of checks, which have no colon; the feedback above goes through untouched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The report as GitHub Classroom's autograding reporter takes it: a pure function of the record.
 
-The contract is version 3 of the JSON that the classroom-resources runners put out: base64 of one line of JSON, read from
-the variable STEP-ID_RESULTS. Partial credit survives only in the score of each test.
+The contract is version 3 of the JSON that the classroom-resources runners put out: base64 of one line of JSON, read
+from the variable STEP-ID_RESULTS. Partial credit survives only in the score of each test.
 """
 
 from __future__ import annotations

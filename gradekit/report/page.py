@@ -1,7 +1,7 @@
 """The report as one page of HTML that loads nothing and runs nothing: a pure function of the record and the source.
 
-Jinja2 escapes whatever stands in the templates; `clean` takes control characters out before that. A Content-Security-Policy
-allows the page's own style sheet, by its hash, and nothing else.
+Jinja2 escapes whatever stands in the templates; `clean` takes control characters out before that. A
+Content-Security-Policy allows the page's own style sheet, by its hash, and nothing else.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def _checks(checks: Sequence[Mapping[str, Any]], submission: Mapping[str, Any]) 
     shown: list[dict[str, Any]] = []
     for story in stories(checks):
         teller = len(shown) + 1
-        shown += [_check(check, submission) | {"same_as": teller if place else 0} for place, check in enumerate(story.checks)]
+        shown += [
+            _check(check, submission) | {"same_as": teller if place else 0} for place, check in enumerate(story.checks)
+        ]
         shown[teller - 1]["intro"] = _intro(story, teller)
     return shown
 
@@ -83,7 +85,8 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "outside": result_pictures.outside(_list(details.get("findings"))),
         "findings": [_finding(each) for each in _list(details.get("findings"))],
         "proofs": _proofs(details.get("proofs")), "factors": _factors(details.get("coverage")),
-        "speed": pictures.speed(details["speed"], speed_sentences.sentences(details["speed"])) if "speed" in details else None,
+        "speed": pictures.speed(details["speed"],
+        speed_sentences.sentences(details["speed"])) if "speed" in details else None,
         "coverage": _coverage(details.get("coverage")),
         "relations": [one_line(str(each)) for each in _list(details.get("relations"))],
     }  # fmt: skip
@@ -123,7 +126,8 @@ def _factors(coverage: Any) -> list[dict[str, Any]]:
     if not isinstance(factors, Mapping):
         return []
     return [
-        {"name": one_line(str(name)), "levels": ", ".join(f"{one_line(str(level))} ({count})" for level, count in levels.items())}
+        {"name": one_line(str(name)), "levels": ", ".join(f"{one_line(str(level))} ({count})" for level,
+        count in levels.items())}
         for name, levels in factors.items() if isinstance(levels, Mapping)
     ]  # fmt: skip
 
@@ -133,7 +137,8 @@ def _proofs(found: Any) -> list[dict[str, Any]]:
     if not isinstance(found, Mapping):
         return []
     return [
-        {"entry": one_line(str(name)), "counts": f"{each['proved']} proved, {each['refuted']} refuted, {each['open']} open",
+        {"entry": one_line(str(name)), "counts": f"{each['proved']} proved, {each['refuted']} refuted, "
+                                                 f"{each['open']} open",
          "claims": [proofs.row(claim) for claim in each["claims"]]}
         for name, each in found.items()
     ]  # fmt: skip

@@ -51,7 +51,10 @@ def _middle(index: int, of: int, length: float) -> float:
 
 def _caption(details: Mapping[str, Any], along: Sequence[Mapping[str, Any]]) -> str:
     spans = " × ".join(f"{each['first']} to {each['last']} of {each['of']}" for each in along)
-    return f"The result: {details['wrong']} of {details.get('total', '?')} elements are wrong, at indices {spans}. The dot is the first."
+    return (
+        f"The result: {details['wrong']} of {details.get('total', '?')} elements are wrong, at indices {spans}. "
+        "The dot is the first."
+    )
 
 
 def speed(measured: Mapping[str, Any], sentences: Sequence[str]) -> dict[str, Any]:

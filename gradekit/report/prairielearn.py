@@ -20,7 +20,8 @@ LARGEST = 1024 * 1024
 def render(record: Mapping[str, Any]) -> dict[str, Any]:
     """results.json as data, small enough for PrairieLearn.
 
-    A submission that was rejected is gradable and worth 0. A fault of the grader is not gradable: no attempt is used up.
+    A submission that was rejected is gradable and worth 0. A fault of the grader is
+    not gradable: no attempt is used up.
     """
     if record["status"] == "fault":
         return {"gradable": False, "format_errors": [summary(record)], "message": summary(record)}

@@ -59,7 +59,8 @@ def _check(check: Check) -> dict[str, Any]:
 
 
 def _hint(check: Check) -> str:
-    """What to do about a failure: advice of this check's own, or else what holds for every submission with that cause."""
+    """What to do about a failure: advice of this check's own, or else what holds for
+    every submission with that cause."""
     return str(check.details.get("hint") or (check.cause.hint if check.cause else ""))
 
 

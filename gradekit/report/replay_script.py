@@ -12,8 +12,8 @@ from gradekit.report.text import one_line
 _FILE = '''\
 """{title}: a call that fails, to look into. Run it with Python; edit it as you like.
 
-With a GPU, it runs there. Without one, Triton's interpreter runs the kernels (TRITON_INTERPRET=1), one program after the
-other on the CPU: then you can print and set breakpoints in them.
+With a GPU, it runs there. Without one, Triton's interpreter runs the kernels (TRITON_INTERPRET=1), one program after
+the other on the CPU: then you can print and set breakpoints in them.
 """
 
 import importlib.util

@@ -1,4 +1,5 @@
-"""The geometry of pictures of a result and of memory: who owns what, what is wrong, and what lies outside of a tensor."""
+"""The geometry of pictures of a result and of memory: who owns what, what is wrong,
+and what lies outside of a tensor."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def tiles(found: Any, details: Mapping[str, Any]) -> dict[str, Any] | None:
     grid = found["grid"]
     return {
         "width": round(cell * columns, 1), "height": round(cell * rows, 1),
-        "parts": list(_boxes(owners, rows, columns, cell)), "wrong": [b for b in _boxes(wrong, rows, columns, cell) if b["of"]],
+        "parts": list(_boxes(owners, rows, columns, cell)),
+        "wrong": [b for b in _boxes(wrong, rows, columns, cell) if b["of"]],
         "names": list(_names(owners, columns, cell, grid)), "shared": [_pair(each) for each in found["shared"]],
         "caption": _caption(found, owners, details),
     }  # fmt: skip
@@ -77,7 +79,8 @@ def _names(owners: Sequence[int], columns: int, cell: float, grid: Sequence[int]
         whole = len(mine) * cell * cell >= 0.9 * width * height
         if owner != NOBODY and width >= LEAST_NAMED and height >= 14 and whole:
             yield {
-                "x": round((min(across) + max(across) + 1) / 2 * cell, 1), "y": round((min(down) + max(down) + 1) / 2 * cell + 4, 1),
+                "x": round((min(across) + max(across) + 1) / 2 * cell, 1),
+                "y": round((min(down) + max(down) + 1) / 2 * cell + 4, 1),
                 "text": _short(owner, grid),
             }  # fmt: skip
 
@@ -96,7 +99,10 @@ def _pair(shared: Mapping[str, Any]) -> dict[str, str]:
 
 def _caption(found: Mapping[str, Any], owners: Sequence[int], details: Mapping[str, Any]) -> str:
     programs = len(set(owners) - {NOBODY})
-    said = f"The result, {found['shape']}, by the programs that wrote it ({programs} are seen here, of a grid of {tuple(found['grid'])})."
+    said = (
+        f"The result, {found['shape']}, by the programs that wrote it ({programs} are seen here, of a grid of "
+        f"{tuple(found['grid'])})."
+    )
     if details.get("wrong"):
         said += f" Framed: {details['wrong']} of {details.get('total', '?')} elements are wrong."
         first = (details.get("first") or {}).get("index")
@@ -107,7 +113,8 @@ def _caption(found: Mapping[str, Any], owners: Sequence[int], details: Mapping[s
 
 
 def outside(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each access out of bounds: the tensor's end, the elements beside it that were touched, and by which program."""
+    """For each access out of bounds: the tensor's end, the elements beside it that
+    were touched, and by which program."""
     return [drawn for each in findings if each.get("cause") in _OUTSIDE and (drawn := _outside(each))]
 
 
@@ -120,7 +127,11 @@ def _outside(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     first = max(size - AROUND, 0) if above else max(beyond[0], -AROUND)
     last = first + 2 * AROUND
     cells = [
-        {"x": 26 * (at - first), "number": at, "kind": "out" if at in beyond else "tensor" if 0 <= at < size else "beside"}
+        {
+            "x": 26 * (at - first),
+            "number": at,
+            "kind": "out" if at in beyond else "tensor" if 0 <= at < size else "beside",
+        }
         for at in range(first, last)
     ]
     name = one_line(str(finding.get("tensor", ""))) or "the tensor"
@@ -128,7 +139,11 @@ def _outside(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     programs = finding.get("programs") or []
     by = f", first by program {tuple(programs[0])}" if programs else ""
     count = finding.get("count", len(beyond))
-    shown = "" if all(first <= each < last for each in beyond[:1]) else f" The first of them is {beyond[0]}, further out than is drawn."
+    shown = (
+        ""
+        if all(first <= each < last for each in beyond[:1])
+        else f" The first of them is {beyond[0]}, further out than is drawn."
+    )
     caption = (
         f"The memory of {name} has {size} elements, 0 to {size - 1}. {count} outside of it "
         f"{'is' if count == 1 else 'are'} {verb}{by} (red).{shown}"

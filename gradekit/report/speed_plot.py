@@ -11,7 +11,12 @@ from gradekit.report.text import one_line
 WIDTH, HEIGHT, LEFT, BOTTOM = 560.0, 230.0, 58.0, 190.0
 TOP, RIGHT = 16.0, 545.0
 
-SIDES = {"student": "the submission", "eager": "eager torch", "compiled": "torch.compile", "ceiling": "the card's ceiling"}
+SIDES = {
+    "student": "the submission",
+    "eager": "eager torch",
+    "compiled": "torch.compile",
+    "ceiling": "the card's ceiling",
+}
 
 
 def plot(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -27,12 +32,14 @@ def plot(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     up = _scale(low, high, BOTTOM, TOP)
     return {
         "lines": [_line(side, rows, across, up) for side in SIDES if any(side in row["times"] for row in rows)],
-        "intervals": [{"x": across(row["bytes"]), "y1": up(row["interval"][0]), "y2": up(row["interval"][1])} for row in rows],
+        "intervals": [{"x": across(row["bytes"]), "y1": up(row["interval"][0]),
+        "y2": up(row["interval"][1])} for row in rows],
         "sizes": [{"x": across(row["bytes"]), "text": _bytes(row["bytes"])} for row in rows],
         "ticks": [{"y": up(value), "text": f"{value:.3g}"} for value in _ticks(low, high)],
         "rows": [{"size": row["size"], "cells": [_cell(row, side) for side in SIDES]} for row in rows],
         "heads": [SIDES[side] for side in SIDES], "card": one_line(timed[0].get("card", "")),
-        "caption": "Microseconds of one call over the bytes that it has to move; bars are the intervals of the submission.",
+        "caption": "Microseconds of one call over the bytes that it has to move; bars are the intervals of the "
+                   "submission.",
     }  # fmt: skip
 
 
@@ -44,12 +51,21 @@ def _row(speed: Mapping[str, Any]) -> dict[str, Any]:
     least = max(least, roofline.get("flops", 0) / flops if flops else 0.0)
     known = {side: float(times[side]) for side in ("student", "eager", "compiled") if times.get(side)}
     known |= {"ceiling": least * 1e6} if least else {}
-    return {"bytes": max(roofline["bytes_least"], 1), "times": known, "interval": _interval(speed, student), "size": one_line(speed["size"])}
+    return {
+        "bytes": max(roofline["bytes_least"], 1),
+        "times": known,
+        "interval": _interval(speed, student),
+        "size": one_line(speed["size"]),
+    }
 
 
 def _interval(speed: Mapping[str, Any], student: float) -> tuple[float, float]:
     """The submission's time as the widest of the ratios' intervals has it."""
-    found = [(student * r["value"] / r["high"], student * r["value"] / r["low"]) for r in speed["ratios"].values() if r["low"] > 0]
+    found = [
+        (student * r["value"] / r["high"], student * r["value"] / r["low"])
+        for r in speed["ratios"].values()
+        if r["low"] > 0
+    ]
     return min((low for low, _ in found), default=student), max((high for _, high in found), default=student)
 
 

@@ -1,7 +1,7 @@
 """The step view as one page that loads nothing: a pure function of the record of steps (see gradekit.stepview.played).
 
-The page's one script plays the steps and builds what it shows from text alone. Without a script, the page has the source
-and a table of what the first program did.
+The page's one script plays the steps and builds what it shows from text alone. Without a script, the page has the
+source and a table of what the first program did.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ def render(record: Mapping[str, Any]) -> str:
 
 
 def framed(page: str) -> str:
-    """A rendered page inside of a frame, for a notebook's cell: the frame may run the page's script and nothing else."""
+    """A rendered page inside of a frame, for a notebook's cell: the frame may run the
+    page's script and nothing else."""
     inner = html.escape(page, quote=True)
-    return f'<iframe title="gradekit step view" sandbox="allow-scripts" width="100%" height="720" srcdoc="{inner}"></iframe>'
+    return (
+        '<iframe title="gradekit step view" sandbox="allow-scripts" width="100%" height="720" '
+        f'srcdoc="{inner}"></iframe>'
+    )
 
 
 def view(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,10 +68,17 @@ def _rows(program: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for step, value in values[:MOST_ROWS]:
         yield {
             "line": str(step["line"]), "turn": ", ".join(str(turn) for _, turn in step["loops"]),
-            "what": one_line(value["name"]) or value.get("access", value["op"]), "form": _form(value), "range": _range(value),
+            "what": one_line(value["name"]) or value.get("access", value["op"]), "form": _form(value),
+            "range": _range(value),
         }  # fmt: skip
     if len(values) > MOST_ROWS:
-        yield {"line": "", "turn": "", "what": f"{len(values) - MOST_ROWS} more values are not shown", "form": "", "range": ""}
+        yield {
+            "line": "",
+            "turn": "",
+            "what": f"{len(values) - MOST_ROWS} more values are not shown",
+            "form": "",
+            "range": "",
+        }
 
 
 def _form(value: Mapping[str, Any]) -> str:
@@ -77,7 +88,11 @@ def _form(value: Mapping[str, Any]) -> str:
 def _range(value: Mapping[str, Any]) -> str:
     parts = [value["number"]] if "number" in value else []
     parts += [f"{value['low']} to {value['high']}"] if "low" in value and not parts else []
-    parts += [f"{value[name]} {word}" for name, word in (("nan", "NaN"), ("inf", "infinite"), ("true", "true")) if name in value]
+    parts += [
+        f"{value[name]} {word}"
+        for name, word in (("nan", "NaN"), ("inf", "infinite"), ("true", "true"))
+        if name in value
+    ]
     parts += [f"{value['wrong']} wrong"] if "wrong" in value else []
     parts += [f"{sum(value['outside'][side] for side in ('before', 'after'))} outside"] if "outside" in value else []
     return ", ".join(parts)

@@ -1,4 +1,5 @@
-"""Jinja2's environment for the pages: everything is escaped, and the one style sheet and script are allowed by their hashes."""
+"""Jinja2's environment for the pages: everything is escaped, and the one style sheet and
+script are allowed by their hashes."""
 
 from __future__ import annotations
 

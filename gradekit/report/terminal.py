@@ -234,7 +234,8 @@ def _fraction(check: Mapping[str, Any]) -> str:
 def _evidence(
     story: Story, submission: Mapping[str, Any], look: Look, seen: set[Any], telling: _Telling
 ) -> list[str]:  # fmt: skip
-    """What a student needs to mend the checks of a story; what stands above already (it is in `seen`) is not repeated."""
+    """What a student needs to mend the checks of a story; what stands above already
+    (it is in `seen`) is not repeated."""
     check, counterexample = story.checks[0], story.checks[0]["counterexample"] or {}
     lines = _again(check, submission, look) if blame(check) in seen else _story(story, submission, look, telling)
     if telling.example:

@@ -23,7 +23,8 @@ line ends, and half characters."""
 
 
 def clean(text: str) -> str:
-    """`text` with tabs as spaces and every control character shown as its escape: a terminal cannot be commanded by it."""
+    """`text` with tabs as spaces and every control character shown as its escape: a
+    terminal cannot be commanded by it."""
     lines = text.replace("\r\n", "\n").expandtabs(4)
     return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), lines)
 

@@ -1,4 +1,5 @@
-"""What is known of a call for all values, as a sentence: a pure function of `details.values` of a check in the record."""
+"""What is known of a call for all values, as a sentence: a pure function of
+`details.values` of a check in the record."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The grader's side of the tracer: starts it, limits it, speaks with it, and trusts nothing that it says.
 
-One fork server per grader imports torch and triton once; each `Tracer` is a child that it forks, holding one submission.
-Every wait has a time limit, every message a size limit, and a child that dies or stays silent is a `TraceError`, never an
-exception of another kind.
+One fork server per grader imports torch and triton once; each `Tracer` is a child that it forks, holding one
+submission. Every wait has a time limit, every message a size limit, and a child that dies or stays silent is a
+`TraceError`, never an exception of another kind.
 
     tracer.py       Tracer: one submission, asked to load and to trace
     form.py         Form: a call, without the values

@@ -11,15 +11,18 @@ from typing import Any
 from gradekit.program import Argument, View, encode
 
 MANY, FEW = 132, (1, 3)
-"""Multiprocessors of the GPU that a call is traced for: those of an H100, or so few that each has several tiles to do."""
+"""Multiprocessors of the GPU that a call is traced for: those of an H100, or so few
+that each has several tiles to do."""
 
 MOST_ELEMENTS = 1 << 16
-"""The most elements of all arguments together with which a call is traced for few: they do everything one after another."""
+"""The most elements of all arguments together with which a call is traced for few: they
+do everything one after another."""
 
 
 def multiprocessors_for(args: Sequence[Argument], key: str) -> int:
-    """How many multiprocessors a call with these arguments is traced for, where nothing is timed: for two in three small
-    calls few, so that loops over tiles run more than once. It depends on `key` alone, and so is the same for everybody."""
+    """How many multiprocessors a call with these arguments is traced for, where nothing is timed: for
+    two in three small calls few, so that loops over tiles run more than once. It depends on `key` alone,
+    and so is the same for everybody."""
     elements = sum(arg.numel for arg in args if isinstance(arg, View))
     choices = (MANY, *FEW) if elements <= MOST_ELEMENTS else (MANY,)
     return choices[zlib.crc32(key.encode()) % len(choices)]
@@ -27,9 +30,9 @@ def multiprocessors_for(args: Sequence[Argument], key: str) -> int:
 
 @dataclass(frozen=True)
 class Form:
-    """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it; host code
-    that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called before the backward
-    pass: its tensors are inputs of the program too, after those of `args`."""
+    """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it; host
+    code that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called
+    before the backward pass: its tensors are inputs of the program too, after those of `args`."""
 
     entry: str
     args: tuple[Argument, ...]

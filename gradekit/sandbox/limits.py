@@ -12,11 +12,11 @@ class Limits:
     Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower one
     gets more (`ForkServer.pace`). A submission that waits, or has to wait for others on a busy machine, gets
     `tracer.WAITING` times as many by the clock. `cpu_seconds` are those of all calls together. All calls together
-    may keep the grader waiting for `total_seconds`, and `more_seconds` for each of them, whether they compute or sleep; the
-    time for which the machine had no processor free for them does not count. `memory_bytes` counts beyond
-    what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it may have at one
-    time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the wire, has at most
-    `program_bytes`.
+    may keep the grader waiting for `total_seconds`, and `more_seconds` for each of them, whether they compute or
+    sleep; the time for which the machine had no processor free for them does not count. `memory_bytes` counts
+    beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it may
+    have at one time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the
+    wire, has at most `program_bytes`.
     """
 
     import_seconds: float = 8.0

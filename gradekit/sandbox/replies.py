@@ -25,7 +25,8 @@ QUOTE = "│ "
 
 @dataclass(frozen=True)
 class Loaded:
-    """`functions`: how many parameters each requires and takes (-1: any number); `notes`: what was left out, and why."""
+    """`functions`: how many parameters each requires and takes (-1: any number);
+    `notes`: what was left out, and why."""
 
     functions: dict[str, tuple[int, int]]
     notes: tuple[str, ...]
@@ -121,8 +122,8 @@ def error(data: Any) -> TraceError:
 
 
 def _quoted(message: str) -> tuple[str, str]:
-    """`message` with a mark before each line after its first, for the submission wrote them, and might imitate a report;
-    and its last line, which has no mark, where that is a hint of ours.
+    """`message` with a mark before each line after its first, for the submission wrote them, and might imitate a
+    report; and its last line, which has no mark, where that is a hint of ours.
     """
     first, *rest = message.split("\n")
     own = [rest.pop()] if rest and rest[-1] == hint("\n".join([first, *rest[:-1]])) else []

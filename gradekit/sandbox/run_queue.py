@@ -1,8 +1,8 @@
-"""For how long a process was ready to run and had no processor: time by the clock without it does not depend on how busy the
-machine is.
+"""For how long a process was ready to run and had no processor: time by the clock without it does not
+depend on how busy the machine is.
 
-Linux counts that for each process, in a file that the process itself opens before it meets a submission: the grader may not
-know the process by a number of its own, since it lives in another process namespace.
+Linux counts that for each process, in a file that the process itself opens before it meets a submission: the grader may
+not know the process by a number of its own, since it lives in another process namespace.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 
 
 class RunQueue:
-    """A process's wait for processors; `descriptor` is its open schedstat file, or None where the system does not count."""
+    """A process's wait for processors; `descriptor` is its open schedstat file, or None
+    where the system does not count."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = descriptor

@@ -35,7 +35,8 @@ CLOSED = 2
 class ForkServer:
     """The process that imports torch and triton once, and forks a child for each submission.
 
-    `pace` is how much slower this machine is than the one that limits of seconds were chosen on: 1 or more, 1 until known.
+    `pace` is how much slower this machine is than the one that limits of seconds were
+    chosen on: 1 or more, 1 until known.
     """
 
     def __init__(self, without: tuple[str, ...] = ()) -> None:
@@ -103,8 +104,8 @@ class ForkServer:
         return self.process.is_alive()
 
     def _await_confinement(self, pid: int, sock: socket.socket) -> RunQueue:
-        """What the child sends before it has met a submission: what counts its wait for processors, and that it is confined
-        as was promised."""
+        """What the child sends before it has met a submission: what counts its wait for processors, and that
+        it is confined as was promised."""
         deadline = time.monotonic() + CONFINE_SECONDS
         try:
             descriptors = wire.receive_descriptors(sock, deadline)
@@ -140,8 +141,8 @@ class ForkServer:
 
 
 class Host:
-    """This process's fork server, which is started when it is needed, and again after it has died; `required` is the level
-    of isolation below which it runs no submission."""
+    """This process's fork server, which is started when it is needed, and again after it has died; `required` is the
+    level of isolation below which it runs no submission."""
 
     def __init__(self) -> None:
         self.required = 0
@@ -164,11 +165,13 @@ class Host:
         return self.server().means()
 
     def pace(self) -> float:
-        """How much slower this machine is than the one that limits of seconds were chosen on: 1 or more, 1 until known."""
+        """How much slower this machine is than the one that limits of seconds were
+        chosen on: 1 or more, 1 until known."""
         return 1.0 if self._server is None else self._server.pace
 
     def fork(self, limits: Limits) -> tuple[ForkServer, int, socket.socket, RunQueue]:
-        """A process for one submission: its server, its process id there, the socket to it, and its wait for processors.
+        """A process for one submission: its server, its process id there, the socket
+        to it, and its wait for processors.
 
         Raises:
             Unavailable: the tracer cannot be started, or does not reach the required level of isolation.
@@ -184,7 +187,8 @@ class Host:
 
     @contextlib.contextmanager
     def requiring(self, level: int) -> Iterator[None]:
-        """Inside, no submission runs that is isolated below `level`, nor a kernel's compiler where it could be isolated so.
+        """Inside, no submission runs that is isolated below `level`, nor a kernel's
+        compiler where it could be isolated so.
 
         Raises:
             Unavailable: this machine does not reach it, now or whenever a tracer starts later.
@@ -198,8 +202,8 @@ class Host:
 
     @contextlib.contextmanager
     def without(self, *means: str) -> Iterator[None]:
-        """Inside, the server does without the named means (fields of Means): to see what is left on a machine that has less.
-        The server is started anew, before and after."""
+        """Inside, the server does without the named means (fields of Means): to see what is left on a machine that has
+        less. The server is started anew, before and after."""
         before, self._without = self._without, means
         self.stop()
         try:

@@ -54,8 +54,8 @@ NO_SUBMISSION = _Text("")
 
 
 class Tracer:
-    """One submission in a process of its own, which starts with the first request. Use it as a context manager, or `close`
-    it. `output` is what the submission has printed so far."""
+    """One submission in a process of its own, which starts with the first request. Use it as a context manager, or
+    `close` it. `output` is what the submission has printed so far."""
 
     def __init__(self, submission: HasText, *, limits: Limits = DEFAULT) -> None:
         self.output = ""
@@ -145,9 +145,10 @@ class Tracer:
         return replies.ways(self._ask(request, self._limits.call_seconds), len(calls))
 
     def prefetch(self, forms: Iterable[Form]) -> None:
-        """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one does
-        something else. Each is then given, once, by `trace` or `trace_gradient`, errors too; wanting them in the same
-        order keeps waiting short. Where the process is lost, the rest are forgotten, and traced when they are wanted.
+        """Asks for calls before they are wanted: the submission's process traces them, in this order, while
+        this one does something else. Each is then given, once, by `trace` or `trace_gradient`, errors too;
+        wanting them in the same order keeps waiting short. Where the process is lost, the rest are
+        forgotten, and traced when they are wanted.
 
         Raises:
             TraceError: the submission cannot be loaded.
@@ -194,8 +195,8 @@ class Tracer:
             self._server.end(self._pid)
 
     def abandon(self) -> None:
-        """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the process
-        ends by itself, and the server is told with the next request."""
+        """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the
+        process ends by itself, and the server is told with the next request."""
         self._forget_ahead()
         if self._sock is not None:
             self._sock.close()

@@ -32,7 +32,8 @@ Run = Callable[[int, Conditions], RunResult]
 
 @dataclass(frozen=True)
 class Played:
-    """A call to be played; `check` made it (None: somebody asked for it), and `failure` is what it showed, if anything."""
+    """A call to be played; `check` made it (None: somebody asked for it), and `failure`
+    is what it showed, if anything."""
 
     check: Check | None
     call: Call
@@ -145,7 +146,10 @@ def _wrong(failure: Failure, seen: Circumstances, usual: RunResult | None) -> Ci
 
 def _different(known: Comparison, seen: Circumstances) -> Circumstances | None:
     for number, result in enumerate(seen.run.results):
-        if isinstance(result, torch.Tensor) and (result.shape, result.dtype) == (known.actual.shape, known.actual.dtype):
+        if isinstance(result, torch.Tensor) and (result.shape, result.dtype) == (
+            known.actual.shape,
+            known.actual.dtype,
+        ):
             comparison = Comparison(result, known.reference)
             if comparison.wrong_count and _equal(result, known.actual):
                 return Circumstances(seen.option, seen.conditions, seen.run, comparison, number)

@@ -36,7 +36,8 @@ class Nesting:
         return found
 
     def _region(self, region: Region, loops: tuple[Op, ...], outer: tuple[float, ...]) -> None:
-        """`outer` are the ranks in all loops but the innermost: those of the loops inside them, not yet at their end."""
+        """`outer` are the ranks in all loops but the innermost: those of the loops
+        inside them, not yet at their end."""
         for block in region.blocks:
             for op in block.ops:
                 self._op(op, loops, outer)

@@ -55,8 +55,8 @@ class NothingToPlay(Exception):
 
 @dataclass(frozen=True)
 class PlayRequest:
-    """What is to be played: the call of `arguments`, or where there are none, what the grading run with these options shows;
-    and program (x, y, z) of launch number `launch` first, where somebody asks for it by hand."""
+    """What is to be played: the call of `arguments`, or where there are none, what the grading run with these options
+    shows; and program (x, y, z) of launch number `launch` first, where somebody asks for it by hand."""
 
     path: Path
     id: str | None = None
@@ -106,9 +106,7 @@ def _program(call: Call, assignment: Assignment, submission: Submission) -> Prog
 class _Playing:
     """One call of one submission, while its record is made."""
 
-    def __init__(
-        self, request: PlayRequest, assignment: Assignment, submission: Submission, played: Played
-    ) -> None:
+    def __init__(self, request: PlayRequest, assignment: Assignment, submission: Submission, played: Played) -> None:
         self.request, self.assignment, self.submission, self.played = request, assignment, submission, played
         self.program = _program(played.call, assignment, submission)
         args = played.call.args
@@ -205,9 +203,11 @@ class _Playing:
         return {
             "schema": SCHEMA, "assignment": self.assignment.id, "path": self.submission.path, "entry": call.entry,
             "check": check.title if check else "The call that was asked for", "message": check.message if check else "",
-            "circumstances": seen.words, "inputs": [_described(n, a) for n, a in zip(self.names, call.args, strict=True)],
+            "circumstances": seen.words, "inputs": [_described(n, a) for n,
+            a in zip(self.names, call.args, strict=True)],
             "source": self.submission.text.split("\n"), "tensors": [drawn.as_data() for drawn in self.tensors.drawn],
-            "launches": [{"kernel": k, "grid": list(g)} for k, g in zip(self.owners.kernels, self.owners.grids, strict=True)],
+            "launches": [{"kernel": k, "grid": list(g)} for k,
+            g in zip(self.owners.kernels, self.owners.grids, strict=True)],
             "programs": kept, "wrong": self._wrong(seen), "notes": list(self._notes(seen, kept, programs)),
         }  # fmt: skip
 
@@ -243,7 +243,8 @@ class _Playing:
             yield f"Of a program with more steps, the first {FIRST_STEPS} and the last {LAST_STEPS} are kept."
         if any("at_rows" in value for data in kept for step in data["steps"] for value in step["values"]):
             yield (
-                f"Of tiles above {MOST_ROWS} rows or {MOST_COLUMNS} columns ({LONGEST_ROW} where there is one row), rows "
+                f"Of tiles above {MOST_ROWS} rows or {MOST_COLUMNS} columns ({LONGEST_ROW} where there is one row), "
+                "rows "
                 "and columns are left out at even distances. Shapes, extremes and counts are of whole tiles."
             )
         if self.played.failure is not None and not seen.is_wrong:

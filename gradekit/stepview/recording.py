@@ -33,7 +33,8 @@ _SILENT = frozenset(
 
 _SUFFIX = re.compile(r"_\d+$|#\d+$")
 Wrong = Callable[[TouchedElements, int], Tensor | None]
-"""Which lanes of an access by the n-th program of a frame touch an element that ends up wrong: bool [lanes], or None."""
+"""Which lanes of an access by the n-th program of a frame touch an element that ends
+up wrong: bool [lanes], or None."""
 
 
 @dataclass
@@ -93,7 +94,9 @@ class PlayRecorder:
                 if program in mine:
                     played = mine[program]
                     turns = played.turns.after(op, place)
-                    loops = [[frame.context.line(loop) or 0, turn] for loop, turn in zip(place.loops, turns, strict=True)]
+                    loops = [
+                        [frame.context.line(loop) or 0, turn] for loop, turn in zip(place.loops, turns, strict=True)
+                    ]
                     self._note(_Ended(frame, op, position, memory), played, loops)
 
         return observe
@@ -116,7 +119,9 @@ class PlayRecorder:
             if access is not None:
                 return self._accessed(ended, access)
             shows = op.name not in _SILENT and op.results and op.result_types[0].element not in ("ptr", "tensordesc")
-            return _named(op, op.results[0]) | tile_data(ended.tile(op.results[0], op.result_types[0])) if shows else None
+            return (
+                _named(op, op.results[0]) | tile_data(ended.tile(op.results[0], op.result_types[0])) if shows else None
+            )
         except Unsupported:  # a type that torch cannot hold: there is nothing to draw
             return None
 
@@ -166,7 +171,9 @@ class _Ended:
 def _kind(op: Op) -> str:
     if op.name == "tt.load" or op.name.endswith(("descriptor_load", "descriptor_gather")):
         return "load"
-    return "store" if op.name == "tt.store" or op.name.endswith(("descriptor_store", "descriptor_scatter")) else "atomic"
+    return (
+        "store" if op.name == "tt.store" or op.name.endswith(("descriptor_store", "descriptor_scatter")) else "atomic"
+    )
 
 
 def _named(op: Op, name: str) -> dict[str, Any]:

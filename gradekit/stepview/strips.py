@@ -49,7 +49,8 @@ def tile_data(value: Tensor) -> dict[str, Any]:
 
 
 def chosen_cells(shape: torch.Size) -> tuple[Tensor, Tensor]:
-    """Which rows and which columns of a tile are drawn: all, or so many at even distances, the first and last among them."""
+    """Which rows and which columns of a tile are drawn: all, or so many at even
+    distances, the first and last among them."""
     rows, columns = shape
     most = LONGEST_ROW if rows == 1 else MOST_COLUMNS
     return evenly(rows, MOST_ROWS), evenly(columns, most)

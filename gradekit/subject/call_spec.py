@@ -53,8 +53,8 @@ def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, 
 
 
 def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
-    """The call `entry(*args[:-1])` with its backward pass, and between the two a call with other values; and the arguments of
-    both, in the order of the program's inputs."""
+    """The call `entry(*args[:-1])` with its backward pass, and between the two a call with other values; and the
+    arguments of both, in the order of the program's inputs."""
     *own, upstream = args
     others = [
         replace(arg, seed=arg.seed + 1, name="an input of the other call") if isinstance(arg, Input) else arg

@@ -78,12 +78,14 @@ def proved(
     return found
 
 
-def _advise(subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict: ProofVerdict, call: Sequence[Argument],
+def _advise(subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict: ProofVerdict,
+            call: Sequence[Argument],
             wanted: tuple[int, ...]) -> None:  # fmt: skip
     """Says what happens beyond the promised sizes, where the engine sees it."""
     if isinstance(_looked_at(subject, entry, call, verdict, wanted), Failure):
         proofs.advice.append(
-            f"Right for tensors of up to {ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s 32-bit offset wraps "
+            f"Right for tensors of up to {ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s 32-bit "
+            "offset wraps "
             "around (int64 offsets would not)."
         )
 

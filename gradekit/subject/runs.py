@@ -63,9 +63,9 @@ class Observation:
     order. `findings` are those of every configuration. `variants` are the same call under the other configurations of
     an autotuned kernel, each with its `label`, on a `card`, and under `conditions` that a card leaves open (see
     gradekit.engine.trials): they must be right too. `unknown` is why nothing but
-    the results is known, where the card alone could run it. Of a backward pass, `wanted` has the positions of the arguments
-    whose gradients are its results; where only one of them is looked at, `part` is its place among these. `ways` is the engine's
-    branch coverage of its kernels.
+    the results is known, where the card alone could run it. Of a backward pass, `wanted` has the positions of the
+    arguments whose gradients are its results; where only one of them is looked at, `part` is its place among these.
+    `ways` is the engine's branch coverage of its kernels.
     """
 
     entry: str
@@ -154,8 +154,8 @@ class Share:
 class Runs:
     """The runs of one submission, also on the card of `device`.
 
-    With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed. `most_work` is what all runs may
-    use together.
+    With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed. `most_work`
+    is what all runs may use together.
     """
 
     def __init__(
@@ -283,8 +283,8 @@ class Runs:
         return replace(first, findings=findings, variants=variants)
 
     def _sharing(self, seen: Observation, shared: dict[tuple[bytes, ...], Sequence[Any]]) -> Observation:
-        """The observation with results that another configuration has given, where they are the same: those of a hundred
-        configurations take no more memory than those of one.
+        """The observation with results that another configuration has given, where they are the same: those of a
+        hundred configurations take no more memory than those of one.
 
         Raises:
             Failure: results that differ take too much together.
@@ -294,7 +294,10 @@ class Runs:
             return seen
         results = shared.setdefault(contents, seen.results)
         if len(shared) > 1 and sum(map(nbytes, shared.values())) > MOST_BYTES:
-            message = f"{seen.entry} gives other results in its {len(shared)} configurations, which take too much memory together."
+            message = (
+                f"{seen.entry} gives other results in its {len(shared)} configurations, which take too much "
+                "memory together."
+            )
             raise Failure(Cause.BUDGET_EXCEEDED, message)
         return replace(seen, results=results)
 

@@ -50,8 +50,8 @@ class Call:
 
 @dataclass
 class KernelWays:
-    """The branch coverage of the kernels that a check's calls have run: for each kernel, by the number of an operation (see
-    gradekit.engine.branch_coverage), beside the arguments that it was launched with first."""
+    """The branch coverage of the kernels that a check's calls have run: for each kernel, by the number of an operation
+    (see gradekit.engine.branch_coverage), beside the arguments that it was launched with first."""
 
     kernels: dict[str, Kernel] = field(default_factory=dict)
     ways: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -155,8 +155,8 @@ class Subject:
         return _same_part(seen, self._runs.again(Case(this, tuple(seen.inputs), program)))
 
     def interleaved(self, seen: Observation) -> Observation | None:
-        """The call of `seen` and its backward pass, with another call of the same form between the two; None where `seen` is
-        no backward pass.
+        """The call of `seen` and its backward pass, with another call of the same form between the two;
+        None where `seen` is no backward pass.
 
         Raises:
             TraceError, Failure, Unsupported: as `call` does.

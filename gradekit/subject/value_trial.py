@@ -1,4 +1,5 @@
-"""Whether a call of a submission is its reference for all values, and what the engine says of values that tell them apart.
+"""Whether a call of a submission is its reference for all values, and what the engine
+says of values that tell them apart.
 
 Formulas accuse nobody (gradekit.formulas): values for which they differ are run and judged as any example is.
 """
@@ -109,7 +110,8 @@ class ValueTrial:
     # --- trying values -----------------------------------------------------------------------------------------------
 
     def _differs(self, values: Values) -> bool:
-        """Runs the call for these values, and judges it: wrong values count, and nothing else that may happen on the way."""
+        """Runs the call for these values, and judges it: wrong values count, and nothing
+        else that may happen on the way."""
         specs = [self._spec(number, values) for number in range(len(self._specs))]
         queue = iter(specs)
         args = [next(queue) if isinstance(arg, Input) else arg for arg in self._call.args]

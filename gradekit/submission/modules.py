@@ -1,7 +1,8 @@
 """A submission of several files as one source: its own modules stand before the file that imports them.
 
-Only files beside that one are taken, and only those that it imports, by name or through each other. Each begins with a line
-that names it, by which `parts` finds it again: a place in the source is shown as "utils.py:3". Reads text, imports nothing.
+Only files beside that one are taken, and only those that it imports, by name or through each other. Each
+begins with a line that names it, by which `parts` finds it again: a place in the source is shown as
+"utils.py:3". Reads text, imports nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class ModuleError(ValueError):
 
 @dataclass(frozen=True)
 class _Import:
-    """An import statement of an own module: its lines, the module, and what is bound to which name (None: the module)."""
+    """An import statement of an own module: its lines, the module, and what is bound
+    to which name (None: the module)."""
 
     first: int
     last: int

@@ -1,9 +1,9 @@
 """Whether a source text could change the process that it runs in, as far as its syntax tells; nothing is run.
 
-What a submission's own process says of it can be believed only where the submission has no means to change that process.
-Code that uses torch and Triton, and nothing but their public names, has none: no imports of other modules, no private
-names, nothing that turns text into code or names, no attributes set on what is not its own. Everything else may be honest;
-it is a person who has to look.
+What a submission's own process says of it can be believed only where the submission has no means to change that
+process. Code that uses torch and Triton, and nothing but their public names, has none: no imports of other modules, no
+private names, nothing that turns text into code or names, no attributes set on what is not its own. Everything else may
+be honest; it is a person who has to look.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ BY_NAME = frozenset({"register_fake", "register_autograd"})
 """Functions of torch.library, and methods of an operator, that complete an operator: those take its name first."""
 
 NAMES = frozenset({
-    "exec", "eval", "compile", "open", "globals", "locals", "vars", "dir", "setattr", "delattr", "getattr", "breakpoint",
+    "exec", "eval", "compile", "open", "globals", "locals", "vars", "dir", "setattr", "delattr", "getattr",
+    "breakpoint",
     "input", "memoryview", "type", "object",
 })  # fmt: skip
 """Built-in functions that reach what stands in no source text."""

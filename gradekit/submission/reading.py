@@ -76,7 +76,7 @@ class Submission:
         return tuple(_functions(ast.parse(self.text).body))
 
     def names(self) -> tuple[str, ...]:
-        """All names that the top level defines or assigns, in order: an entry may be `Attention.apply` by another name."""
+        """The names that the top level defines or assigns, in order: an entry may be `Attention.apply`, renamed."""
         return tuple(dict.fromkeys(_names(ast.parse(self.text).body)))
 
     def facts(self) -> dict[str, Any]:
@@ -94,7 +94,8 @@ def place(facts: Mapping[str, Any], number: int) -> str:
 
 
 def read(path: Path, *, entry: str | None = None) -> Submission:
-    """The submission at `path`; in a folder, the file that is meant (`entry` helps to find it, and in a notebook is kept).
+    """The submission at `path`; in a folder, the file that is meant (`entry` helps to
+    find it, and in a notebook is kept).
 
     Raises:
         NoSuchSubmission: no such file, or a folder in which it is unclear which file is meant.
@@ -254,7 +255,7 @@ def _within(folder: Path, entry: str | None) -> Path:
 
 
 def defines(file: Path, entry: str) -> bool:
-    """Whether a Python file seems to define `entry` at its top level: only a hint as to which of several files is meant."""
+    """Whether a Python file seems to define `entry` at its top level: a hint which of several files is meant."""
     return file.suffix.lower() == ".py" and _defines(_bytes(file).decode(errors="replace"), entry)
 
 

@@ -1,7 +1,7 @@
 """The only room for student code: a process of its own that turns one call into a program.
 
-It imports the standard library, torch, triton, and of gradekit `program`, `wire`, `compat` and `confine`; nothing else of
-gradekit is in its reach.
+It imports the standard library, torch, triton, and of gradekit `program`, `wire`, `compat` and `confine`;
+nothing else of gradekit is in its reach.
 
     __main__    starts the `supervisor`, which starts the `forkserver`: it imports torch and triton once (`warmup`) and
                 forks a confined process for each submission (`children`, within `quotas`)

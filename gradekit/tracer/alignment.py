@@ -1,9 +1,9 @@
 """One compilation for all launches of a kernel that differ in the alignment of their arguments alone.
 
-Triton compiles a kernel anew for each set of pointers and integers that are multiples of 16. That is an attribute of the
-arguments, which stands in the first line of the function and which passes after TTIR read: neither the front end nor the
-ttir passes look at it. So a kernel is compiled once with all arguments aligned, and the text for any other set is that
-text with the attribute left out where it does not hold.
+Triton compiles a kernel anew for each set of pointers and integers that are multiples of 16. That is an attribute of
+the arguments, which stands in the first line of the function and which passes after TTIR read: neither the front end
+nor the ttir passes look at it. So a kernel is compiled once with all arguments aligned, and the text for any other set
+is that text with the attribute left out where it does not hold.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Compile = Callable[[ASTSource, dict[str, Any]], Lowered]
 
 @dataclass(frozen=True)
 class Template:
-    """A kernel's text in `pieces`, between which the attribute stands of those arguments, at `paths`, that are aligned."""
+    """A kernel's text in `pieces`, between which the attribute stands of those
+    arguments, at `paths`, that are aligned."""
 
     pieces: tuple[str, ...]
     paths: tuple[Path, ...]

@@ -121,8 +121,8 @@ class Child:
         return compiled_model.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
 
     def _on(self, multiprocessors: int, call: Callable[[], Program]) -> Program:
-        """What `call` gives on a GPU with so many of them. A submission that asks for the number may keep it, in any call or
-        while it is loaded: it is loaded once for each number, so that no call depends on those before it."""
+        """What `call` gives on a GPU with so many of them. A submission that asks for the number may keep it, in any
+        call or while it is loaded: it is loaded once for each number, so that no call depends on those before it."""
         cuda.multiprocessors.count = multiprocessors
         if not cuda.multiprocessors.asked:
             try:
@@ -138,8 +138,8 @@ class Child:
         return dataclasses.replace(self._tried(call), multiprocessors=multiprocessors)
 
     def _tried(self, call: Callable[[], T]) -> T:
-        """What `call` gives; where it fails and host code has got a LazyInt, which something may have taken for an int, once
-        more from the beginning, without them."""
+        """What `call` gives; where it fails and host code has got a LazyInt, which something may have taken for an int,
+        once more from the beginning, without them."""
         try:
             return call()
         except Refusal as error:

@@ -25,8 +25,8 @@ OPEN_FILES = 256
 
 
 class Children:
-    """The children of one server, with their files in `scratch`; `statm` is an open /proc/self/statm of the server, `proc`
-    an open /proc."""
+    """The children of one server, with their files in `scratch`; `statm` is an open /proc/self/statm of
+    the server, `proc` an open /proc."""
 
     def __init__(self, confinement: Confinement, scratch: str, statm: int, proc: int) -> None:
         self.confinement = confinement
@@ -40,7 +40,8 @@ class Children:
         self.ended: dict[int, int] = {}
 
     def fork(self, sock: socket.socket, allowed: dict[str, int]) -> int:
-        """A new child that answers requests on `sock` and may use what is `allowed` (`Limits.of_process`): its process id."""
+        """A new child that answers requests on `sock` and may use what is `allowed`
+        (`Limits.of_process`): its process id."""
         self.made += 1
         first = self.confinement.user
         confinement = replace(self.confinement, user=None if first is None else first + self.made % USERS)
@@ -74,7 +75,8 @@ class Children:
                     _kill(os.killpg, found[0])
 
     def end_those_with_too_many_files(self) -> None:
-        """Where files are not in memory that is limited for all; such a child ends as if by the signal for large files."""
+        """Where files are not in memory that is limited for all; such a child ends as
+        if by the signal for large files."""
         if self.confinement.means.root:
             return
         for pid, home in self.homes.items():

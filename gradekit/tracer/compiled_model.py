@@ -163,7 +163,8 @@ def _told(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _compiling() -> Iterator[None]:
-    """While open, `wrap_triton` wraps, as it does on any machine, and nothing is remembered of what was compiled before."""
+    """While open, `wrap_triton` wraps, as it does on any machine, and nothing is
+    remembered of what was compiled before."""
     torch.compiler.reset()
     with wrapping_triton():
         yield

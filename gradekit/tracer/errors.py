@@ -35,12 +35,13 @@ class ReadsValues(RuntimeError):
 
 
 class DeferredOperation(RuntimeError):
-    """A tensor is used that torch has only marked as negated or conjugated (torch._neg_view, conj()): whoever reads its memory,
-    as a kernel does, gets numbers without that."""
+    """A tensor is used that torch has only marked as negated or conjugated (torch._neg_view, conj()): whoever reads its
+    memory, as a kernel does, gets numbers without that."""
 
     def __init__(self, how: str) -> None:
         super().__init__(
-            f"Computes with torch: a tensor is marked as {how} (as torch._neg_view and conj() do), which torch does where "
+            f"Computes with torch: a tensor is marked as {how} (as torch._neg_view and conj() do), which torch does "
+            "where "
             "it is read. Compute that inside a kernel."
         )
 

@@ -1,8 +1,9 @@
 """Host code run without its kernels: what it compares, and which way it takes, for many calls at little cost.
 
-`explored` gives the origins of a call's numbers, as `CallTracer.follow` does, of a call whose kernels are not compiled. `way`
-is a digest of what a call does: the instructions of the submission that it executes, the kernels that it launches, and which
-of their arguments are sizes of the inputs. Both are for the grader to learn where to look, and decide nothing.
+`explored` gives the origins of a call's numbers, as `CallTracer.follow` does, of a call whose kernels are not
+compiled. `way` is a digest of what a call does: the instructions of the submission that it executes, the
+kernels that it launches, and which of their arguments are sizes of the inputs. Both are for the grader to learn
+where to look, and decide nothing.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def explored(
 
 
 def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> str:
-    """Equal for calls that do the same, as far as the module's text says; "" for one that fails. Its first eight characters
-    stand for the instructions, the others for launches.
+    """Equal for calls that do the same, as far as the module's text says; "" for one that fails. Its first eight
+    characters stand for the instructions, the others for launches.
 
     Raises:
         Refusal: there is no such function, or it does not take these arguments.

@@ -1,8 +1,8 @@
 """What torch's functions do to shape, strides and offset: done again with sizes that remember where they come from.
 
 A rule takes the arguments (tensors as Geometries), the keywords, and whether the result lies in the first argument's
-memory; it gives the result's geometry, or None where it does not know. Nothing here has to be right for every call: what
-torch gave is compared with it.
+memory; it gives the result's geometry, or None where it does not know. Nothing here has to be right for every call:
+what torch gave is compared with it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def _strided(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometr
     return Geometry(tuple(args[0]), tuple(args[1]))
 
 
-@rule("empty_like", "zeros_like", "ones_like", "full_like", "clone", "to", "float", "half", "bfloat16", "double", "contiguous",
+@rule("empty_like", "zeros_like", "ones_like", "full_like", "clone", "to", "float", "half", "bfloat16", "double",
+      "contiguous",
       "detach", "requires_grad_", "cuda", "type", "alias", "view_as_real", "fill_", "zero_", "copy_")  # fmt: skip
 def _like(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
     tensor = args[0]

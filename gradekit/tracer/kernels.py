@@ -87,7 +87,9 @@ def _assert_no_result(kernel: str, ttir: str) -> None:
     returned = re.search(r"tt\.func public .*\) -> .*\n(?:.*\n)*? *tt\.return %.* loc\((#\w+)\)", ttir)
     if returned:
         place = re.search(rf"^{returned[1]} = (loc\(.*\))", ttir, re.MULTILINE)
-        raise PassesFailed(kernel, f"{place[1] if place else ''}: error: a kernel has no result, and this one returns a value")
+        raise PassesFailed(
+            kernel, f"{place[1] if place else ''}: error: a kernel has no result, and this one returns a value"
+        )
 
 
 class Metadata:
@@ -127,7 +129,8 @@ class TracedKernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """What the whole compiler makes of the kernel; takes a fifth of a second, so only for what cannot be known else."""
+        """What the whole compiler makes of the kernel; takes a fifth of a second, so
+        only for what cannot be known else."""
         return compile_fully(self.src, vars(self.options))
 
     @cached_property
@@ -189,7 +192,8 @@ class TracedKernel:
     def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
         """Profilers ask for this; none runs here."""
 
-    def run(self, x: Any, y: Any, z: Any, stream: Any, function: Any, packed: Any, metadata: Any, enter: Any, leave: Any,
+    def run(self, x: Any, y: Any, z: Any, stream: Any, function: Any, packed: Any, metadata: Any, enter: Any,
+            leave: Any,
             *args: Any) -> None:  # fmt: skip
         """Records a launch over (x, y, z) programs with all the arguments that the jit function has."""
         grid = checked_grid(x, y, z)

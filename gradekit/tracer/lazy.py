@@ -1,8 +1,9 @@
 """Whole numbers that are computed when somebody has to know them.
 
-How many registers a kernel needs is known after a whole compilation. Host code asks for it at every call, and most of the
-time it does not matter: min(132 * (65536 // (registers * 256)), rows) is known without it where there are 100 rows. So the
-answer is a number with bounds, arithmetic gives such numbers again, and what their bounds do not decide is computed.
+How many registers a kernel needs is known after a whole compilation. Host code asks for it at every call,
+and most of the time it does not matter: min(132 * (65536 // (registers * 256)), rows) is known without it
+where there are 100 rows. So the answer is a number with bounds, arithmetic gives such numbers again, and
+what their bounds do not decide is computed.
 """
 
 from __future__ import annotations

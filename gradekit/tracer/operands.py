@@ -14,7 +14,8 @@ def origins(source: str, node: ast.AST | None, first_line: int) -> str:
     """A sentence on the variables in `node` that earlier lines assign, and on a dimension that a reduction removed; ""
     where there are none.
 
-    `source` is the kernel's text from its `def` on, which stands at `first_line` of the submission; `node` is of its tree.
+    `source` is the kernel's text from its `def` on, which stands at `first_line` of the
+    submission; `node` is of its tree.
     """
     if node is None:
         return ""
@@ -71,7 +72,10 @@ def _crossed(ranges: list[str]) -> str:
     if len(ranges) != 2:
         return ""
     down, across = ranges
-    return f"Each has one dimension: for a tile, write one as a column and one as a row, as in {down}[:, None] and {across}[None, :]."
+    return (
+        f"Each has one dimension: for a tile, write one as a column and one as a row, as in {down}[:, None] and "
+        f"{across}[None, :]."
+    )
 
 
 def _reduces(made: ast.AST) -> bool:

@@ -48,7 +48,8 @@ class Following(TorchFunctionMode):
             torch.numel: lambda t: math.prod(self.of(t).shape),
         }
 
-    # --- inputs and results ----------------------------------------------------------------------------------------------
+    # --- inputs and results
+    # ----------------------------------------------------------------------------------------------
 
     def inputs(self, tensors: Sequence[torch.Tensor]) -> None:
         """The tensors that the call is given: their sizes and strides are what everything else comes from."""
@@ -89,7 +90,8 @@ class Following(TorchFunctionMode):
         return ViewOrigin(view, tuple(map(number, geometry.shape)), tuple(map(number, geometry.stride)),
                           number(geometry.offset))  # fmt: skip
 
-    # --- tensors ---------------------------------------------------------------------------------------------------------
+    # --- tensors
+    # ---------------------------------------------------------------------------------------------------------
 
     def of(self, tensor: torch.Tensor) -> Geometry:
         """The tensor's geometry in Sizes; opaque ones where nobody knows."""
@@ -157,7 +159,8 @@ class Following(TorchFunctionMode):
     def _geometry(self, arg: Any) -> Any:
         return self.of(arg) if _followed(arg) else arg
 
-    # --- launches --------------------------------------------------------------------------------------------------------
+    # --- launches
+    # --------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def launching(self) -> Iterator[None]:

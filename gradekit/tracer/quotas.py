@@ -1,8 +1,8 @@
 """Nobody takes more than a share of the machine: what a submission has in memory and in files, over all its processes.
 
-The kernel limits each process and each file; how many there are multiplies that. Here they are added up, a few times each
-second, and whoever is over is ended. The supervisor, which sees every process, adds up memory; the server, which has made
-the folders, adds up files, where they are not in memory anyway.
+The kernel limits each process and each file; how many there are multiplies that. Here they are added up, a few times
+each second, and whoever is over is ended. The supervisor, which sees every process, adds up memory; the server, which
+has made the folders, adds up files, where they are not in memory anyway.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Process:
 
 
 def greedy(server: int, most: int = MEMORY_BYTES) -> list[Process]:
-    """The processes of submissions that have more memory than `most` bytes together, beyond what the `server` gave them.
+    """The processes of submissions that have more memory than `most` bytes together,
+    beyond what the `server` gave them.
 
     A submission is a session: a process that it starts cannot leave it.
     """

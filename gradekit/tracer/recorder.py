@@ -72,7 +72,9 @@ class Recorder:
         self._known: dict[int, TracedStorage] = {}
         self._inputs: dict[int, int] = {}
         self._next_number = 0
-        self.launched: Callable[[Launch, Sequence[Any]], None] | None = None  # is told of each launch and its parameters
+        self.launched: Callable[[Launch, Sequence[Any]], None] | None = (
+            None  # is told of each launch and its parameters
+        )
 
     # --- storages ---------------------------------------------------------------------------------------------------
 

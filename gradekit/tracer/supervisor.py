@@ -1,8 +1,9 @@
 """Starts the fork server, and when the server or the grader ends, ends whatever is left and removes its files.
 
-The supervisor is small, outside of what it starts, and never meets a submission. Where processes have a namespace of their
-own, the server is the first in it, and the kernel ends all the others with it. Elsewhere, whatever loses its parent
-becomes the supervisor's child, and is ended one by one. While it waits, it enforces each submission's quota of memory.
+The supervisor is small, outside of what it starts, and never meets a submission. Where processes have a
+namespace of their own, the server is the first in it, and the kernel ends all the others with it. Elsewhere,
+whatever loses its parent becomes the supervisor's child, and is ended one by one. While it waits, it enforces
+each submission's quota of memory.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _HEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 
 def watch(descriptor: int, scratch: str, without: Collection[str] = ()) -> None:
-    """Serves the socket `descriptor` until it is closed; submissions are confined as strongly as this machine allows, but
-    `without` those means (names of fields of `Means`)."""
+    """Serves the socket `descriptor` until it is closed; submissions are confined as strongly as this machine allows,
+    but `without` those means (names of fields of `Means`)."""
     grader = os.getppid()
     rules = Rules(read=tuple(readable(OWN)), run=tuple(runnable()), write=DEVICES)
     confinement = for_submissions(scratch, rules, without)

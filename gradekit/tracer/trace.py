@@ -92,8 +92,8 @@ class CallTracer:
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None,
         between: Sequence[Argument] = (),
     ) -> Program:  # fmt: skip
-        """The program of `entry(*args)` and its backward pass; where it is said, with `entry(*between)` between the two, whose
-        tensors are inputs too.
+        """The program of `entry(*args)` and its backward pass; where it is said, with `entry(*between)` between the
+        two, whose tensors are inputs too.
 
         Its last input is the gradient of the result, laid out as `upstream` says (contiguous where it is None); its
         results are the gradients of the arguments at the positions `wanted`, None where there is none.

@@ -1,7 +1,7 @@
 """Terms of a call's origins (gradekit.origins) evaluated for many calls at once, and written as text.
 
-Origins come from the submission's process and may say anything: what makes no sense has no value, and a wrong value costs
-an input that shows nothing new.
+Origins come from the submission's process and may say anything: what makes no sense has no value, and a wrong value
+costs an input that shows nothing new.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _POWERS = torch.tensor([1 << k for k in range(62)])
 
 
 def evaluated(terms: Sequence[Leaf], leaves: Mapping[Leaf, Numbers]) -> list[Numbers | None]:
-    """The value of each term; None where it depends on a leaf that is not given, or on a number whose origin was lost."""
+    """The value of each term; None where it depends on a leaf that is not given, or on
+    a number whose origin was lost."""
     found: list[Numbers | None] = []
     for term in terms:
         found.append(_value(term, found, leaves))

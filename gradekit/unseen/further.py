@@ -21,7 +21,8 @@ PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
 
 @dataclass(frozen=True)
 class FurtherCall:
-    """A call that a check is to try as well, why (a comparison, at a line), and the line of the submission that asks for it."""
+    """A call that a check is to try as well, why (a comparison, at a line), and the line of
+    the submission that asks for it."""
 
     call: Call
     why: str
@@ -100,8 +101,8 @@ def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, m
 
 
 def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, str]]:
-    """What picks layouts like those of a traced call: one choice where all its tensors are contiguous; else each layout of the
-    check, for those that are not."""
+    """What picks layouts like those of a traced call: one choice where all its tensors are contiguous; else each layout
+    of the check, for those that are not."""
     views = {tensor.name: view for tensor, view in zip(draws.tensors, form.views, strict=False)}
     strided = {name: len(view.shape) for name, view in views.items() if view.stride != row_major(view.shape)}
     others = {

@@ -71,8 +71,8 @@ def _kind(arg: Argument) -> Any:
 
 @dataclass(frozen=True)
 class HostBranch:
-    """A comparison of host code: its line, and what it compares, as text. `context` tells apart where it was met if it asks
-    for one special value: such a branch is looked at with each dtype and layout."""
+    """A comparison of host code: its line, and what it compares, as text. `context` tells apart where it was met if it
+    asks for one special value: such a branch is looked at with each dtype and layout."""
 
     line: int | None
     text: str
@@ -81,7 +81,8 @@ class HostBranch:
 
 @dataclass(frozen=True)
 class Path:
-    """A way through the host code, by what a call that took it has shown, and its comparisons that depend on arguments."""
+    """A way through the host code, by what a call that took it has shown, and its
+    comparisons that depend on arguments."""
 
     form: TracedForm
     explored: Explored
@@ -118,8 +119,9 @@ Explore = Callable[[TracedForm], "Explored | None"]
 
 @dataclass
 class HostBranches:
-    """The branches that calls have met, each with the ways that it has gone. `names` are those of the tensors and scalars
-    of an entry's domain; `left` are places where a size became something else, such as text: a line, and what."""
+    """The branches that calls have met, each with the ways that it has gone. `names` are those of the
+    tensors and scalars of an entry's domain; `left` are places where a size became something else,
+    such as text: a line, and what."""
 
     explore: Explore
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -27,8 +27,9 @@ Way = tuple[HostBranch, bool]
 
 @dataclass
 class HostInputs:
-    """What the checks of a submission have seen of its host code: `branches` are those of the check that runs, `narrowly` the
-    ways that some check has gone with sizes that it lists itself, `paths` those of the calls that were looked at last."""
+    """What the checks of a submission have seen of its host code: `branches` are those of the check that
+    runs, `narrowly` the ways that some check has gone with sizes that it lists itself, `paths` those of the
+    calls that were looked at last."""
 
     branches: HostBranches
     narrowly: set[Way] = field(default_factory=set)

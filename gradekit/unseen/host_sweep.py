@@ -1,6 +1,8 @@
-"""Calls for which host code goes another way than for any example, found by running it alone for many sizes and layouts.
+"""Calls for which host code goes another way than for any example, found by running
+it alone for many sizes and layouts.
 
-For where comparisons cannot be solved: a size that became text, a key, a float. Counted, and the same for the same submission.
+For where comparisons cannot be solved: a size that became text, a key, a float. Counted,
+and the same for the same submission.
 """
 
 from __future__ import annotations
@@ -141,7 +143,8 @@ def _small(draws: Draws, form: TracedForm) -> dict[str, int]:
 
 
 def _by_layout(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[Call]:
-    """Calls with every layout that the check has, in each variant; with sizes that make strides near the numbers of the text."""
+    """Calls with every layout that the check has, in each variant; with sizes that make
+    strides near the numbers of the text."""
     scope = CallScope(draws, rank_of(draws, form))
     base = _small(draws, form)
     near = [n // part - gap for n in hints.whole[:8] for part in (1, 2, 3) for gap in (0, 1, 16, 3, 2, 8, 5)]

@@ -28,8 +28,8 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class KernelBranch:
-    """An operation of a kernel that decides something, and a way of it. It is the same one in each specialization: the operation
-    is the `place`-th of its `name` on its line."""
+    """An operation of a kernel that decides something, and a way of it. It is the same one in each specialization: the
+    operation is the `place`-th of its `name` on its line."""
 
     kernel: str
     line: int | None
@@ -119,13 +119,14 @@ def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
     return list(found)
 
 
-# --- values that follow from sizes -------------------------------------------------------------------------------------
+# --- values that follow from sizes
+# -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Corner:
-    """One program, lane and turn of a loop of a launch: the first or the last of each. `grid` has three sizes, `names` the
-    whole numbers that the kernel gets."""
+    """One program, lane and turn of a loop of a launch: the first or the last of each. `grid` has three sizes, `names`
+    the whole numbers that the kernel gets."""
 
     grid: tuple[Numbers | None, ...]
     names: Mapping[str, Numbers | None]

@@ -135,8 +135,8 @@ class KernelInputs:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Many sizes for a path through host code, `columns` by name, where `allowed` those that take it; `launches` are the
-    kernels' names with the grid and the whole numbers that they get."""
+    """Many sizes for a path through host code, `columns` by name, where `allowed` those that take it; `launches` are
+    the kernels' names with the grid and the whole numbers that they get."""
 
     columns: Mapping[str, torch.Tensor]
     weights: torch.Tensor

@@ -23,8 +23,8 @@ MOST_PRODUCT = 1 << 26
 
 @dataclass(frozen=True)
 class CallScope:
-    """Calls of a check's `draws` with `rank` dimensions that have no name, and contiguous tensors. `wide` says that sizes which
-    the check lists may be any that the entry promises."""
+    """Calls of a check's `draws` with `rank` dimensions that have no name, and contiguous tensors. `wide` says that
+    sizes which the check lists may be any that the entry promises."""
 
     draws: Draws
     rank: int

@@ -1,7 +1,8 @@
-"""Arguments for which a comparison of host code goes the way that it has not gone: by trial over many sizes, then by z3.
+"""Arguments for which a comparison of host code goes the way that it has not gone: by
+trial over many sizes, then by z3.
 
-Solutions lie within the domain, and are small where that is possible. Everything is counted, so that the same submission gets
-the same inputs on any machine.
+Solutions lie within the domain, and are small where that is possible. Everything is counted, so that the same
+submission gets the same inputs on any machine.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class OtherWay:
 
 
 def solutions(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest that were found, and the
-    largest of them. Empty where none were. Where no sizes take the same path up to there, others are tried too."""
+    """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest that were found, and
+    the largest of them. Empty where none were. Where no sizes take the same path up to there, others are tried too."""
     return _by_trial(wanted, scope, same_path=True) or _by_trial(wanted, scope, same_path=False)
 
 
@@ -78,8 +79,8 @@ def _goes(wanted: OtherWay, leaves: Mapping[Leaf, Numbers], count: int, same_pat
 
 
 def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
-    """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at their
-    simplest; then combinations of those that are telling."""
+    """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at
+    their simplest; then combinations of those that are telling."""
     telling = {name: _telling(special, *scope.range(name)) for name in scope.names}
     columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
     for name in scope.names:

@@ -1,5 +1,5 @@
-"""What a submission's text alone tells of where to look: numbers that it compares with, and what host code does with sizes that
-a traced size would not remember."""
+"""What a submission's text alone tells of where to look: numbers that it compares with, and what host code does with
+sizes that a traced size would not remember."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 MOST_NUMBERS = 60
 
 FORGETFUL = frozenset(
-    {"str", "repr", "hash", "bin", "hex", "oct", "chr", "ord", "bytes", "bytearray", "format", "ascii", "int", "float", "round",
+    {"str", "repr", "hash", "bin", "hex", "oct", "chr", "ord", "bytes", "bytearray", "format", "ascii", "int", "float",
+    "round",
      "pow", "set", "frozenset", "sorted", "sum", "eval", "exec", "range", "complex", "memoryview"}
 )  # fmt: skip
 """Builtins whose results do not remember the size that they were made of."""
@@ -27,8 +28,8 @@ ADDRESSES = frozenset({"data_ptr", "storage_offset", "nbytes", "untyped_storage"
 
 @dataclass(frozen=True)
 class SourceHints:
-    """`whole` and `fractions` are the numbers of the text, those that are compared first; `lines` those of host code whose
-    dealings with sizes cannot be followed, `places` those that ask where a tensor lies."""
+    """`whole` and `fractions` are the numbers of the text, those that are compared first; `lines` those of host code
+    whose dealings with sizes cannot be followed, `places` those that ask where a tensor lies."""
 
     whole: tuple[int, ...] = ()
     fractions: tuple[float, ...] = ()

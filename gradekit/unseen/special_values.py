@@ -1,7 +1,7 @@
 """Values around the constants that a kernel compares with, laid out so that those of several tensors meet.
 
-Only such values are taken as the kinds of values of the check may have: not much larger than all of them, nor smaller, and
-zero only where one of them has zeros.
+Only such values are taken as the kinds of values of the check may have: not much larger than all of them, nor smaller,
+and zero only where one of them has zeros.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def _changed(factor: float, more: float, value: float) -> float:
 
 
 def chosen_kinds(draws: Draws, dtypes: dict[str, str], constants: Sequence[float], rows: bool) -> dict[str, str]:
-    """For each tensor of the check whose values are gradekit's own kinds, a kind that has values around the constants."""
+    """For each tensor of the check whose values are gradekit's own kinds, a kind that
+    has values around the constants."""
     names = [name for name in _plain_tensors(draws)]
     places = names[: max(MOST)]
     found: dict[str, str] = {}
