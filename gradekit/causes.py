@@ -97,7 +97,7 @@ class Cause(StrEnum):
         "undefined-lanes",
         "the result depends on lanes that the mask of a load left out",
         "give tl.load an other=..., which those lanes get; without it their value is undefined",
-        IN_MEMORY | BY_CHANCE,
+        IN_MEMORY,
     )
     BROKEN_PROMISE = (
         "broken-promise",
