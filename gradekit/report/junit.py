@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from gradekit.report.speed_sentences import sentences
-from gradekit.report.text import clean, described, located, one_line
+from gradekit.report.text import clean, described, located, one_line, points
 from gradekit.submission import place
 
 _ELEMENTS = {"failed": "failure", "pending": "skipped", "fault": "error"}
@@ -25,7 +25,7 @@ def render(record: Mapping[str, Any]) -> str:
     suite = ElementTree.Element("testsuite", _totals(record, cases))
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in record["score"].items():
-        ElementTree.SubElement(properties, "property", name=f"points.{name}", value=str(value))
+        ElementTree.SubElement(properties, "property", name=f"points.{name}", value=points(value))
     suite.extend(cases)
     root = ElementTree.Element("testsuites")
     root.append(suite)

@@ -25,7 +25,7 @@ def test_the_wrong_submission_is_the_kernel_that_the_page_prints() -> None:
 def test_the_first_mistake_is_that_there_is_no_grid(tmp_path: Path) -> None:
     (tmp_path / "published.py").write_text(printed())
     report = grade(ASSIGNMENT, tmp_path / "published.py", keyword="test_contiguous_float32")
-    assert "A kernel is launched with a grid" in report.checks[0].message
+    assert "A kernel is launched with a grid" in report.checks[0].details["hint"]
     assert report.checks[0].source and report.checks[0].source.text.strip() == "giou_kernel(batch_size,)"
 
 
