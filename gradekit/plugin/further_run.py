@@ -25,8 +25,11 @@ ROUNDS = 3
 MOST_TOLD = 40
 """Unseen ways that a record names."""
 
-MOST_CALLS = 24
+MOST_CALLS = 8
 """Further calls of one check."""
+
+MOST_IN_ALL = 64
+"""Further calls of all checks of a submission."""
 
 _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 """Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
@@ -61,6 +64,7 @@ class FurtherInputs:
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
+        self._left = MOST_IN_ALL
         self._kernels = KernelInputs()
         self._hints = hints(subject.submission.text)
         self._sweep = HostSweep(self._ways, self._hints)
@@ -99,7 +103,8 @@ class FurtherInputs:
             calls += [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
             for call in calls:
                 text = repr({name: call.call})
-                if text not in found.ran and len(found.ran) < MOST_CALLS:
+                if text not in found.ran and len(found.ran) < MOST_CALLS and self._left:
+                    self._left -= 1
                     found.ran[text] = call
                     yield call
             if len(found.ran) == before:

@@ -159,9 +159,9 @@ def _by_layout(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[C
 
 
 def _layouts(draws: Draws, form: TracedForm) -> Iterator[dict[str, Any]]:
+    dims = {tensor.name: len(view.shape) for tensor, view in zip(draws.tensors, form.views, strict=False)}
     for name, options in draws.layouts:
-        dims = next(len(view.shape) for t, view in zip(draws.tensors, form.views, strict=False) if t.name == name)
-        for option in options:
+        for option in options if name in dims else ():  # what a forward pass is not given has no layout here
             layout, _, only = option.partition(":")
-            for variant in [int(only)] if only else range(variants(layout, dims)):
+            for variant in [int(only)] if only else range(variants(layout, dims[name])):
                 yield {f"layout {name}": option, f"variant {name}": variant}

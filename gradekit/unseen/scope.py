@@ -66,7 +66,7 @@ class CallScope:
             return size.least if 0 in members else max(size.least, 1), min(size.most, self.at_most)
         return min(members), max(members)
 
-    def _listed(self, name: str) -> Sequence[int] | None:
+    def listed(self, name: str) -> Sequence[int] | None:
         """The only sizes that `name` may have; None for all of its range."""
         own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
         options = dict(self.draws.sizes).get(own, ())
@@ -86,7 +86,7 @@ class CallScope:
         fits = (self.elements(names) <= self.at_most) & (self._product(names) <= MOST_PRODUCT)
         for name, column in names.items():
             least, most = self.range(name)
-            listed = self._listed(name)
+            listed = self.listed(name)
             fits &= (column >= least) & (column <= most)
             if listed is not None:
                 fits &= torch.isin(column, torch.tensor(listed))

@@ -134,6 +134,9 @@ def _by_solver(wanted: OtherWay, scope: CallScope) -> dict[str, int] | None:
     for name, variable in names.items():
         least, most = scope.range(name)
         solver.add(variable >= least, variable <= most)
+        listed = scope.listed(name)
+        if listed is not None:
+            solver.add(z3.Or(*(variable == one for one in listed)))
     solver.add(*scope.formulas(names))
     values = _formulas(wanted.path, scope.leaves(names), solver)
     for step, (condition, _) in enumerate(wanted.path.steps[: wanted.step + 1]):
