@@ -11,9 +11,9 @@ from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, layouts_like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, CallScope
-from gradekit.unseen.solving import OtherWay, solutions, solved
+from gradekit.unseen.solving import OtherWay, Trials, solved
 
-MOST_SOLVED = 32
+MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
 
 MOST_BY_SOLVER = 6
@@ -34,6 +34,7 @@ class HostInputs:
     branches: HostBranches
     narrowly: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
+    _trials: Trials = field(default_factory=Trials)
     _left_to_solver: int = 0
     _solved: dict[tuple[Way, Draws, bool], list[dict[str, int]]] = field(default_factory=dict)
 
@@ -96,7 +97,8 @@ class HostInputs:
         if key not in self._solved:
             rank = rank_of(draws, wanted.path.form)
             scopes = (CallScope(draws, rank, wide, beyond) for beyond in (1, BEYOND))
-            self._solved[key] = next((found for scope in scopes if (found := solutions(wanted, scope))), [])
+            tried = (self._trials.solutions(wanted, scope) for scope in scopes)
+            self._solved[key] = next((found for found in tried if found), [])
             if not self._solved[key] and self._left_to_solver:
                 self._left_to_solver -= 1
                 self._solved[key] = solved(wanted, CallScope(draws, rank_of(draws, wanted.path.form), wide))

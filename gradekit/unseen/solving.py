@@ -16,7 +16,8 @@ import torch
 import z3
 from torch import Tensor
 
-from gradekit.unseen.evaluation import LEAVES, OPERATIONS, Leaf, Numbers
+from gradekit.reuse import LruCache
+from gradekit.unseen.evaluation import LEAVES, OPERATIONS, Leaf
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.scope import CallScope
 
@@ -28,6 +29,9 @@ DENSE = 4096
 
 MOST_TOGETHER = 30_000
 """Combinations of telling sizes that are tried."""
+
+MOST_TRIALS = 16
+"""Paths whose trials are kept: at most 4 MB each."""
 
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
@@ -41,41 +45,65 @@ class OtherWay:
     step: int
 
 
-def solutions(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest that were found, and
-    the largest of them. Empty where none were. Where no sizes take the same path up to there, others are tried too."""
-    return _by_trial(wanted, scope, same_path=True) or _by_trial(wanted, scope, same_path=False)
+class Trials:
+    """What the comparisons of paths give for the sizes that are tried, computed once for all comparisons of a path."""
+
+    def __init__(self) -> None:
+        self._known: LruCache[tuple[int, CallScope], tuple[Path, Trial | None]] = LruCache(MOST_TRIALS)
+
+    def solutions(self, wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
+        """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest
+        that were found, and the largest of them. Empty where none were. Where no sizes take the same path
+        up to there, others are tried too."""
+        key = id(wanted.path), scope
+        known = self._known.get(key)
+        if known is None:
+            known = wanted.path, _trial(wanted.path, scope)
+            self._known.put(key, known)
+        trial = known[1]
+        if trial is None:
+            return []
+        return trial.solutions(wanted.step, same_path=True) or trial.solutions(wanted.step, same_path=False)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The sizes that are tried on a path, a column for each name; which of them are `allowed`, and how many elements
+    their largest tensor has; and what each comparison of the path gives, None where that is not known."""
+
+    names: Mapping[str, Tensor]
+    allowed: Tensor
+    elements: Tensor
+    holds: Sequence[Any]
+
+    def solutions(self, wanted: int, same_path: bool) -> list[dict[str, int]]:
+        """The smallest and the largest for which the comparison `wanted` goes the other way."""
+        if self.holds[wanted] is None:
+            return []
+        fits = self.allowed & ~torch.as_tensor(self.holds[wanted])
+        for went in self.holds[:wanted] if same_path else ():
+            if went is not None:
+                fits = fits & torch.as_tensor(went)
+        places = fits.nonzero().view(-1)
+        if not places.numel():
+            return []
+        weights = self.elements[places]
+        chosen = dict.fromkeys([int(places[weights.argmin()]), int(places[weights.argmax()])])
+        return [{name: int(column[place]) for name, column in self.names.items()} for place in chosen]
+
+
+def _trial(path: Path, scope: CallScope) -> Trial | None:
+    names = tried(scope, constants(path.origins.terms))
+    return Trial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names))) if names else None
 
 
 def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """As `solutions`, by z3 alone."""
+    """As `Trials.solutions`, by z3 alone."""
     one = _by_solver(wanted, scope)
     return [] if one is None else [one]
 
 
 # --- by trial --------------------------------------------------------------------------------------------------------
-
-
-def _by_trial(wanted: OtherWay, scope: CallScope, same_path: bool) -> list[dict[str, int]]:
-    names = tried(scope, constants(wanted.path.origins.terms))
-    if not names:
-        return []
-    fits = scope.allows(names) & _goes(wanted, scope.leaves(names), len(next(iter(names.values()))), same_path)
-    places = fits.nonzero().view(-1)
-    if not places.numel():
-        return []
-    weights = scope.elements(names)[places]
-    chosen = dict.fromkeys([int(places[weights.argmin()]), int(places[weights.argmax()])])
-    return [{name: int(column[place]) for name, column in names.items()} for place in chosen]
-
-
-def _goes(wanted: OtherWay, leaves: Mapping[Leaf, Numbers], count: int, same_path: bool) -> Tensor:
-    goes = torch.ones(count, dtype=torch.bool)
-    holds = wanted.path.holds(leaves)
-    for step, went in enumerate(holds[: wanted.step + 1]):
-        if went is not None and (same_path or step == wanted.step):
-            goes &= torch.as_tensor(went) if step < wanted.step else ~torch.as_tensor(went)
-    return goes if holds[wanted.step] is not None else torch.zeros(count, dtype=torch.bool)
 
 
 def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
