@@ -43,5 +43,6 @@ def run_secretly(item: pytest.Function, run: GradingRun) -> None:
         evidence.is_secret = True
         if before.award.fraction < evidence.award.fraction:
             evidence.award = before.award
+        evidence.details |= {"coverage": before.details["coverage"]} if "coverage" in before.details else {}
         examples = [found.details["examples"] for found in (before, evidence) if "examples" in found.details]
         evidence.details |= {"examples": sum(examples)} if examples else {}

@@ -43,8 +43,8 @@ class ProofBudget:
     ones: bool = True
 
 
-CHECK = ProofBudget(forms=2, paths=4, further=2, steps=800_000, ones=False)
-"""Of a check: at most a second."""
+CHECK = ProofBudget(forms=2, paths=2, further=1, steps=500_000, ones=False)
+"""Of a check: about a second."""
 
 
 @dataclass

@@ -70,8 +70,7 @@ def gradescope(folder: Path, id: str, text: str, **limits: float) -> tuple[conta
 
 @in_a_container
 def test_gradescope_grades_softmax_within_768_mib_at_half_a_core(tmp_path: Path) -> None:
-    """And computes for no more than the 30 seconds that half a core does in a minute, on a machine like the one that
-    time limits were chosen on: a slower one takes as many times longer as `pace` says"""
+    """It prints for how long it computed (`-s`), at the machine's pace; no time decides"""
     text = (ROOT / "solutions/softmax/solution.py").read_text()
     done, results = gradescope(tmp_path, "softmax", text, memory=768 << 20, cores=0.5)
     assert done.code == 0, done.said
@@ -79,7 +78,6 @@ def test_gradescope_grades_softmax_within_768_mib_at_half_a_core(tmp_path: Path)
     host.means()  # starts what finds the pace
     print(f"peak {done.peak / 2**20:.0f} MiB, computed for {done.computed:.1f} s at pace {host.pace():.2f}")
     assert done.peak <= 768 << 20
-    assert done.computed / host.pace() < 30  # it takes 8
 
 
 @in_a_container
