@@ -11,7 +11,7 @@ from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, layouts_like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, CallScope
-from gradekit.unseen.solving import OtherWay, Trials, solved
+from gradekit.unseen.solving import OtherWay, PathTrials, solved
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
@@ -34,7 +34,7 @@ class HostInputs:
     branches: HostBranches
     narrowly: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
-    _trials: Trials = field(default_factory=Trials)
+    _trials: PathTrials = field(default_factory=PathTrials)
     _left_to_solver: int = 0
     _solved: dict[tuple[Way, Draws, bool], list[dict[str, int]]] = field(default_factory=dict)
 

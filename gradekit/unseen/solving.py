@@ -45,11 +45,11 @@ class OtherWay:
     step: int
 
 
-class Trials:
+class PathTrials:
     """What the comparisons of paths give for the sizes that are tried, computed once for all comparisons of a path."""
 
     def __init__(self) -> None:
-        self._known: LruCache[tuple[int, CallScope], tuple[Path, Trial | None]] = LruCache(MOST_TRIALS)
+        self._known: LruCache[tuple[int, CallScope], tuple[Path, PathTrial | None]] = LruCache(MOST_TRIALS)
 
     def solutions(self, wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
         """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest
@@ -67,7 +67,7 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Trial:
+class PathTrial:
     """The sizes that are tried on a path, a column for each name; which of them are `allowed`, and how many elements
     their largest tensor has; and what each comparison of the path gives, None where that is not known."""
 
@@ -92,13 +92,13 @@ class Trial:
         return [{name: int(column[place]) for name, column in self.names.items()} for place in chosen]
 
 
-def _trial(path: Path, scope: CallScope) -> Trial | None:
+def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     names = tried(scope, constants(path.origins.terms))
-    return Trial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names))) if names else None
+    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names))) if names else None
 
 
 def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """As `Trials.solutions`, by z3 alone."""
+    """As `PathTrials.solutions`, by z3 alone."""
     one = _by_solver(wanted, scope)
     return [] if one is None else [one]
 
