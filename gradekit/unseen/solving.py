@@ -94,7 +94,9 @@ class PathTrial:
 
 def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     names = tried(scope, constants(path.origins.terms))
-    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names))) if names else None
+    if not names:
+        return None
+    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names)))
 
 
 def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
