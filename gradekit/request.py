@@ -22,8 +22,7 @@ PROFILE_NAMES = ("quick", "default", "thorough")
 """How many examples a run tries: few, the usual number, or a thousand for each check."""
 
 TRIVIAL_RESULTS = ("zeros", "constant", "first_input", "lower_precision")
-"""Results that come without a kernel: all zeros, one value, the first argument, the
-right one with its low bits lost."""
+"""Results that come without a kernel: all zeros, one value, the first argument, the right one with its low bits lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +33,8 @@ class GradingOptions:
         keyword: run only the checks whose names match, as pytest's -k.
         kind: run only the checks of this kind.
         seed: draw other examples than the release's; None: the seed in assignment.toml.
-        secret_seed: try the examples that this seed draws as well, with values that
-        nobody can predict who does not know
-            it; no report names it.
+        secret_seed: try the examples that this seed draws as well, with values that nobody can predict who does not
+            know it; no report names it.
         inputs: try this one example alone, as `gradekit.inputs.example_text` writes it.
         profile: one of PROFILE_NAMES.
         hidden: run the staff's hidden tests too, where there are any.

@@ -57,9 +57,8 @@ def calls(
     Args:
         dtypes: of the dtype variable, where there is one.
         sizes: for each size (and for "...") one size, a range as a tuple, or a list of sizes that are all run.
-        layouts: for all tensors, or for each by its name; layouts that the domain does
-        not allow leave themselves out. One
-            variant of a layout is "expanded:0".
+        layouts: for all tensors, or for each by its name; layouts that the domain does not allow leave
+            themselves out. One variant of a layout is "expanded:0".
         values: kinds of values for all tensors, or by name; a name may be several with spaces between, whose kinds go
             together, as a list of tuples. Kinds with parameters in the domain stay as they are.
         others: values of scalars and choices, by name; optional scalars are left out where they are not named.

@@ -40,9 +40,8 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     """Raise if a kernel or the host wrote to an input, or if a result lies in memory that the call did not allocate.
 
     Raises:
-        Failure: input-modified for a write, unchanged-input where an input was handed
-        back, kept-result where the result
-            lies in memory of an earlier call.
+        Failure: input-modified for a write, unchanged-input where an input was handed back, kept-result where the
+            result lies in memory of an earlier call.
     """
     _assert_watched(observation)
     for finding in observation.findings:

@@ -37,8 +37,8 @@ class Mending:
 
         Args:
             clues: what is known of the failure.
-            is_right: whether the failing example, and others of its check, are right
-            for another text of the submission.
+            is_right: whether the failing example, and others of its check, are right for another text of the
+                submission.
         """
         mend = self._found(clues, is_right)
         if mend is None:

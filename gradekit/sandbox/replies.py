@@ -10,7 +10,6 @@ from typing import Any
 
 from gradekit import wellformed
 from gradekit.findings import Cause
-from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Kernel, Program, ProgramError, View, decode
 from gradekit.sandbox.trace_error import TraceError, malformed
 from gradekit.tracer.hints import hint
@@ -61,26 +60,14 @@ def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mappin
     return found
 
 
-def origins(answer: Mapping[str, Any]) -> Origins:
-    """Those that an answer to "follow" has beside its program.
-
-    Raises:
-        TraceError: they make no sense.
-    """
-    try:
-        return decode(answer["origins"], Origins)
-    except (ProgramError, KeyError, TypeError, RecursionError) as error:
-        raise malformed(text(str(error))) from None
-
-
-def explored(answer: Mapping[str, Any]) -> Explored:
-    """That of an answer to "explore".
+def part(answer: Mapping[str, Any], name: str, kind: type) -> Any:
+    """The value `answer[name]`, such as the Origins of an answer to "follow" or what one to "explore" has explored.
 
     Raises:
         TraceError: it makes no sense.
     """
     try:
-        return decode(answer["explored"], Explored)
+        return decode(answer[name], kind)
     except (ProgramError, KeyError, TypeError, RecursionError) as error:
         raise malformed(text(str(error))) from None
 

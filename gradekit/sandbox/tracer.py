@@ -121,7 +121,7 @@ class Tracer:
         self._settle()
         self.load()
         answer = self._ask(form.following, self._limits.call_seconds)
-        return self._program(answer, form.args), replies.origins(answer)
+        return self._program(answer, form.args), replies.part(answer, "origins", Origins)
 
     def explore(self, form: Form) -> Explored:
         """What host code compares in a call, whose kernels are not compiled: not to be trusted.
@@ -131,7 +131,7 @@ class Tracer:
         """
         self._settle()
         self.load()
-        return replies.explored(self._ask(form.exploring, self._limits.call_seconds))
+        return replies.part(self._ask(form.exploring, self._limits.call_seconds), "explored", Explored)
 
     def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
         """For each call of `entry` a digest of the way that it takes through host code; "" where it fails.

@@ -79,8 +79,8 @@ class Entry:
         Args:
             args: Input specs (see `strategies.normal`), numbers, None; values are drawn anew, on the card.
             against: the torch function to be compared with, of the same arguments.
-            expected: the Reference of the result, of the same arguments; what the
-            timed calls return is held against it.
+            expected: the Reference of the result, of the same arguments; what the timed calls return is held against
+                it.
 
         Raises:
             NeedsCard: there is no card: the check is pending.

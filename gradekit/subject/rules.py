@@ -39,8 +39,8 @@ def check_program(program: Program, entry: str, allow: Collection[str], submissi
     """Hold `program` against the rules for every entry; `allow` names the ATen operations that may compute.
 
     Raises:
-        Failure: torch computed, a kernel ran that is not the submission's, or the result
-        is not a new tensor, or from none.
+        Failure: torch computed, a kernel ran that is not the submission's, or the result is not a new tensor,
+            or from none.
     """
     _only_allowed_operations(program, entry, allow)
     _writes_out_no_table(program, entry)

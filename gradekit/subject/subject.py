@@ -203,9 +203,8 @@ class Subject:
 
         Raises:
             TraceError: there is no such entry, or its process was lost.
-            Unsupported: torch.compile does not work here; or the entry asks where its
-            tensors are, which cannot be answered
-                while a model is compiled.
+            Unsupported: torch.compile does not work here; or the entry asks where its tensors are, which cannot be
+                answered while a model is compiled.
         """
         self.calls.append(Call(entry, tuple(args)))
         this = call_spec(entry, args)
