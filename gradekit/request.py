@@ -22,7 +22,7 @@ PROFILE_NAMES = ("quick", "default", "thorough")
 """How many examples a run tries: few, the usual number, or a thousand for each check."""
 
 TRIVIAL_RESULTS = ("zeros", "constant", "first_input", "lower_precision")
-"""Results that come without a kernel: all zeros, one value, the first argument, the right one with its low bits lost."""
+"""Results that come without a kernel: all zeros, one value, the first argument, the right one with low bits lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
