@@ -56,8 +56,7 @@ def _split(a: Term, b: Term) -> tuple[Term, Term]:
         whole = Term({mono: quotient for mono, quotient in quotients.items() if quotient})
         return whole, a - whole * b
     if len(b.parts) != 1:
-        quotient = _polynomial_quotient(a, b)
-        return (quotient, ZERO) if quotient is not None else (ZERO, a)
+        return _polynomial_split(a, b)
     ((divisor, scale),) = b.parts.items()
     taken: dict[Monomial, int] = {}
     for mono, factor in a.parts.items():
@@ -73,16 +72,18 @@ def _quotient(mono: Monomial, factor: int, divisor: int) -> int:
     return abs(factor) // divisor * (1 if factor > 0 else -1) if mono else factor // divisor
 
 
-def _polynomial_quotient(a: Term, b: Term) -> Term | None:
-    """q where a = q * b, for a q of one monomial; None where there is none."""
-    lead, scale = max(b.parts.items(), key=lambda item: (len(item[0]), [atom.key for atom in item[0]]))
+def _polynomial_split(a: Term, b: Term) -> tuple[Term, Term]:
+    """The same for a sum `b`: multiples of it are taken away while that makes what is left shorter."""
+    lead, scale = max(b.parts.items(), key=lambda item: (len(item[0]), item[0]))
+    whole, rest = ZERO, a
     for mono, factor in a.parts.items():
         left = without(mono, lead)
         if left is not None and factor % scale == 0:
             quotient = Term({left: factor // scale})
-            if quotient * b == a:
-                return quotient
-    return None
+            shorter = rest - quotient * b
+            if len(shorter.parts) < len(rest.parts):
+                whole, rest = whole + quotient, shorter
+    return whole, rest
 
 
 def without(mono: Monomial, factors: Monomial) -> Monomial | None:

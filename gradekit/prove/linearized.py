@@ -12,6 +12,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from gradekit.prove.terms import Atom, Monomial, Term, Truth
 
@@ -47,7 +48,11 @@ class Lemmas:
                 if self._all_positive(rest):
                     self._lefts[rest][left] = None
         self.certain = [*self._ranges(), *self._multiplied(conditions)]
-        self.conditional = [*self._compared()]
+
+    @cached_property
+    def conditional(self) -> list[Lemma]:
+        """Those that have a premise: there are many, and often none is asked for."""
+        return [*self._compared()]
 
     def _all_positive(self, product: Monomial) -> bool:
         return all(never_negative(atom) or atom in self._positive for atom in product)

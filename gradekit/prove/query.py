@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import z3
-
 from gradekit.prove.linearized import Values, is_sure
 from gradekit.prove.parts import atoms
-from gradekit.prove.terms import TRUE, Atom, Monomial, Term, Truth, at_most, both, negated, of_atom
+from gradekit.prove.terms import ONE, TRUE, ZERO, Atom, Monomial, Term, Truth, at_most, both, equal, negated, of_atom
+from gradekit.prove.value_of import Undefined, value_of
 
 MOST_LEMMAS = 120
 BITS = 64
@@ -23,11 +22,11 @@ class Query:
     def __init__(self, claim: Truth) -> None:
         self.claim = claim
         self.facts = [fact for atom in atoms(claim).values() for fact in _meaning(atom)]
+        self.powers = {atom.key: atom for atom in atoms(claim).values() if atom.op == "power"}
         self.atoms = atoms(claim, *self.facts)
         self.facts += _same_reads(self.atoms)
         self.names = {key: f"v{number}" for number, key in enumerate(self.atoms)}
         self.products: dict[Monomial, str] = {}
-        self._made: dict[Monomial, Any] = {}  # as z3 has them
 
     @property
     def is_linear(self) -> bool:
@@ -50,32 +49,26 @@ class Query:
             self.named(found), {mono: int(found[name]) for mono, name in self.products.items() if name in found}
         )
 
-    def more(self, solver: Any, *terms: Term) -> None:
-        """Tells the solver of the linear question that terms are not negative."""
-        for term in terms:
-            pieces = [self._piece(solver, mono, factor) for mono, factor in term.parts.items()]
-            solver.add(z3.Sum(*pieces) >= 0 if pieces else z3.BoolVal(True, solver.ctx))
+    def more(self, *terms: Term) -> str:
+        """What tells the solver of the linear question that terms are not negative."""
+        before = len(self.products)
+        asserts = [f"(assert (>= {self._term(term)} 0))" for term in terms]
+        new = list(self.products.items())[before:]
+        declared = [f"(declare-const {name} Int)" for _, name in new]
+        return "\n".join([*declared, *(bound for mono, name in new for bound in _product_bounds(mono, name)), *asserts])
 
-    def _piece(self, solver: Any, mono: Monomial, factor: int) -> Any:
-        if not mono:
-            return z3.IntVal(factor, solver.ctx)
-        made = self._made.get(mono)
-        if made is not None:
-            return factor * made
-        name = self.names[mono[0].key] if len(mono) == 1 else self.products.get(mono)
-        made = self._made[mono] = z3.Int(name or f"p{len(self.products)}", solver.ctx)
-        if name is not None:
-            return factor * made
-        self.products[mono] = f"p{len(self.products)}"
-        low, high = Term({mono: 1}).range if all(map(is_sure, mono)) else (None, None)
-        solver.add(*([made >= low] if low is not None else []), *([made <= high] if high is not None else []))
-        return factor * made
+    def powers_missed(self, values: Mapping[str, Any]) -> str:
+        """What tells the solver which numbers the powers are that are others in its answer; "" where none is."""
+        named = self.named(values)
+        missed = [atom for atom in self.powers.values() if not _is_power(atom, named)]
+        self.powers = {key: atom for key, atom in self.powers.items() if atom not in missed}
+        return "\n".join(f"(assert {self._truth(_power(of_atom(atom), atom.args[0]))})" for atom in missed)
 
     def text(self, linear: bool) -> str:
         """The question; `linear`: with a variable for each product."""
         self.products = {}
         self.linear = linear
-        conditions = [self.claim, *self.facts, *(_lemmas(self.claim, self.facts) if linear else ())]
+        conditions = [self.claim, *self.facts, *(_lemmas(self.claim, self.facts) if linear else self._exact_powers())]
         asserts = [f"(assert {self._truth(condition)})" for condition in conditions]
         bounds = [bound for key, atom in self.atoms.items() for bound in _bounds(self.names[key], atom)]
         bounds += [bound for mono, name in self.products.items() for bound in _product_bounds(mono, name)]
@@ -83,6 +76,9 @@ class Query:
         declared = [f"(declare-const {name} Int)" for name in [*self.names.values(), *self.products.values()]]
         declared += [f"(declare-const |free_{name}| Bool)" for name in free]
         return "\n".join([*declared, *bounds, *asserts])
+
+    def _exact_powers(self) -> Iterator[Truth]:
+        return (_power(of_atom(atom), atom.args[0]) for atom in self.atoms.values() if atom.op == "power")
 
     def _truth(self, value: Truth) -> str:
         match value.op:
@@ -156,8 +152,20 @@ def _meaning(atom: Atom) -> Iterator[Truth]:
         for sign in (1, -1):  # of the smaller or the greater of two, so much is known at once
             if condition == at_most(sign * yes, sign * no):
                 yield from (Truth("le", ((value - side) * sign,)) for side in (yes, no))
-    elif atom.op == "power":
-        yield _power(value, atom.args[0])
+    elif atom.op == "power":  # little of what is known; `powers_missed` says the rest where it matters
+        a = atom.args[0]
+        yield from (at_most(a, value), at_most(ZERO, value))
+        yield _implied(at_most(a, ZERO), at_most(value, ZERO))
+        yield _implied(equal(a, ONE), at_most(value, ONE))
+        yield _implied(at_most(ONE + 1, a), at_most(value, 2 * a - 2))
+
+
+def _is_power(atom: Atom, values: Mapping[str, int]) -> bool:
+    """Whether the solver's answer gives a power the number that it is."""
+    try:
+        return value_of(of_atom(atom), values) == values[atom.key]
+    except Undefined:
+        return False
 
 
 @lru_cache(256)  # many questions ask about the same powers
@@ -205,7 +213,7 @@ def _lemmas(claim: Truth, facts: Sequence[Truth]) -> list[Truth]:
     conditions = [*(claim.args if claim.op == "and" else [claim]), *facts]
     wanted = {mono for mono in _monomials(conditions) if len(mono) > 1}
     found: dict[str, Truth] = {}
-    for mono in sorted(wanted, key=lambda mono: [atom.key for atom in mono]):
+    for mono in sorted(wanted):
         for position, factor in enumerate(mono):
             if factor.op == "var" and (factor.range[0] or -1) >= 0 or factor.range[0] == 0 and factor.op == "var":
                 found |= _multiplied(conditions, factor, mono[:position] + mono[position + 1 :])

@@ -7,6 +7,8 @@ with products as they are. Limits are counted in the solver's own steps, which a
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -35,6 +37,9 @@ that hold if something else does."""
 MOST_STEPS = 200_000_000
 """What all questions of one solver may take together, where nobody says less."""
 
+MOST_MODELS = 24
+"""Counterexamples that are kept, to be tried on later questions."""
+
 SMALL = (8, 200, 5000, 100_000, 1 << 21)
 """Counterexamples are looked for among sizes up to these, one after the other."""
 
@@ -61,6 +66,7 @@ class Solver:
     def __init__(self, limit: int = MOST_STEPS) -> None:
         self._context = z3.Context()
         self._known: dict[str, Answer] = {}
+        self._models: deque[Mapping[str, int]] = deque(maxlen=MOST_MODELS)  # of questions that were refuted
         self.limit = limit
         self.sizes: Sequence[Term] = ()
         self.steps = self.asked = 0
@@ -101,12 +107,20 @@ class Solver:
         if key not in self._known:
             if self.steps > self.limit:
                 return OPEN
-            self._known[key] = self._answer(claim, linear_only)
+            self._known[key] = answer = self._answer(claim, linear_only)
+            if answer.values:
+                self._models.append(answer.values)
         return self._known[key]
 
     def follows(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
         """Whether linear arithmetic shows that the goal follows."""
-        return goal.op == "true" or self.ask(hypotheses, goal, linear_only=True).verdict == "proved"
+        parts = goal.args if goal.op == "and" else (goal,)
+        return goal.op == "true" or all(self._follows_alone(hypotheses, part) for part in parts)
+
+    def _follows_alone(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
+        if any(_contradicts(values, hypotheses, goal) for values in reversed(self._models)):
+            return False
+        return self._decided(hypotheses, goal, linear_only=True).verdict == "proved"
 
     def example(self, *conditions: Truth) -> Answer:
         """ "refuted", with values for which all conditions hold; "proved" where there are none."""
@@ -135,14 +149,19 @@ class Solver:
                 return OPEN
             model = _model(solver)
             answer = _refuted(question, model)
-            if answer.verdict == "refuted" or question.is_linear:
+            if answer.verdict == "refuted":
+                return answer
+            missed = question.powers_missed(model)
+            if missed:
+                solver.from_string(missed)
+                continue
+            if question.is_linear:
                 return answer
             lemmas = lemmas or Lemmas([*question.products], question.conditions, self._positive(solver, question))
             added = self._wanted(solver, question, lemmas, question.values(model), tried)
             if not added:
                 return OPEN
-            for lemma in added:
-                question.more(solver, lemma.fact)
+            solver.from_string(question.more(*(lemma.fact for lemma in added)))
         return OPEN
 
     def _positive(self, solver: Any, question: Query) -> frozenset[Atom]:
@@ -153,7 +172,7 @@ class Solver:
     def _shows(self, solver: Any, question: Query, value: Term, *beside: Term) -> bool:
         """Whether the value is not negative; `beside` are not if it is."""
         solver.push()
-        question.more(solver, -value - 1, *beside)
+        solver.from_string(question.more(-value - 1, *beside))
         found = self._check(solver, LEMMA_STEPS) is z3.unsat
         solver.pop()
         return found
@@ -196,10 +215,12 @@ class Solver:
         return z3.unsat if result == z3.unsat else z3.sat if result == z3.sat else z3.unknown
 
 
+_CONSTANT = re.compile(r"\(define-fun (\|[^|]*\||\S+) \(\) (?:Int|Bool)\s+(true|false|\d+|\(- \d+\))\)")
+
+
 def _model(solver: Any) -> dict[str, Any]:
-    """The values of the solver's answer by their names."""
-    model = solver.model()
-    return {str(name): _number(model[name]) for name in model.decls() if name.arity() == 0}
+    """The values of the solver's answer by their names, read from its text: z3's objects take much longer."""
+    return {name.strip("|"): _number(value) for name, value in _CONSTANT.findall(solver.model().sexpr())}
 
 
 def _refuted(question: Query, found: Mapping[str, Any]) -> Answer:
@@ -215,17 +236,29 @@ def _near(hypotheses: Sequence[Truth], goal: Truth) -> list[Truth]:
     return [part for part in parts if all(a.op not in ("var", "read") or key in mine for key, a in atoms(part).items())]
 
 
+_COUNT = re.compile(r":rlimit-count\s+(\d+)")
+
+
 def _steps(solver: Any) -> int:
-    return next((int(count) for name, count in solver.statistics() if name == "rlimit count"), 0)
+    found = _COUNT.search(str(solver.statistics()))
+    return int(found[1]) if found else 0
 
 
-def _number(value: Any) -> int | bool:
-    return value.as_long() if z3.is_int_value(value) else z3.is_true(value)
+def _number(value: str) -> int | bool:
+    return value == "true" if value in ("true", "false") else int(value.strip("()").replace(" ", ""))
 
 
 def _holds(claim: Truth, values: Mapping[str, int]) -> bool:
     """Whether a model is one indeed: what was left out of the question may say no."""
     try:
         return truth_of(claim, values)
+    except Undefined:
+        return False
+
+
+def _contradicts(values: Mapping[str, int], hypotheses: Sequence[Truth], goal: Truth) -> bool:
+    """Whether the goal does not hold for these values, and all hypotheses do."""
+    try:
+        return not truth_of(goal, values) and all(truth_of(one, values) for one in hypotheses)
     except Undefined:
         return False

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 Range = tuple[int | None, int | None]
 """The least and the greatest value; None where there is none."""
@@ -22,29 +22,28 @@ EVERYWHERE: Range = (None, None)
 _SHORT = 160
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Atom:
+class Atom(str):
     """A variable (`op` is "var", `args` its name) or an operation on `args`; its value lies in `range`.
 
     "div" and "mod" round towards minus infinity, and their second argument is positive wherever it matters. "choose"
     has (Truth, Term, Term); "read" has (name, *Terms): what a tensor holds at a place; "power" is the least power of
-    two that is not below its argument.
+    two that is not below its argument. As a text it is its key, by which atoms are compared, hashed and sorted: a
+    proof does so millions of times.
     """
 
+    __slots__ = ("args", "key", "op", "range")
     op: str
     args: tuple[Any, ...]
-    range: Range = EVERYWHERE
-    key: str = ""
+    range: Range
+    key: str
 
-    def __post_init__(self) -> None:
-        text = f"{self.op}({','.join(_key(arg) for arg in self.args)})"
-        object.__setattr__(self, "key", text if len(text) <= _SHORT else _digest(text))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+    def __new__(cls, op: str, args: tuple[Any, ...], range: Range = EVERYWHERE) -> Self:
+        """The atom, whose key is a digest where its text is long."""
+        text = f"{op}({','.join(_key(arg) for arg in args)})"
+        key = text if len(text) <= _SHORT else _digest(text)
+        made = super().__new__(cls, key)
+        made.op, made.args, made.range, made.key = op, args, range, key
+        return made
 
 
 def _key(part: Any) -> str:
@@ -73,7 +72,7 @@ class Term:
     def key(self) -> str:
         """A text that equal terms have in common; a digest where it would be long."""
         if self._key is None:
-            pieces = sorted("*".join((str(factor), *(a.key for a in mono))) for mono, factor in self.parts.items())
+            pieces = sorted("*".join((str(factor), *mono)) for mono, factor in self.parts.items())
             text = "+".join(pieces) or "0"
             self._key = text if len(text) <= _SHORT else _digest(text)
         return self._key
@@ -124,7 +123,7 @@ class Term:
         parts: dict[Monomial, int] = {}
         for mono, factor in self.parts.items():
             for mono2, factor2 in other.parts.items():
-                product = tuple(sorted(mono + mono2, key=lambda atom: atom.key)) if mono and mono2 else mono or mono2
+                product = tuple(sorted(mono + mono2)) if mono and mono2 else mono or mono2
                 parts[product] = parts.get(product, 0) + factor * factor2
         return Term({mono: factor for mono, factor in parts.items() if factor})
 

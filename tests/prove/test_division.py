@@ -1,0 +1,71 @@
+"""Quotients and remainders of sums are those of numbers, and powers of two are what they are though the solver hears of them late."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gradekit.prove import query
+from gradekit.prove.division import div, mod
+from gradekit.prove.solve import Solver
+from gradekit.prove.terms import ONE, Term, at_most, equal, less, power, term, var
+from gradekit.prove.value_of import value_of
+
+NAMES = [var(name, 0, 9) for name in "abcd"]
+KEYS = [next(iter(one.parts))[0].key for one in NAMES]
+
+
+def _sum(chosen: random.Random, parts: int) -> Term:
+    found = term(chosen.choice((0, 0, 1, 3)))
+    for _ in range(parts):
+        factors = chosen.sample(NAMES, chosen.choice((1, 1, 2)))
+        product = term(chosen.choice((1, 1, 2, 4)))
+        for factor in factors:
+            product = product * factor
+        found = found + product
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_taken_out_of_a_sum_is_put_back(seed):
+    chosen = random.Random(seed)
+    divisor = _sum(chosen, 2) + 1
+    value = _sum(chosen, 2) + divisor * chosen.choice(NAMES)
+    numbers = {key: chosen.randint(0, 9) for key in KEYS}
+    a, b = value_of(value, numbers), value_of(divisor, numbers)
+    assert value_of(div(value, divisor), numbers) == a // b
+    assert value_of(mod(value, divisor), numbers) == a % b
+
+
+def test_a_multiple_of_a_sum_is_seen():
+    """program + turn * grid, with a grid of ceil(rows / 4): the remainder is the program."""
+    program, turn, rows = var("p", 0), var("t", 0), var("rows", 1)
+    grid = ONE + div(rows - 1, term(4))
+    assert mod(program + turn * grid, grid) == mod(program, grid)
+
+
+N, BLOCK = var("n", 1, 1 << 40), power(var("n", 1, 1 << 40))
+
+
+@pytest.mark.parametrize(
+    ("goal", "verdict"),
+    [
+        (at_most(N, BLOCK), "proved"),
+        (less(BLOCK, 2 * N), "proved"),
+        (at_most(BLOCK, N), "refuted"),
+        (less(2 * BLOCK, 3 * N + 5), "refuted"),
+        (equal(mod(BLOCK, term(16)), term(0)), "refuted"),
+        (at_most(mod(BLOCK, term(16)), term(8)), "proved"),
+        (at_most(BLOCK, term(1 << 39)), "refuted"),
+        (at_most(BLOCK, term(1 << 40)), "proved"),
+    ],
+)
+def test_powers_of_two(goal, verdict):
+    assert Solver().ask([], goal).verdict == verdict
+
+
+def test_an_answer_with_a_number_that_is_no_power_is_none(monkeypatch):
+    goal = at_most(mod(BLOCK, term(16)), term(8))
+    monkeypatch.setattr(query, "_is_power", lambda atom, values: True)
+    assert Solver().ask([], goal, linear_only=True).verdict == "open"
