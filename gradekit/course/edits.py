@@ -116,10 +116,11 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _enclosing(text: str, line: int) -> str:
-    """The innermost function around a line, counted from 0; "" where there is none."""
+    """The innermost function around a line, counted from 0; "" where there is none, or another of its name."""
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     around = [node for node in nodes if node.lineno - 1 <= line < (node.end_lineno or 0)]
-    return max(around, key=lambda node: node.lineno).name if around else ""
+    name = max(around, key=lambda node: node.lineno).name if around else ""
+    return name if [node.name for node in nodes].count(name) == 1 else ""
 
 
 def _written(function: str, before: Sequence[str], after: Sequence[str], place: tuple[int, int, int, int]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-FILLING = 0x55
-"""Byte of which undefined lanes are made where a run fills them: 1431655765 as int32, 1.47e13 as float32."""
+FILLINGS = (0x55, 0xFF)
+"""Bytes of which undefined lanes are made, one in a run that fills them: 1431655765 and -1 as int32, 1.47e13 and NaN as
+float32. A maximum hides NaN, and a factor of 0 hides all others."""
 
 
 class Order(Enum):
@@ -22,14 +23,14 @@ class Order(Enum):
 class Conditions:
     """The conditions of one run. A result that depends on them is right by luck.
 
-    `filled`: lanes that the mask of a load leaves undefined have the bytes FILLING, and not zeros; those of the loads
-    at `line` alone, where one is given. `tuning`: each autotuned launch is made as in the autotuner's first call, in
-    every configuration, before the configuration of the run. `again`: the call is made twice, and what it keeps from
-    call to call is as the first has left it.
+    `filled`: the byte that lanes are made of which the mask of a load leaves undefined, zeros where it is None; those
+    of the loads at `line` alone, where one is given. `tuning`: each autotuned launch is made as in the autotuner's
+    first call, in every configuration, before the configuration of the run. `again`: the call is made twice, and what
+    it keeps from call to call is as the first has left it.
     """
 
     order: Order = Order.ASCENDING
-    filled: bool = False
+    filled: int | None = None
     line: int | None = None
     tuning: bool = False
     again: bool = False

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradekit.engine.liveness import names_used, peak_bytes
+from gradekit.engine.masked_lanes import left_out_lanes_matter
 from gradekit.engine.ttir import Function, Module, Op, Region, parse
 
 _COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin", "fadd", "fmax", "fmin"})
 _EXTREMES = frozenset({"max", "min", "fmax", "fmin"})
-_ELEMENTWISE = ("arith.", "math.", "tt.fp_to_fp", "tt.bitcast", "tt.clampf", "tt.extern_elementwise")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def facts(ttir: str) -> KernelFacts:
         volatile=any(op.attributes.get("isVolatile", False) for op in ops),
         ordered=any(_depends_on_order(op, used) for op in ops),
         rounded=any(_adds_floats(op) for op in ops),
-        undefined_loads=any(leaves_lanes_undefined(op) and _matters(op, ops) for op in ops),
+        undefined_loads=any(leaves_lanes_undefined(op) and left_out_lanes_matter(op, ops) for op in ops),
     )
 
 
@@ -100,18 +100,3 @@ def leaves_lanes_undefined(op: Op) -> bool:
     if op.name != "tt.load":
         return False
     return len(op.operands) == 2 or (bool(op.attributes.get("boundaryCheck")) and not op.attributes.get("padding"))
-
-
-def _matters(load: Op, ops: list[Op]) -> bool:
-    """Whether such lanes can reach anything but the same lanes of stores that the same mask leaves out."""
-    mask = load.operands[1] if len(load.operands) == 2 else None
-    reached = set(load.results)
-    for op in ops:
-        if op is load or reached.isdisjoint(names_used(op)):
-            continue
-        if op.name == "tt.store" and op.operands[2:] == (mask,) and op.operands[0] not in reached:
-            continue
-        if not op.name.startswith(_ELEMENTWISE) or op.regions:
-            return True
-        reached.update(op.results)
-    return False

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from gradekit.engine import comparisons, integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
-from gradekit.engine.conditions import FILLING
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import leaves_lanes_undefined
 from gradekit.engine.ops_tile import move, pointee_size
@@ -68,10 +67,10 @@ def _compile_load(op: Op) -> Evaluator:
 def _undefined(frame: Frame, op: Op) -> Tensor | None:
     """What lanes without a value get: None for zeros, as on NVIDIA's cards, or bytes that nobody would expect."""
     conditions = frame.context.conditions
-    if not conditions.filled or conditions.line not in (None, frame.context.line(op)):
+    if conditions.filled is None or conditions.line not in (None, frame.context.line(op)):
         return None
     dtype, rank = memory_dtype(op.result_types[0]), len(op.result_types[0].shape)
-    return torch.full([dtype.itemsize], FILLING, dtype=torch.uint8).view(dtype).view([1] * (1 + rank))
+    return torch.full([dtype.itemsize], conditions.filled, dtype=torch.uint8).view(dtype).view([1] * (1 + rank))
 
 
 def in_registers(loaded: Tensor, type: Type) -> Value:

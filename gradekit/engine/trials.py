@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import OverBudget
-from gradekit.engine.conditions import Conditions, Order
+from gradekit.engine.conditions import FILLINGS, Conditions, Order
 from gradekit.engine.executor import RunResult, Variant
 from gradekit.engine.kernel_facts import facts, leaves_lanes_undefined, operations, parsed
 from gradekit.findings import Cause, Finding
@@ -108,13 +108,16 @@ def _storages(value: Any) -> Iterator[int]:
 
 
 def _undefined_lanes(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:
-    if (changed := _changed(usual, run, Conditions(filled=True))) is None:
-        return []
-    for kernel, line in _lines(program):
-        alone = _changed(usual, run, Conditions(filled=True, line=line))
-        if alone is not None:
-            return [_finding(alone, line, kernel)]
-    return [_finding(changed, None, "")]
+    for filling in FILLINGS:
+        changed = _changed(usual, run, Conditions(filled=filling))
+        if changed is None:
+            continue
+        for kernel, line in _lines(program):
+            alone = _changed(usual, run, Conditions(filled=filling, line=line))
+            if alone is not None:
+                return [_finding(alone, line, kernel)]
+        return [_finding(changed, None, "")]
+    return []
 
 
 def _changed(

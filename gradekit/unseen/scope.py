@@ -46,8 +46,7 @@ class CallScope:
 
     @property
     def _scalars(self) -> list[ScalarDomain]:
-        known = {name for name, _ in self.draws.scalars}
-        return [s for s in self.draws.entry.scalars if s.type == "int" and s.name in known and s.most is not None]
+        return [s for s in _ranged(self.draws) if s.type == "int"]
 
     @property
     def at_most(self) -> int:
@@ -144,8 +143,13 @@ class CallScope:
 
 def fractions(draws: Draws) -> list[ScalarDomain]:
     """The scalars of a check that are floats with a range."""
-    known = {name for name, _ in draws.scalars}
-    return [s for s in draws.entry.scalars if s.type == "float" and s.name in known and s.most is not None]
+    return [s for s in _ranged(draws) if s.type == "float"]
+
+
+def _ranged(draws: Draws) -> list[ScalarDomain]:
+    """The scalars that may have any value of their range: a check that lists values of its own may count on them."""
+    listed = dict(draws.scalars)
+    return [s for s in draws.entry.scalars if listed.get(s.name) == tuple(s.values) and s.most is not None]
 
 
 def fraction_choices(draws: Draws, numbers: Sequence[float]) -> list[dict[str, float]]:

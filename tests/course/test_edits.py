@@ -79,3 +79,11 @@ def test_lines_that_stay_tell_a_place_from_others() -> None:
     old = "def f(x):\n    y = x\n    x = 1\n    y = 2\n    x = 1\n"
     new = "def f(x):\n    y = x\n    x = 1\n    y = 2\n    x = 2\n"
     assert edit_between(old, new) == "@@ f\n     y = 2\n-    x = 1\n+    x = 2\n"
+
+
+def test_a_function_that_shares_its_name_with_a_method_is_told_by_its_lines() -> None:
+    old = "def f(x):\n    return x\n\n\nclass F:\n    def f(self, x):\n        return x + 1\n"
+    for new in (old.replace("    return x\n", "    return 2 * x\n"), old.replace("x + 1", "x")):
+        edit = edit_between(old, new)
+        assert "@@" not in edit
+        assert edited(old, edit, "a.py") == new

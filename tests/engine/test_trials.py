@@ -51,6 +51,33 @@ def elementwise(x, out, n, B: tl.constexpr):
     tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
 
 
+@triton.jit
+def gathered(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    place = tl.load(x + at, mask=at < n).to(tl.int32) % 13
+    tl.store(out + at, tl.load(x + place, mask=at < n, other=0.0), mask=at < n)
+
+
+@triton.jit
+def of_a_tile(x, out, n, B: tl.constexpr):
+    at, row = tl.arange(0, B)[None, :], tl.arange(0, 2)[:, None]
+    column = tl.load(x + at, mask=at < n)
+    tl.store(out + at + row, column + row, mask=(at < n) & (row < 1))
+
+
+@triton.jit
+def times_zero(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(out, tl.sum(value * tl.load(x + at, mask=at < n, other=0.0), 0))
+
+
+@triton.jit
+def another_mask(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n - 1) * 2, mask=at < n)
+
+
 def test_a_sum_over_lanes_that_the_mask_left_out_is_found_at_the_load():
     made = program(product, (1,), [X], [torch.empty(1)], [13], B=16, OTHER=False)
     result = tried(made, [X])
@@ -62,16 +89,23 @@ def test_a_sum_over_lanes_that_the_mask_left_out_is_found_at_the_load():
 
 @pytest.mark.parametrize(
     ("kernel", "constants"),
-    [(product, {"OTHER": True}), (chosen_afterwards, {}), (elementwise, {})],
-    ids=["other", "where", "same mask"],
+    [(product, {"OTHER": True}), (chosen_afterwards, {}), (elementwise, {}), (gathered, {}), (of_a_tile, {})],
+    ids=["other", "where", "same mask", "gather", "tile"],
 )
 def test_lanes_that_are_left_out_without_effect_are_nothing(kernel, constants):
     made = program(kernel, (1,), [X], [torch.empty(13)], [13], fill=0, B=16, **constants)
     assert not tried(made, [X]).findings
 
 
-def test_an_elementwise_kernel_is_not_run_twice():
-    made = program(elementwise, (1,), [X], [torch.empty(13)], [13], B=16)
+@pytest.mark.parametrize("kernel", [times_zero, another_mask])
+def test_lanes_beside_a_factor_of_zero_and_those_of_another_mask_are_found(kernel):
+    made = program(kernel, (1,), [X], [torch.empty(13)], [13], fill=0, B=16)
+    assert causes(tried(made, [X])) == [Cause.UNDEFINED_LANES]
+
+
+@pytest.mark.parametrize("kernel", [elementwise, gathered, of_a_tile])
+def test_a_kernel_that_leaves_undefined_lanes_out_again_is_not_run_twice(kernel):
+    made = program(kernel, (1,), [X], [torch.empty(13)], [13], fill=0, B=16)
     conditions = []
     run_with_trials(made, lambda c: conditions.append(c) or run(made, [X], conditions=c))
     assert len(conditions) == 1
