@@ -9,6 +9,10 @@ STEP = 10_000
 elements: about ten microseconds."""
 
 
+LAUNCH = 50
+"""A launch, beside what its programs do, is as much work as so many operations: half a millisecond."""
+
+
 class OverBudget(Exception):
     """The run used up its `resource`: "work", "bytes" or "programs" of one launch. `limit` says how much that was."""
 
@@ -21,7 +25,8 @@ class OverBudget(Exception):
 class Budget:
     """What one run may use.
 
-    `work` counts elements that operations make or read, and STEP for each operation evaluated: about a nanosecond each.
+    `work` counts elements that operations make or read, STEP for each operation evaluated, and LAUNCH operations for
+    each launch: about a nanosecond each.
     `bytes` limits what the host allocates with what it returns, what one program holds in registers, and the maps of
     who has accessed what in one launch: each of the three.
     """

@@ -19,7 +19,7 @@ from torch import Tensor
 from gradekit.engine.addressing import Suspicion
 from gradekit.engine.arguments import bind
 from gradekit.engine.branch_coverage import Ways
-from gradekit.engine.budget import Budget, Meter, OverBudget
+from gradekit.engine.budget import LAUNCH, Budget, Meter, OverBudget
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
@@ -265,6 +265,7 @@ class _Execution:
         total = math.prod(step.grid)
         if total > PROGRAMS:
             raise OverBudget("programs", PROGRAMS, line)
+        self.meter.spend(LAUNCH)
         launch = self.counters.launches
         self.counters.launches += 1
         self.grids.append(step.grid)

@@ -22,7 +22,7 @@ import pytest
 from gradekit.findings import Cause, Check, SourceLine
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 from gradekit.request import GradingRequest
-from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, read
+from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
 
 if TYPE_CHECKING:
     from gradekit.mending.search import Mending
@@ -243,7 +243,10 @@ def _missing_entry(entry: str, submission: Submission, loaded: Loaded) -> Reject
         return None
     name = Path(submission.path).name
     near = difflib.get_close_matches(entry, loaded.functions, n=1, cutoff=0.5)
-    if near:
+    module = imported_from(submission.text, entry)
+    if module:
+        instead = f"It imports it from {module}, which is no file of this submission: hand that file in as well."
+    elif near:
         instead = f"It defines {near[0]}: is that the one? Then rename it."
     elif loaded.functions:
         instead = f"It defines {', '.join(sorted(loaded.functions)[:8])}."

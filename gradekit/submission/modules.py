@@ -1,22 +1,30 @@
 """A submission of several files as one source: its own modules stand before the file that imports them.
 
-Only files beside that one are taken, and only those that it imports, by name or through each other. Each
-begins with a line that names it, by which `parts` finds it again: a place in the source is shown as
-"utils.py:3". Reads text, imports nothing.
+Only files beside that one and in folders beside it are taken, and only those that it imports, by name or through
+each other. Each begins with a line that names it, by which `parts` finds it again: a place in the source is shown
+as "utils.py:3". Reads text, imports nothing.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 _BEGIN = "# --- file {name} ---"
-_PART = re.compile(r"(?m)^# --- file ([\w.-]+) ---$")
+_PART = re.compile(r"(?m)^# --- file ([\w./-]+) ---$")
+
+_MODULE = re.compile(
+    r"(\w+) = __import__\('types'\)\.ModuleType\('\1'\); vars\(\1\)\.update\((?:(\w+)=\2(?:, (?=\w))?)*\)"
+)
+"""What an import of a whole module becomes: a module with names of this source, and nothing else."""
 
 Read = Callable[[str], str | None]
-"""The text of a file by its name, looked for beside the submission; None if there is no such file."""
+"""The text of a file by its name ("utils.py", "helpers/ops.py"), looked for beside the submission; None if there is no
+such file."""
 
 
 class ModuleError(ValueError):
@@ -25,12 +33,12 @@ class ModuleError(ValueError):
 
 @dataclass(frozen=True)
 class _Import:
-    """An import statement of an own module: its lines, the module, and what is bound
-    to which name (None: the module)."""
+    """An import statement of an own module: its first and last line, how far it is indented, the module's file, and
+    what is bound to which name (None: the module)."""
 
-    first: int
-    last: int
-    module: str
+    lines: tuple[int, int]
+    indent: int
+    file: str
     bound: tuple[tuple[str, str | None], ...]
 
 
@@ -42,13 +50,14 @@ def merged(name: str, text: str, read: Read) -> str:
     """
     order: list[str] = []
     texts = {name: text}
+    read = functools.cache(read)
     _visit(name, texts, order, read)
     if len(order) == 1:
         return text
     _agree(order, texts)
     future = sorted({name for part in order for _, names in _futures(texts[part]) for name in names})
     header = [f"from __future__ import {', '.join(future)}"] if future else []
-    parts = [f"{_BEGIN.format(name=part)}\n{_with_bindings(texts[part], texts)}" for part in order]
+    parts = [f"{_BEGIN.format(name=part)}\n{_with_bindings(part, texts)}" for part in order]
     return "\n".join([*header, *parts])
 
 
@@ -57,55 +66,116 @@ def parts(text: str) -> tuple[tuple[str, int], ...]:
     return tuple((match[1], text.count("\n", 0, match.start()) + 2) for match in _PART.finditer(text))
 
 
+def imported_from(text: str, name: str) -> str | None:
+    """The module from which `text` imports `name` at its top level; None where it does not."""
+    for node in _top_level(ast.parse(text).body):
+        if isinstance(node, ast.ImportFrom) and any((one.asname or one.name) == name for one in node.names):
+            return "." * node.level + (node.module or "")
+    return None
+
+
+def without_modules(text: str) -> str:
+    """A source without the modules that `merged` has made in it."""
+    return _MODULE.sub(r"\1 = None", text)
+
+
 def _visit(name: str, texts: dict[str, str], order: list[str], read: Read) -> None:
     """Add `name` to `order`, after what it imports."""
-    for found in _own_imports(texts[name], read):
-        file = f"{found.module}.py"
-        if file not in texts:
-            texts[file] = read(file) or ""
-            _visit(file, texts, order, read)
+    for found in _own_imports(name, texts[name], read):
+        if found.file not in texts:
+            texts[found.file] = read(found.file) or ""
+            _visit(found.file, texts, order, read)
     order.append(name)
 
 
-def _own_imports(text: str, read: Read) -> Iterator[_Import]:
+def _own_imports(name: str, text: str, read: Read) -> Iterator[_Import]:
+    """The imports of own modules in the file called `name`, those inside of functions too."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # said elsewhere, with its line
         return
-    for node in tree.body:
-        for module, bound in _imported(node):
-            if read(f"{module}.py") is not None:
-                yield _Import(node.lineno, node.end_lineno or node.lineno, module, bound)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            lines = node.lineno, node.end_lineno or node.lineno
+            yield from (_Import(lines, node.col_offset, *found) for found in _imported(node, name, read))
 
 
-def _imported(node: ast.stmt) -> Iterator[tuple[str, tuple[tuple[str, str | None], ...]]]:
-    if isinstance(node, ast.ImportFrom) and node.level < 2 and node.module and "." not in node.module:
-        yield node.module, tuple((alias.asname or alias.name, alias.name) for alias in node.names)
-    elif isinstance(node, ast.Import):
+Bound = tuple[tuple[str, str | None], ...]
+
+
+def _imported(node: ast.Import | ast.ImportFrom, name: str, read: Read) -> Iterator[tuple[str, Bound]]:
+    if isinstance(node, ast.Import):
         for alias in node.names:
-            if "." not in alias.name:
-                yield alias.name, ((alias.asname or alias.name, None),)
+            file = _file(alias.name, read) if alias.asname or "." not in alias.name else None
+            if file:
+                yield file, ((alias.asname or alias.name, None),)
+        return
+    base = _package(name, node.level)
+    if base is None:
+        return
+    module = ".".join(filter(None, (base, node.module)))
+    submodules = {alias.name: _file(f"{module}.{alias.name}", read) for alias in node.names if module or node.level}
+    yield from ((file, ((a.asname or a.name, None),)) for a in node.names if (file := submodules.get(a.name)))
+    rest = tuple((alias.asname or alias.name, alias.name) for alias in node.names if not submodules.get(alias.name))
+    if rest and (file := _file(module, read)):
+        yield file, rest
+
+
+def _package(name: str, level: int) -> str | None:
+    """The package from which an import in the file called `name` starts, "" beside the submission; None above it."""
+    folders = PurePosixPath(name).parent.parts
+    return ".".join(folders[: len(folders) - level + 1]) if 0 < level <= len(folders) + 1 else None if level else ""
+
+
+def _file(module: str, read: Read) -> str | None:
+    """The file of a module's dotted name; None where it is not the submission's own."""
+    path = module.lstrip(".").replace(".", "/")
+    files = (f"{path}.py", f"{path}/__init__.py")
+    return next((file for file in files if path and read(file) is not None), None)
 
 
 def _agree(order: Sequence[str], texts: dict[str, str]) -> None:
     """Refuse a name that two files define differently: in one source, one would replace the other."""
-    owners: dict[str, str] = {}
+    owners: dict[str, tuple[str, str]] = {}
     for file in order:
-        for name in _defined(texts[file]):
-            if owners.setdefault(name, file) != file:
-                raise ModuleError(f"{owners[name]} and {file} both define {name}: give one of the two another name")
+        for name, written in _defined(texts[file]):
+            owner, before = owners.setdefault(name, (file, written))
+            if owner != file and before != written:
+                raise ModuleError(f"{owner} and {file} both define {name}: give one of the two another name")
 
 
-def _defined(text: str) -> set[str]:
-    """The names that the top level defines: functions, classes and variables, without imported names."""
-    names = set[str]()
-    for node in ast.parse(text).body:
+def _defined(text: str) -> Iterator[tuple[str, str]]:
+    """The functions, classes and variables that the top level defines, each with its statement; no imported ones."""
+    yield from _definitions(_top_level(ast.parse(text).body))
+
+
+def _definitions(nodes: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
+            yield node.name, ast.dump(node)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names |= {inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)}
-    return names
+            for inner in (inner for target in targets for inner in ast.walk(target)):
+                if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                    yield inner.id, ast.dump(node)
+
+
+def _names(text: str, *, branches: bool = True) -> set[str]:
+    """The names that the top level defines or imports; those in an if without an else only with `branches`."""
+    nodes = list(_top_level(ast.parse(text).body, branches=branches))
+    imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
+    imported = {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
+    return (imported | {name for name, _ in _definitions(nodes)}) - {"*"}
+
+
+def _top_level(body: Sequence[ast.stmt], *, branches: bool = True) -> Iterator[ast.stmt]:
+    """The statements of a module, those inside of an if, a try or a with included."""
+    for node in body:
+        yield node
+        if isinstance(node, (ast.Try, ast.With)) or (isinstance(node, ast.If) and (branches or node.orelse)):
+            inner = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
+            handled = [one for handler in getattr(node, "handlers", []) for one in handler.body]
+            yield from _top_level([*inner, *handled], branches=branches)
 
 
 def _futures(text: str) -> Iterator[tuple[tuple[int, int], list[str]]]:
@@ -115,24 +185,27 @@ def _futures(text: str) -> Iterator[tuple[tuple[int, int], list[str]]]:
             yield (node.lineno, node.end_lineno or node.lineno), [alias.name for alias in node.names]
 
 
-def _with_bindings(text: str, texts: dict[str, str]) -> str:
-    """`text` with its imports of own modules replaced, line for line, by what they bind."""
+def _with_bindings(name: str, texts: dict[str, str]) -> str:
+    """The text of the file called `name` with its imports of own modules replaced, line for line, by what they bind."""
+    text = texts[name]
     lines = text.split("\n")
-    by_line: dict[tuple[int, int], list[str]] = {place: [] for place, _ in _futures(text)}
-    for found in _own_imports(text, lambda file: texts.get(file)):
-        names = _defined(texts[f"{found.module}.py"])
-        by_line.setdefault((found.first, found.last), []).extend(_bindings(found, names))
-    for (first, last), statements in by_line.items():
-        lines[first - 1 : last] = ["; ".join(statements) or "pass", *[""] * (last - first)]
+    by_line: dict[tuple[tuple[int, int], int], list[str]] = {(place, 0): [] for place, _ in _futures(text)}
+    for found in _own_imports(name, text, texts.get):
+        by_line.setdefault((found.lines, found.indent), []).extend(_bindings(found, texts[found.file]))
+    for ((first, last), indent), statements in by_line.items():
+        lines[first - 1 : last] = [" " * indent + ("; ".join(statements) or "pass"), *[""] * (last - first)]
     return "\n".join(lines)
 
 
-def _bindings(found: _Import, names: set[str]) -> Iterator[str]:
+def _bindings(found: _Import, text: str) -> Iterator[str]:
+    """Statements for what an import binds of the module whose source is `text`: a kernel may call what is in a module,
+    and in no other namespace."""
+    names, always = _names(text), _names(text, branches=False)
     for bound, name in found.bound:
         if name is None:
-            members = ", ".join(f"{member}={member}" for member in sorted(names))
-            yield f"{bound} = __import__('types').SimpleNamespace({members})"
+            members = ", ".join(f"{member}={member}" for member in sorted(always))
+            yield f"{bound} = __import__('types').ModuleType('{bound}'); vars({bound}).update({members})"
         elif name != "*" and name not in names:
-            raise ModuleError(f"{found.module}.py does not define {name}, which is imported from it")
+            raise ModuleError(f"{found.file} does not define {name}, which is imported from it")
         elif name not in ("*", bound):
             yield f"{bound} = {name}"

@@ -25,7 +25,6 @@ MAX_SOURCE_BYTES = 1 << 20
 MAX_NOTEBOOK_BYTES = 32 << 20
 """The largest notebook: its outputs may hold pictures."""
 
-
 MOST_CANDIDATES = 20
 """So many files of an archive are looked into for the entry."""
 
@@ -130,9 +129,10 @@ def _merged(file: Path, data: bytes, read_module: modules.Read) -> bytes:
 
 
 def _beside(folder: Path, name: str) -> str | None:
-    """The text of a Python file of the student's own in `folder`; a link, a test or a file that is no text is none."""
+    """The text of a Python file of the student's own in `folder` or below it; a test or a file that is no text is none,
+    and so is what lies behind a link."""
     file = folder / name
-    if file.is_symlink() or not file.is_file() or name.startswith(("test_", "conftest.")):
+    if file.resolve() != folder.resolve() / name or not file.is_file() or file.name.startswith(("test_", "conftest.")):
         return None
     try:
         return _bytes(file)[:MAX_SOURCE_BYTES].decode().replace("\r\n", "\n")

@@ -12,6 +12,7 @@ from gradekit.batch.digests import content
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.submission import SubmissionError, read
 from gradekit.submission.modules import parts
+from gradekit.submission.reach import reach
 from tests.batch.clusters import RIGHT
 
 KERNELS = RIGHT[: RIGHT.index("def double")]
@@ -82,6 +83,84 @@ def test_what_is_imported_through_another_module_comes_first(tmp_path: Path) -> 
 def test_modules_that_import_each_other_end(tmp_path: Path) -> None:
     lay(tmp_path, main="import a\n", a="import b\nx = 1\n", b="import a\ny = 1\n")
     assert len(parts(read(tmp_path / "main.py").text)) == 3
+
+
+def test_folders_beside_the_submission_are_packages(tmp_path: Path) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops/__init__.py").write_text("from .kernels import kernel\n")
+    (tmp_path / "ops/kernels.py").write_text(KERNELS)
+    lay(tmp_path, main=MAIN.replace("from kernels import", "from ops import"))
+    text = read(tmp_path / "main.py").text
+    assert [name for name, _ in parts(text)] == ["ops/kernels.py", "ops/__init__.py", "main.py"]
+    compile(text, "main.py", "exec")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from ops import kernels", "import ops.kernels as kernels", "from ops.kernels import f as kernels"],
+)
+def test_a_module_of_a_package_is_imported_in_any_way(tmp_path: Path, statement: str) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops/kernels.py").write_text("from . import more\nimport math as m\ndef f(n): return more.twice(n)\n")
+    (tmp_path / "ops/more.py").write_text("def twice(n): return 2 * n\n")
+    text = read(lay(tmp_path, main=f"{statement}\n") / "main.py").text
+    namespace: dict[str, object] = {}
+    exec(text, namespace)  # noqa: S102  # the test's own text
+    used = "kernels(4)" if "f as" in statement else "kernels.f(4)"
+    assert eval(used, namespace) == 8
+
+
+def test_an_import_inside_a_function_or_a_branch_is_one_too(tmp_path: Path) -> None:
+    main = "def double(x):\n    from kernels import f as g\n    return g(x)\nif True:\n    import kernels\n"
+    text = read(lay(tmp_path, main=main, kernels="def f(n): return 2 * n\n") / "main.py").text
+    namespace: dict[str, object] = {}
+    exec(text, namespace)  # noqa: S102  # the test's own text
+    assert eval("double(2) + kernels.f(1)", namespace) == 6
+
+
+def test_what_a_module_imports_itself_can_be_imported_from_it(tmp_path: Path) -> None:
+    lay(tmp_path, main="from a import g, m\n", a="from b import g\nimport math as m\n", b="def g(x): return x\n")
+    namespace: dict[str, object] = {}
+    exec(read(tmp_path / "main.py").text, namespace)  # noqa: S102  # the test's own text
+    assert eval("g(m.floor(2.5))", namespace) == 2
+
+
+def test_the_same_line_in_two_files_is_one_definition(tmp_path: Path) -> None:
+    lay(tmp_path, main="import a\nBLOCK = 64\n", a="BLOCK = 64\n")
+    assert len(parts(read(tmp_path / "main.py").text)) == 2
+
+
+def test_a_module_that_is_imported_whole_costs_no_trust(tmp_path: Path) -> None:
+    text = read(lay(tmp_path, main="import torch\nimport a\n", a="BLOCK = 64\ndef f(): pass\n") / "main.py").text
+    assert "ModuleType" in text and reach(text) is None
+    assert reach(text.replace("BLOCK=BLOCK", "BLOCK=eval")) is not None
+
+
+def test_a_linked_folder_is_no_package(tmp_path: Path) -> None:
+    for place in ("mine", "theirs"):
+        (tmp_path / place).mkdir()
+    lay(tmp_path / "theirs", kernels="f = 2\n")
+    lay(tmp_path / "mine", main="from them.kernels import f\n")
+    (tmp_path / "mine/them").symlink_to(tmp_path / "theirs")
+    assert not parts(read(tmp_path / "mine/main.py").text)
+
+
+def test_an_entry_from_another_students_file_is_named_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradekit.assignment import load
+    from tests.batch.clusters import assignments
+    from tests.graded import grade
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lay(folder, submission="import sys\nsys.path.insert(0, '../bob')\nfrom bob.main import double\n")
+    report = grade(load(assignments(tmp_path) / "double"), folder, profile="quick", device="cpu")
+    assert "It imports it from bob.main, which is no file of this submission" in report.message
+    lay(folder, submission="from ops.main import double\n")
+    (folder / "ops").mkdir()
+    lay(folder / "ops", main=RIGHT)
+    assert grade(load(tmp_path / "assignments/double"), folder, profile="quick", device="cpu").score.earned == 60
 
 
 def test_one_name_for_two_things_is_refused_with_both_files(tmp_path: Path) -> None:
