@@ -86,12 +86,15 @@ bench: $(READY)
 test-gpu: $(READY)
 	$(BIN)/python -m pytest tests/gpu tests/inspector tests/engine/test_against_gpu.py
 
-# --system-site-packages only where the system's Python has a torch that knows CUDA: replacing it would break the GPU.
+# Where the machine's Python has a torch that knows CUDA, that one is used: replacing it would break the GPU. It may lie in a
+# virtual environment itself, which --system-site-packages alone does not show: hence the file `machine.pth`.
 # The wheel of axe-playwright-python carries axe-core, which the tests of the pages run: without Playwright, which it names.
 # Where pip is told of a place of its own for packages, torch comes from there; else uv knows where torch's builds are.
 $(READY): pyproject.toml
 	@if $(PYTHON) -c 'import torch; assert torch.version.cuda' 2>/dev/null; \
-	then $(PYTHON) -m venv --system-site-packages $(VENV); \
+	then $(PYTHON) -m venv --system-site-packages $(VENV) && \
+	    $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	        > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"; \
 	else $(PYTHON) -m venv $(VENV) && \
 	    if $(BIN)/pip config list | grep -Eq 'find-links|index-url'; \
 	    then $(BIN)/pip install --quiet '$(TORCH)'; \
