@@ -11,7 +11,7 @@ def div(a: Term, b: Term) -> Term:
         return a
     if a.number is not None and b.number:
         return term(a.number // b.number)
-    whole, rest = _split(a, b)
+    whole, rest = split(a, b)
     return whole + _div_of(rest, b)
 
 
@@ -21,7 +21,7 @@ def mod(a: Term, b: Term) -> Term:
         return ZERO
     if a.number is not None and b.number:
         return term(a.number % b.number)
-    rest = _split(a, b)[1]
+    rest = split(a, b)[1]
     if rest.number == 0 or _below(rest, b):
         return rest
     high = None if b.range[1] is None else b.range[1] - 1
@@ -47,7 +47,7 @@ def _below(a: Term, b: Term) -> bool:
     return low is not None and low >= 0 and high is not None and b.range[0] is not None and high < b.range[0]
 
 
-def _split(a: Term, b: Term) -> tuple[Term, Term]:
+def split(a: Term, b: Term) -> tuple[Term, Term]:
     """(q, r) with a = q * b + r: q has the parts of `a` that are multiples of `b` at sight."""
     if b.number is not None:
         if not b.number:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradekit.prove.division import div, mod
@@ -117,6 +117,27 @@ def _collect(value: Any, found: dict[str, Atom]) -> None:
             _collect(arg, found)
         if isinstance(value, Atom):
             found[value.key] = value
+
+
+def alone(goal: Truth) -> Iterator[Truth]:
+    """Conditions that hold together exactly where `goal` does: the parts of a conjunction, and of a bound that the
+    smaller (or greater) of two must keep, the same for each of the two."""
+    if goal.op == "and":
+        for part in goal.args:
+            yield from alone(part)
+        return
+    for mono, factor in goal.args[0].parts.items() if goal.op == "le" else ():
+        atom = mono[0] if len(mono) == 1 else None
+        if atom is not None and atom.op == "choose" and _is_extreme(atom, smaller=factor < 0):
+            for side in atom.args[1:]:
+                yield from alone(at_most(goal.args[0] + (side - of_atom(atom)) * factor, ZERO))
+            return
+    yield goal
+
+
+def _is_extreme(atom: Atom, smaller: bool) -> bool:
+    condition, yes, no = atom.args
+    return bool(condition == (at_most(yes, no) if smaller else at_most(no, yes)))
 
 
 def show(value: Term) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import permutations
 from typing import Any
 
 from gradekit.prove.linearized import Values, is_sure
@@ -24,7 +25,7 @@ class Query:
         self.facts = [fact for atom in atoms(claim).values() for fact in _meaning(atom)]
         self.powers = {atom.key: atom for atom in atoms(claim).values() if atom.op == "power"}
         self.atoms = atoms(claim, *self.facts)
-        self.facts += _same_reads(self.atoms)
+        self.facts += [*_same_reads(self.atoms), *_ordered_quotients(self.atoms, self.conditions)]
         self.names = {key: f"v{number}" for number, key in enumerate(self.atoms)}
         self.products: dict[Monomial, str] = {}
 
@@ -190,6 +191,18 @@ def _same_reads(found: Mapping[str, Atom]) -> list[Truth]:
         for b in reads[:position]
         if a.args[0] == b.args[0]
     ]
+
+
+def _ordered_quotients(found: Mapping[str, Atom], conditions: Sequence[Truth]) -> Iterator[Truth]:
+    """From a + k * b <= c, which is a condition, follows a // b + k <= c // b: an element below a size lies in a tile
+    below the number of tiles."""
+    known = {condition.args[0].key for condition in conditions if condition.op == "le"}
+    quotients = [atom for atom in found.values() if atom.op == "div" and (atom.args[1].range[0] or 0) > 0]
+    for one, other in permutations(quotients, 2):
+        if one.args[1] == other.args[1]:
+            gap = one.args[0] - other.args[0]
+            steps = [k for k in (1, 0) if (gap + one.args[1] * k).key in known]
+            yield from (Truth("le", (of_atom(one) - of_atom(other) + k,)) for k in steps[:1])
 
 
 def _monomials(conditions: Sequence[Truth]) -> Iterator[Monomial]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradekit.prove.division import div, mod
+from gradekit.prove.division import div, mod, split
 from gradekit.prove.parts import Substitution
 from gradekit.prove.setting import inside
 from gradekit.prove.solve import Solver
-from gradekit.prove.terms import ZERO, Atom, Term, Truth
+from gradekit.prove.terms import Atom, Term, Truth
 
 
 class Simpler:
@@ -30,6 +30,7 @@ class Simpler:
         if atom.op not in ("div", "mod"):
             return None
         a, b = self.term(atom.args[0]), self.term(atom.args[1])
-        if self.solver.follows(self.hypotheses, inside(a, b)):
-            return a if atom.op == "mod" else ZERO
+        whole, rest = split(a, b)
+        if self.solver.follows(self.hypotheses, inside(rest, b)):
+            return rest if atom.op == "mod" else whole
         return div(a, b) if atom.op == "div" else mod(a, b)

@@ -17,13 +17,14 @@ from typing import Any
 import z3
 
 from gradekit.prove.linearized import Lemma, Lemmas, Values, never_negative
-from gradekit.prove.parts import atoms
+from gradekit.prove.parts import alone, atoms
 from gradekit.prove.query import Query
 from gradekit.prove.terms import FALSE, Atom, Term, Truth, both, negated, of_atom
 from gradekit.prove.value_of import Undefined, truth_of
 
 LINEAR_STEPS = 400_000
 STEPS = 300_000
+FEW_STEPS = 15_000
 LEMMA_STEPS = 40_000
 """What the solver may take for one question: about a tenth of a second, or for a lemma a hundredth."""
 
@@ -74,8 +75,9 @@ class Solver:
     def ask(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = False) -> Answer:
         """Whether the goal follows from the hypotheses: each part of it, from those about
         the same variables or from all."""
-        if goal.op == "and":
-            answers = (self.ask(hypotheses, part, linear_only) for part in goal.args)
+        parts = [*alone(goal)]
+        if len(parts) > 1:
+            answers = (self.ask(hypotheses, part, linear_only) for part in parts)
             return next((answer for answer in answers if answer.verdict != "proved"), PROVED)
         answer = self._decided(hypotheses, goal, linear_only)
         return self._smaller(hypotheses, goal, answer) if answer.verdict == "refuted" and self.sizes else answer
@@ -114,8 +116,7 @@ class Solver:
 
     def follows(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
         """Whether linear arithmetic shows that the goal follows."""
-        parts = goal.args if goal.op == "and" else (goal,)
-        return goal.op == "true" or all(self._follows_alone(hypotheses, part) for part in parts)
+        return goal.op == "true" or all(self._follows_alone(hypotheses, part) for part in alone(goal))
 
     def _follows_alone(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
         if any(_contradicts(values, hypotheses, goal) for values in reversed(self._models)):
@@ -129,15 +130,19 @@ class Solver:
     def _answer(self, claim: Truth, linear_only: bool) -> Answer:
         self.asked += 1
         question = Query(claim)
-        found = self._linear(question)
+        found = self._linear(question, linear_only)
         if found is not OPEN or linear_only or question.is_linear:
             return found
-        found = self._run(question.text(linear=False), STEPS)
+        return self._with_products(question, STEPS)
+
+    def _with_products(self, question: Query, steps: int) -> Answer:
+        """By arithmetic that knows what a product is."""
+        found = self._run(question.text(linear=False), steps)
         if found is z3.unsat:
             return PROVED
         return _refuted(question, found) if isinstance(found, dict) else OPEN
 
-    def _linear(self, question: Query) -> Answer:
+    def _linear(self, question: Query, linear_only: bool) -> Answer:
         """By linear arithmetic, to which facts about products are added until they suffice, or no more are known."""
         solver = self._solver(question.text(linear=True))
         lemmas, tried = None, dict[str, bool]()
@@ -158,7 +163,13 @@ class Solver:
             if question.is_linear:
                 return answer
             lemmas = lemmas or Lemmas([*question.products], question.conditions, self._positive(solver, question))
-            added = self._wanted(solver, question, lemmas, question.values(model), tried)
+            values = question.values(model)
+            added = [*islice(lemmas.violated(lemmas.certain, values), MOST_ADDED)]
+            if not added and not tried and not linear_only:
+                found = self._with_products(Query(question.claim), FEW_STEPS)
+                if found is not OPEN:
+                    return found
+            added = added or self._wanted(solver, question, lemmas, values, tried)
             if not added:
                 return OPEN
             solver.from_string(question.more(*(lemma.fact for lemma in added)))
@@ -180,10 +191,7 @@ class Solver:
     def _wanted(
         self, solver: Any, question: Query, lemmas: Lemmas, values: Values, tried: dict[str, bool]
     ) -> list[Lemma]:
-        """Facts that the solver's answer contradicts: those that hold, or if there are none, some that follow."""
-        certain = [*islice(lemmas.violated(lemmas.certain, values), MOST_ADDED)]
-        if certain:
-            return certain
+        """Facts that the solver's answer contradicts and that follow: each from something that is tried."""
         candidates = lemmas.violated(lemmas.conditional, values)
         return [*islice((c for c in candidates if self._follows(solver, question, lemmas, c, tried)), MOST_FOLLOWING)]
 
