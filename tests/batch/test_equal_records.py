@@ -39,6 +39,13 @@ NINE = {
     "right": RIGHT, "wrong": WRONG, "unmasked": UNMASKED, "blind": BLIND, "sleepy": SLEEPY, "raises": RAISES,
     "broken": BROKEN, "racy": RACY, "tuned": TUNED,
 }  # fmt: skip
+COMPUTES = RIGHT.replace("    out =", "    while True:\n        pass\n    out =")
+COUNTED = RIGHT.replace("out_ptr, n", "out_ptr, count_ptr, n").replace("(x, out, x", "(x, out, count, x").replace(
+    "    out =", "    count = torch.zeros(1, device=x.device)\n    out ="
+)  # fmt: skip
+LOST = COUNTED.replace("    tl.store", "    tl.store(count_ptr, tl.load(count_ptr) + 1)\n    tl.store")
+ADDED = COUNTED.replace("    tl.store", "    tl.atomic_add(count_ptr, 1.0)\n    tl.store")
+THREE = {"computes": COMPUTES, "lost updates": LOST, "counted by atomics": ADDED}
 SPINNING = "while True:\n    pass"
 OPTIONS = GradingOptions(hidden=True, profile="quick", device="cpu")
 
@@ -128,10 +135,24 @@ def test_check_a_class_and_a_throttled_grader_make_the_same_record(
 def test_beside_eight_spinning_sessions_for_each_processor_the_records_are_the_same(
     course: Path, grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = {name: checked(course, text, tmp_path, monkeypatch) for name, text in NINE.items()}
-    with spinning(8 * (os.cpu_count() or 1)):
-        for name, text in NINE.items():
+    texts = NINE | {"lost updates": LOST, "counted by atomics": ADDED}
+    alone = {name: checked(course, text, tmp_path, monkeypatch) for name, text in texts.items()}
+    with spinning(8 * len(os.sched_getaffinity(0))):
+        for name, text in texts.items():
             assert comparable(grader.grade(job(text), 10 * GUARD).record) == alone[name], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "points"), [(COMPUTES, 0), (LOST, 0), (ADDED, 60)], ids=THREE)
+def test_three_more_get_the_same_record_alone_in_a_class_and_throttled(
+    course: Path, grader: Grader, text: str, points: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = checked(course, text, tmp_path, monkeypatch)
+    assert alone["status"] == "graded" and alone["score"]["earned"] == points
+    assert comparable(grader.grade(job(text), 10 * GUARD).record) == alone
+    assert grader._process is not None
+    with hardly_running(grader._process.pid):
+        assert comparable(grader.grade(job(text), 30 * GUARD).record) == alone
 
 
 @pytest.mark.slow

@@ -23,6 +23,10 @@ ROOT = Path(__file__).parents[2]
 RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
 WRONG = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text()
 
+RACY = RIGHT.replace("    tl.store(", "    tl.store(out_ptr, tl.load(out_ptr) + 1)\n    tl.store(")
+COMPUTES = RIGHT.replace("    out =", "    while x.numel() == 1000:\n        pass\n    out =")
+ATOMIC = RIGHT.replace("    tl.store(out_ptr + offsets, x + y", "    tl.atomic_xchg(out_ptr + offsets, x + y")
+
 SNOOPS = """
 import glob
 
@@ -149,7 +153,9 @@ def test_the_plain_image_leaves_the_record_and_exits_as_check_does(tmp_path: Pat
 
 @pytest.mark.slow
 @in_a_container
-@pytest.mark.parametrize("text", [RIGHT, WRONG], ids=["right", "wrong"])
+@pytest.mark.parametrize(
+    "text", [RIGHT, WRONG, RACY, COMPUTES, ATOMIC], ids=["right", "wrong", "racy", "computes for ever", "atomic"]
+)
 def test_half_a_core_makes_the_record_that_this_machine_makes(tmp_path: Path, text: str) -> None:
     """Field by field, times and the machine's own names aside"""
     place = tmp_path / "autograder"
