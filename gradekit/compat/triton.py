@@ -83,6 +83,17 @@ def launch_options(parsed: Any) -> dict[str, Any]:
     return found
 
 
+def known_text(function: JITFunction) -> str | None:
+    """What a jit function says, with all that it refers to: equal for functions of two modules that say the same. None
+    before Triton has hashed it, for that may refuse it."""
+    with relies_on("triton"):
+        known, used = function.hash, function.used_global_vals
+    if known is None or known.startswith("recursion:"):
+        return None
+    values = sorted((name, repr(value)) for (name, _), (value, _) in used.items())
+    return repr((function.__name__, function.fn.__code__.co_filename, known, values))
+
+
 def signature(path: str) -> list[str]:
     """The types of the arguments of the kernel whose TTIR the file `path` holds, if MLIR and Triton accept it.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import triton.language as tl
 
-from gradekit.compat.triton import ASTSource
+from gradekit.compat.triton import ASTSource, known_text
 from gradekit.program import ALIGNMENT, FUNCTION
 
 ALIGNED = [["tt.divisibility", 16]]
@@ -52,6 +52,7 @@ class Alignments:
         self._compile = compile
         # the sources keep alive what the keys name by id
         self._known: dict[str, tuple[ASTSource, Template | None]] = {}
+        self._by_text: dict[str, Template] = {}
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Lowered:
         """As `compat.triton.lower`."""
@@ -60,11 +61,20 @@ class Alignments:
             return self._compile(source, options)
         name = key(source, options)
         if name not in self._known:
-            self._known[name] = source, self._template(source, options, paths)
+            same = self._by_text.get(_text_key(source, options) or "")
+            self._known[name] = source, same or self._template(source, options, paths)
         template = self._known[name][1]
         if template is None:
             return self._compile(source, options)
         return template.text(source.attrs), template.types, template.options
+
+    def share(self, source: ASTSource, options: dict[str, Any]) -> None:
+        """Lets functions that say the same as that of `source`, which Triton has hashed, have what it was lowered to: a
+        submission that is loaded once for each GPU has each function several times."""
+        template = self._known.get(key(source, options), (source, None))[1]
+        text = _text_key(source, options)
+        if template is not None and text is not None:
+            self._by_text.setdefault(text, template)
 
     def _template(self, source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Template | None:
         """The text of `source` with a gap at every path; None where it is not as expected."""
@@ -82,8 +92,18 @@ class Alignments:
 
 def key(source: ASTSource, options: dict[str, Any]) -> str:
     """A name for all that is compiled but for the alignment, as long as the objects in `source` live."""
+    return repr((id(source.fn), source.fn.src, *_specialization(source, options)))
+
+
+def _text_key(source: ASTSource, options: dict[str, Any]) -> str | None:
+    """As `key`, by what the function says; None where that is not known yet."""
+    text = known_text(source.fn)
+    return None if text is None else repr((text, *_specialization(source, options)))
+
+
+def _specialization(source: ASTSource, options: dict[str, Any]) -> tuple[Any, ...]:
     constants = {path: _identity(value) for path, value in source.constants.items()}
-    return repr((id(source.fn), source.fn.src, source.signature, constants, options))
+    return source.signature, constants, options
 
 
 def _identity(value: Any) -> Any:

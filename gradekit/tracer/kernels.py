@@ -66,6 +66,7 @@ class Compiler:
         _assert_no_result(src.fn.__name__, ttir)
         src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
         # that names the line
+        self._alignments.share(src, options or {})
         kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), launch_options(parsed))
         return TracedKernel(self, src, kernel, argument_types, parsed)
 

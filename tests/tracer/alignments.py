@@ -44,12 +44,18 @@ def sets_of(paths: list[alignment.Path]) -> Iterator[dict[alignment.Path, Any]]:
 
 
 class Comparison:
-    """`compared` texts, of which some are `different`, by the names of their kernels; `single` kernels had no template."""
+    """`compared` texts, of which some are `different`, by the names of their kernels; `single` kernels had no template;
+    so many were `lowered`."""
 
     def __init__(self) -> None:
-        self.compared = 0
+        self.compared = self.lowered = 0
         self.different: list[str] = []
-        self.alignments = alignment.Alignments(lower)
+        self.alignments = alignment.Alignments(self._lower)
+        self.share = self.alignments.share
+
+    def _lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
+        self.lowered += 1
+        return lower(source, options)
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
         """As `Alignments.lower`, after a look at both ways."""
@@ -63,7 +69,8 @@ class Comparison:
     def report(self) -> None:
         """One line of JSON."""
         single = sum(template is None for _, template in self.alignments._known.values())
-        print(json.dumps({"compared": self.compared, "different": self.different, "single": single}))
+        told = {"compared": self.compared, "different": self.different, "single": single, "lowered": self.lowered}
+        print(json.dumps(told))
 
 
 def corpus(step: int) -> Comparison:

@@ -71,6 +71,42 @@ def test_launches_in_several_alignments_have_the_same_text_both_ways() -> None:
     assert [(one["compared"] > 0, one["different"], one["single"]) for one in found] == [(True, [], 0)] * 2
 
 
+MANY_GPUS = """
+import torch, triton, triton.language as tl
+
+COUNT = torch.cuda.get_device_properties("cuda").multi_processor_count
+{named}
+
+@triton.jit
+def fill(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, {value}, mask=at < n)
+
+def entry(x):
+    for block in (64, 128):
+        fill[(COUNT,)](x, x.numel(), BLOCK=block)
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("named", "value", "lowered"),
+    [
+        ("NAMED = tl.constexpr(7)", "NAMED", 4),
+        ("NAMED = tl.constexpr(COUNT)", "NAMED", 6),
+        ("NAMED = tl.float16 if COUNT == 1 else tl.float32", "tl.full((BLOCK,), 2.5, NAMED)", 5),
+        ("NAMED = None", "1.0", 4),
+    ],
+)
+def test_what_is_loaded_anew_for_another_gpu_has_the_same_text_both_ways(named: str, value: str, lowered: int) -> None:
+    """A function that says the same is lowered once more at most, until Triton has hashed it, and one that does not for
+    each of its specializations"""
+    requests = [call("entry", tensor(0, 128)) | {"multiprocessors": count} for count in (132, 1, 3)]
+    given = [{"text": MANY_GPUS.format(named=named, value=value), "requests": requests}]
+    (found,) = compared("calls", given=given)
+    assert (found["compared"], found["different"], found["lowered"]) == (6, [], lowered)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("id", [id for id, assignment in ASSIGNMENTS.items() if not assignment.is_quiz])
 def test_right_submissions_have_the_same_text_both_ways(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
