@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradekit.causes import Cause
 from gradekit.compat.hypothesis import strategies
+from gradekit.findings import Outcome
+from gradekit.plugin.check_results import verdict_of
 from gradekit.plugin.examples import Examples
 
 if TYPE_CHECKING:
@@ -31,22 +33,30 @@ MOST_CALLS = 8
 MOST_IN_ALL = 64
 """Further calls of all checks of a submission."""
 
+MOST_WORK = 2_000_000_000
+"""The work that the engine may have done in further calls of a submission for another to be made: some seconds."""
+
 _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 """Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
 
 
 @dataclass
 class FurtherRun:
-    """The further calls of one check: those that have `ran`, by the text of their arguments; and its `branches`, as the
-    report has them."""
+    """The further calls of one check: those that have `ran`, by the text of their arguments; its `branches`, as the
+    report has them; and what was `untried`, as lines of the submission with why."""
 
     ran: dict[str, FurtherCall] = field(default_factory=dict)
     branches: dict[str, Any] = field(default_factory=dict)
+    untried: dict[tuple[int | None, str], None] = field(default_factory=dict)
 
     def origin(self, given: Any) -> str:
         """Where an example came from; "" for one that is not of these."""
         call = self.ran.get(repr(given))
         return "" if call is None else f"line {call.line} of the submission: {call.why}" if call.line else call.why
+
+    def leave_out(self, call: FurtherCall, because: str) -> None:
+        """Notes a call that is not made, or whose outcome says nothing."""
+        self.untried[call.line, f"a call for which {call.why} was not tried: {because}"] = None
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""
@@ -64,15 +74,15 @@ class FurtherInputs:
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
-        self._left = MOST_IN_ALL
+        self._left, self._work = MOST_IN_ALL, 0
         self._kernels = KernelInputs()
         self._hints = hints(subject.submission.text)
         self._sweep = HostSweep(self._ways, self._hints)
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
-        """Runs further examples of a check that has passed so far, up to the first
-        that fails; notes them in `found`."""
+        """Runs further examples of a check that has passed so far, up to the first that fails; notes them in `found`.
+        Where gradekit itself fails over one that it has made up, that one was not tried."""
         from gradekit.inputs.calls import draws_of
 
         given = strategies(test)
@@ -82,14 +92,31 @@ class FurtherInputs:
         (name,) = given
         self._host.begin_check()
         self._kernels.begin_check()
-        for call in self._rounds(draws, found, name):
-            examples.run_all([{name: call.call}], fixtures)
-            if getattr(examples.first_problem, "cause", None) in _TOO_LARGE:
-                examples.forgive()
-            if examples.failed is not None:
-                return
-        self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
-        found.branches = self._told()
+        try:
+            for call in self._rounds(draws, found, name):
+                self._run_one(call, name, examples, fixtures, found)
+                if examples.failed is not None:
+                    return
+            self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+        except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
+            found.untried[None, f"further calls could not be worked out ({_named(error)})"] = None
+        found.branches = self._told(found)
+
+    def _run_one(
+        self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
+    ) -> None:
+        before = self._subject.work
+        examples.run_all([{name: call.call}], fixtures)
+        self._work += self._subject.work - before
+        error = examples.first_problem if examples.failed is not None else None
+        if error is None:
+            return
+        if getattr(error, "cause", None) in _TOO_LARGE:
+            found.leave_out(call, "it is too large")
+            examples.forgive()
+        elif verdict_of(error).outcome is Outcome.FAULT:
+            found.leave_out(call, f"the grader failed ({_named(error)})")
+            examples.forgive()
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         for turn in range(ROUNDS):
@@ -103,17 +130,22 @@ class FurtherInputs:
             calls += [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
             for call in calls:
                 text = repr({name: call.call})
-                if text not in found.ran and len(found.ran) < MOST_CALLS and self._left:
+                if text in found.ran:
+                    continue
+                if len(found.ran) == MOST_CALLS or not self._left or self._work >= MOST_WORK:
+                    found.leave_out(call, "enough others were")
+                else:
                     self._left -= 1
                     found.ran[text] = call
                     yield call
             if len(found.ran) == before:
                 return
 
-    def _told(self) -> dict[str, Any]:
-        """The branches of the host and of kernels together."""
+    def _told(self, found: FurtherRun) -> dict[str, Any]:
+        """The branches of the host and of kernels together, and what was not tried."""
         told, (of, seen) = self._host.as_data(), self._kernels.counts
-        unseen = [*told["unseen"], *self._kernels.unseen()]
+        untried = [{"line": line, "what": what} for line, what in found.untried]
+        unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
         return {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_TOLD]}
 
     def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> Sequence[str]:
@@ -138,6 +170,10 @@ def traced(subject: Subject) -> list[TracedForm]:
     from gradekit.unseen.host_branches import TracedForm
 
     return [TracedForm(key, f.entry, f.args, f.wanted, f.upstream) for key, f in subject.forms.items()]
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
 
 
 def _argument_names(subject: Subject) -> dict[str, Sequence[str]]:

@@ -155,7 +155,7 @@ class Runs:
     """The runs of one submission, also on the card of `device`.
 
     With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed. `most_work`
-    is what all runs may use together.
+    is what all runs may use together, `work` what they have used.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Runs:
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
         self._overdue = False
-        self._work = 0
+        self.work = 0
         self._soundness = Soundness()
 
     def begin_check(self, share: Share) -> None:
@@ -317,9 +317,9 @@ class Runs:
         try:
             seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
         except Failure as failure:
-            self._work += budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0
+            self.work += budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0
             raise
-        self._work += seen.counters.work
+        self.work += seen.counters.work
         observation = Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
             substitute=self._substitution(case), wanted=case.wanted, ways=seen.ways,
@@ -339,7 +339,7 @@ class Runs:
         Raises:
             Failure: nothing is left.
         """
-        left = self._most_work - self._work
+        left = self._most_work - self.work
         if left <= 0:
             message = (
                 f"{case.entry} was not run: the kernels of earlier calls have used up all the work that grading allows."

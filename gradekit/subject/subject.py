@@ -254,6 +254,11 @@ class Subject:
             self._exploring = self._start()
         return self._exploring
 
+    @property
+    def work(self) -> int:
+        """What the engine has done for this submission, in units of its budget."""
+        return self._runs.work
+
     def program(self, this: CallSpec) -> Program:
         """The program of a call, which is not run.
 

@@ -128,6 +128,7 @@ class HostBranches:
     ways: dict[HostBranch, set[bool]] = field(default_factory=dict)
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
     left: dict[tuple[int, str], None] = field(default_factory=dict)
+    _path_of: dict[str, Path] = field(default_factory=dict)
     _explored: dict[str, Explored | None] = field(default_factory=dict)
 
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
@@ -142,10 +143,17 @@ class HostBranches:
         return list(taken.values())
 
     def _path(self, form: TracedForm) -> Path | None:
+        if form.key in self._path_of:
+            return self._path_of[form.key]
         known = self._paths.setdefault(form.kind, [])
         path = next((path for path in known if path.taken_by(form)), None)
-        if path is not None or len(known) >= MOST_PATHS:
-            return path
+        if path is None and len(known) < MOST_PATHS:
+            path = self._new_path(form, known)
+        if path is not None:
+            self._path_of[form.key] = path
+        return path
+
+    def _new_path(self, form: TracedForm, known: list[Path]) -> Path | None:
         if form.key not in self._explored:
             self._explored[form.key] = self.explore(form)
         explored = self._explored[form.key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.inputs.draws import Draws
@@ -34,9 +34,10 @@ class HostInputs:
     branches: HostBranches
     narrowly: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
+    _large: set[tuple[Way, tuple[str, ...]]] = field(default_factory=set)
     _trials: PathTrials = field(default_factory=PathTrials)
     _left_to_solver: int = 0
-    _solved: dict[tuple[Way, Draws, bool], list[dict[str, int]]] = field(default_factory=dict)
+    _solved: dict[tuple[Way, CallScope], list[dict[str, int]]] = field(default_factory=dict)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
@@ -87,19 +88,35 @@ class HostInputs:
             self.narrowly.add(way)
         elif way not in self.narrowly:
             chosen = self._chosen(draws, wanted, way, wide=True)
-        for one in chosen:
+        for one in self._not_large_again(chosen, way, wanted):
             for more in layouts_like(draws, wanted.path.form):
                 call = made(draws, wanted.path.form, one, turn, more)
                 yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
 
+    def _not_large_again(
+        self, chosen: Sequence[dict[str, int]], way: Way, wanted: OtherWay
+    ) -> Sequence[dict[str, int]]:
+        """The first, which is the smallest, alone where another check has tried the others with these dtypes."""
+        key = way, tuple(view.dtype for view in wanted.path.form.views)
+        if key in self._large:
+            return chosen[:1]
+        if len(chosen) > 1:
+            self._large.add(key)
+        return chosen
+
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> list[dict[str, int]]:
-        key = way, draws, wide
+        scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), wide)
+        key = way, scope
         if key not in self._solved:
-            rank = rank_of(draws, wanted.path.form)
-            scopes = (CallScope(draws, rank, wide, beyond) for beyond in (1, BEYOND))
-            tried = (self._trials.solutions(wanted, scope) for scope in scopes)
+            tried = (self._trials.solutions(wanted, replace(scope, beyond=beyond)) for beyond in (1, BEYOND))
             self._solved[key] = next((found for found in tried if found), [])
             if not self._solved[key] and self._left_to_solver:
                 self._left_to_solver -= 1
-                self._solved[key] = solved(wanted, CallScope(draws, rank_of(draws, wanted.path.form), wide))
+                self._solved[key] = solved(wanted, scope)
         return self._solved[key]
+
+
+def _sizes_alone(draws: Draws) -> Draws:
+    """Equal for checks that differ in dtypes, layouts and kinds of values alone: what is solved for one, the other has
+    too."""
+    return replace(draws, dtypes=(), choices=(), layouts=(), values=(), aliases=())

@@ -33,6 +33,10 @@ MOST_TOGETHER = 30_000
 MOST_TRIALS = 16
 """Paths whose trials are kept: at most 4 MB each."""
 
+USUAL = 33
+LARGER = 4
+"""How many times the smallest sizes those of the largest call may be; what a reference does for many takes longest."""
+
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
 
@@ -77,7 +81,8 @@ class PathTrial:
     holds: Sequence[Any]
 
     def solutions(self, wanted: int, same_path: bool) -> list[dict[str, int]]:
-        """The smallest and the largest for which the comparison `wanted` goes the other way."""
+        """The smallest for which the comparison `wanted` goes the other way, and the largest with sizes of about that
+        order."""
         if self.holds[wanted] is None:
             return []
         fits = self.allowed & ~torch.as_tensor(self.holds[wanted])
@@ -87,8 +92,11 @@ class PathTrial:
         places = fits.nonzero().view(-1)
         if not places.numel():
             return []
-        weights = self.elements[places]
-        chosen = dict.fromkeys([int(places[weights.argmin()]), int(places[weights.argmax()])])
+        smallest = int(places[self.elements[places].argmin()])
+        for column in self.names.values():
+            places = places[column[places] <= LARGER * max(int(column[smallest]), USUAL)]
+        largest = int(places[self.elements[places].argmax()])
+        chosen = dict.fromkeys([smallest, largest])
         return [{name: int(column[place]) for name, column in self.names.items()} for place in chosen]
 
 

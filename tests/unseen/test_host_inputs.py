@@ -9,7 +9,11 @@ import torch
 
 from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
+from gradekit.plugin import further_run
+from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.evaluation import evaluated, leaves_in, told
+from gradekit.unseen.further import FurtherCall
+from gradekit.unseen.host_inputs import HostInputs
 from tests.graded import grade
 from tests.unseen.submissions import HOST_LINE, vector_add
 
@@ -71,3 +75,44 @@ def test_terms_are_evaluated_for_many_calls_at_once() -> None:
 def test_terms_that_make_no_sense_have_no_value() -> None:
     terms = [("size", 0, 0), ("//", 0, 7), ("%", 0, 0), ("+", 5, 0), ("what", 1)]
     assert evaluated(terms, {("size", 0, 0): 0}) == [0, None, None, None, None]
+
+
+@pytest.mark.parametrize("raised", [StopIteration(), RuntimeError("no sizes")])
+def test_an_error_while_further_calls_are_made_up_is_named_and_no_fault(
+    raised: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def further(*arguments: object) -> list[FurtherCall]:
+        raise raised
+
+    monkeypatch.setattr(HostInputs, "further", further)
+    check = checked(tmp_path, vector_add("n = min(n, 19_999)"), "contiguous_float32")
+    assert check.outcome is Outcome.PASSED
+    (told,) = [one for one in check.details["coverage"]["branches"]["unseen"] if one["line"] is None]
+    assert told["what"].startswith("further calls could not be worked out (") and type(raised).__name__ in told["what"]
+
+
+def test_an_error_of_the_grader_in_a_further_call_is_named_and_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Runs.run
+
+    def run_small(runs: Runs, case: Case) -> Observation:
+        if case.tensors[0].numel() >= 2**18:
+            raise StopIteration
+        return run(runs, case)
+
+    monkeypatch.setattr(Runs, "run", run_small)
+    text = vector_add("n = n if n < 2**18 else n + 0")
+    check = checked(tmp_path, text, "contiguous_float32")
+    assert check.outcome is Outcome.PASSED
+    said = [one["what"] for one in check.details["coverage"]["branches"]["unseen"] if one["line"] == HOST_LINE]
+    assert any("is false was not tried: the grader failed (" in what for what in said)
+
+
+@pytest.mark.parametrize("limit", ["MOST_CALLS", "MOST_IN_ALL", "MOST_WORK"])
+def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(further_run, limit, 0)
+    check = checked(tmp_path, vector_add("n = n - (n == 4099)"), "contiguous_float32")
+    assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] == 0
+    what = "a call for which x.shape[0] == 4099 is true was not tried: enough others were"
+    assert {"line": HOST_LINE, "what": what} in check.details["coverage"]["branches"]["unseen"]
