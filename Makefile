@@ -13,6 +13,8 @@ RIGHT := solutions/softmax/solution.py
 WRONG := solutions/softmax/wrong_no_mask.py
 
 export TRITON_DEFAULT_FP_FUSION := 1
+# The tests start hundreds of processes: gradekit is compiled once, whatever the environment says
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-slow matrix dist lint docs verify mutants thorough fuzz kills bench test-gpu clean
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from gradekit.mending import search
 from tests.leaks import Process
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -27,6 +28,12 @@ WARNINGS = [
     "ignore:.*TRITON_DEFAULT_FP_FUSION.*",
 ]
 """What happens to warnings, once other plugins are configured: what those have to say must not end the tests."""
+
+
+@pytest.fixture
+def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failing check is not tried with mended programs: for tests of verdicts, as they take most of the time of one."""
+    monkeypatch.setattr(search, "MOST_KERNELS", 0)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

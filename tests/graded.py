@@ -10,10 +10,14 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Report
 from gradekit.plugin.runner import grade as _grade
 from gradekit.request import GradingOptions, GradingRequest
+from gradekit.sandbox import Limits
+
+USUAL = Limits()
 
 
 def grade(
-    assignment: Assignment, path: Path, *, on_progress: Callable[[str, int, int], None] | None = None, **options: Any
-) -> Report:
+    assignment: Assignment, path: Path, *, on_progress: Callable[[str, int, int], None] | None = None,
+    limits: Limits = USUAL, **options: Any,
+) -> Report:  # fmt: skip
     """The report on the submission at `path`; `options` are those of GradingOptions."""
-    return _grade(GradingRequest(assignment, path, GradingOptions(**options)), on_progress=on_progress)
+    return _grade(GradingRequest(assignment, path, GradingOptions(**options), limits=limits), on_progress=on_progress)

@@ -33,6 +33,9 @@ NAMESPACES = (
 CLOSED = [name for name in NAMESPACES if name == "builtins" or ":" in name]
 """Those to which nothing may be added either; a module gets new names when its parts are imported."""
 
+GENERATED = "torch._inductor.runtime.compile_tasks."
+"""Inductor puts the modules that it writes under this name, and the same source again in place of an earlier one."""
+
 SIGNALS = [
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
     signal.SIGCHLD, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2,
@@ -108,7 +111,7 @@ class Process:
             *(name for name, read in STATE.items() if read() != self._state[name]),
             *(_named(space, name) for space in NAMESPACES for name in _replaced(names[space], spaces[space])),
             *(_named(space, name) for space in CLOSED for name in _added(names[space], spaces[space])),
-            *(f"sys.modules[{name!r}]" for name in _replaced(self._modules, sys.modules)),
+            *(f"sys.modules[{name!r}]" for name in _replaced(self._modules, sys.modules) if not name.startswith(GENERATED)),
             *(f"os.environ[{name!r}]" for name in _different(self._environment, _environment())),
         ]
         if found or len(sys.modules) != len(self._modules):  # a module that was imported is watched from now on

@@ -234,21 +234,19 @@ class Tracer:
         try:
             answer = wire.receive(self._sock, self._limits.program_bytes, self._deadline(seconds))
         except wire.WireError as error:
+            if isinstance(error, wire.DeadlineExceeded):
+                self._count(time.monotonic() - began - (self._run_queue.seconds() - idle))
             raise self._lost(error, request) from None
         self._count(time.monotonic() - began - (self._run_queue.seconds() - idle))
+        self._refuse_too_slow()
         return self._checked(answer)
 
     def _count(self, seconds: float) -> None:
-        """Add what the submission's process took for an answer.
-
-        Raises:
-            TraceError: all answers together took longer than the limits allow.
-        """
+        """Add what the submission's process took for an answer, or for none."""
         self._waited, self._waits = self._waited + max(seconds, 0.0), self._waits + 1
         limits = self._limits
         if self._waited > (limits.total_seconds + self._waits * limits.more_seconds) * self._server.pace:
             self._too_slow = True
-        self._refuse_too_slow()
 
     def _refuse_too_slow(self) -> None:
         if self._too_slow:

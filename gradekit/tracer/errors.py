@@ -130,14 +130,19 @@ def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
     return None
 
 
+_OF_THE_HOST = ("Did you forget to add @triton.jit", "'NoneType' object has no attribute 'to_tensor'")
+"""What Triton says of a call of a function that is none of its own; the second, before 3.9, where that function calls
+a method of the block."""
+
+
 def _explained(error: CompilationError, said: str, line: int | None) -> str:
     """What the refused expression, on the submission's `line`, adds to what Triton `said`; "" where it adds nothing."""
     if line and re.search(hints.SHAPES, said):
         return operands.origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1)
     if line and (changed := re.search(r"Loop-carried variable (\w+) has initial type", said)):
         return operands.beginning(error.src, changed[1], error.node, line - getattr(error.node, "lineno", 1) + 1)
-    if "Did you forget to add @triton.jit" in said:
-        return operands.of_the_host(error.node)
+    if any(sign in said for sign in _OF_THE_HOST):
+        return operands.of_the_host(error.src, error.node)
     return ""
 
 

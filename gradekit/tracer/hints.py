@@ -44,7 +44,7 @@ HINTS = (
     (r"a grid of \(.*-\d", "A grid has as many programs as there are tiles, and not less than 0: triton.cdiv(n, BLOCK) of them."),
     (r"a kernel has no result",
      "Nobody receives what a kernel returns. Write it with tl.store(pointer + offsets, value), and return the tensor on the host."),
-    (r"'tuple' object has no attribute '?(dtype|type|handle)",
+    (r"'tuple' object has no attribute '?(dtype|type|handle)|cannot convert \[('(u?int\d+\[\]|constexpr\[\d+\])',? ?)+\] of type",
      "The launch passes a whole shape or all strides. Pass single numbers: x.shape[0], x.stride(0)."),
     # names
     (r"Cannot access global variable|Unsupported function referenced",
@@ -219,7 +219,7 @@ HINTS = (
     (r"store\(\) missing 1 required", "tl.store takes the pointers and the value: tl.store(pointer + offsets, value, mask=mask)."),
     (r"where\(\) missing", "tl.where takes a condition and both values: tl.where(mask, x, 0.0)."),
     (r"program_id\(\) missing|program_id axis must be", "A grid has axes 0, 1 and 2: tl.program_id(0) is the first of them."),
-    (r"missing a required argument: 'offset'", "Random numbers take a seed and a block of offsets: tl.rand(seed, offsets)."),
+    (r"missing a required argument: 'offset'|rand\w*\(\) missing .*'offset'", "Random numbers take a seed and a block of offsets: tl.rand(seed, offsets)."),
     (r"it refuses `\w+\.rand", "Random numbers take a seed and a block of offsets, both integers: tl.rand(seed, offsets)."),
     (r"missing (a|\d) required|missing a required argument", "Look at the function's parameters: the call leaves some out."),
     (r"Value argument cannot be block type if pointer",

@@ -33,12 +33,22 @@ def beginning(source: str, name: str, node: ast.AST, first_line: int) -> str:
     return f"`{name}` begins on line {first_line + made.lineno - 1}: `{ast.unparse(made)}`." if made else ""
 
 
-def of_the_host(node: ast.AST | None) -> str:
-    """A sentence on the function in `node` that is none of Triton's, by its name; "" where there is none."""
+def of_the_host(source: str, node: ast.AST | None) -> str:
+    """A sentence on the function in `node` that is none of Triton's, by its name; "" where there is none. A method of
+    what the kernel, whose text is `source`, calls by a name of its own is none."""
+    own = {name for each in ast.walk(ast.parse(source)) if (name := _bound(each))}
     calls = (each for each in ast.walk(node or ast.Pass()) if isinstance(each, ast.Call))
     names = (ast.unparse(call.func) for call in calls if isinstance(call.func, ast.Attribute))
+    names = (name for name in names if name.partition(".")[0] not in own)
     name = next((name for name in names if not name.startswith(("tl.", "triton.language."))), "")
     return f"`{name}` works on the host, not in a kernel." if name else ""
+
+
+def _bound(node: ast.AST) -> str:
+    """The name to which the kernel gives a value there: a parameter's, or a variable's."""
+    if isinstance(node, ast.arg):
+        return node.arg
+    return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
 
 
 def _names(node: ast.AST) -> list[str]:

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from gradekit.batch.store import Store
-from tests.batch.clusters import ROOT, alive, python_path
+from tests.batch.clusters import alive, python_path
 from tests.patience import GUARD, eventually
+from tests.plugin.samples import RIGHT, laid_out
+from tests.plugin.samples import TRIPLES as WRONG
 
-RIGHT = (ROOT / "solutions/vector_add/solution.py").read_text()
-OTHER = (ROOT / "tests/course/right/vector_add/rows_and_columns.py").read_text()
-WRONG = (ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text()
+OTHER = RIGHT.replace("64", "128")
 
-KILLS = int(os.environ.get("GRADEKIT_KILLS", "3"))
+KILLS = int(os.environ.get("GRADEKIT_KILLS", "2"))
 """How often a grading is killed in the test of that; `make kills` does it a hundred times."""
 
 PIECE = 10
@@ -33,12 +33,12 @@ PIECE = 10
 CLASS = {
     "ada": RIGHT,
     "bob": WRONG,
-    "cyd": "def add(x, y:\n",
+    "cyd": "def double(x:\n",
     "dan": RIGHT,
     "eve": "import os\nos._exit(0)\n",
-    "fay": "import os, signal\nos.kill(0, signal.SIGKILL)\ndef add(x, y):\n    return x\n",
+    "fay": "import os, signal\nos.kill(0, signal.SIGKILL)\ndef double(x):\n    return x\n",
     "gus": OTHER,
-    "hal": "def add(x, y):\n    return x + y\n",
+    "hal": "def double(x):\n    return x + x\n",
 }
 
 
@@ -57,7 +57,8 @@ def environment(scratch: Path, mark: str = "") -> dict[str, str]:
     """With a scratch folder of its own, so that what is left behind can be seen; and `mark`, by which to know processes."""
     scratch.mkdir(exist_ok=True)
     scratch.chmod(0o711)
-    added = {"PYTHONPATH": python_path(), "GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments"), "TMPDIR": str(scratch)}
+    assignments = laid_out(scratch.parent)
+    added = {"PYTHONPATH": python_path(), "GRADEKIT_ASSIGNMENTS": str(assignments), "TMPDIR": str(scratch)}
     return os.environ | added | {"GRADEKIT_TEST_MARK": mark, "PYTHONWARNINGS": "ignore"}
 
 
@@ -72,7 +73,7 @@ def run(folder: Path, *words: str | Path) -> str:
 
 
 def grade(folder: Path, *more: str | Path) -> str:
-    return run(folder, "grade", folder / "in", "-a", "vector_add", "-o", folder / "out", "--profile", "quick", *more)
+    return run(folder, "grade", folder / "in", "-a", "double", "-o", folder / "out", "--profile", "quick", *more)
 
 
 def gradebook(folder: Path) -> dict[str, dict[str, str]]:
@@ -83,18 +84,27 @@ def gradebook(folder: Path) -> dict[str, dict[str, str]]:
 def results(folder: Path) -> int:
     """How many results the store has, with all history."""
     store = Store(f"sqlite:///{folder / 'out/class.db'}")
-    digests = {digest for _, digest in store.hand_ins("vector_add")}
-    return sum(len(store.history("vector_add", digest)) for digest in digests)
+    digests = {digest for _, digest in store.hand_ins("double")}
+    return sum(len(store.history("double", digest)) for digest in digests)
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def undisturbed() -> list[float]:
+    """For how many seconds the class was graded, once it has been."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory, undisturbed: list[float]) -> tuple[Path, str]:
     """A class's folder that has been graded without a disturbance, and what was said meanwhile."""
     folder = tmp_path_factory.mktemp("class")
     hand_in(folder / "in")
     (folder / "in/ian").mkdir()
     (folder / "roster.csv").write_text("id,name\nada,Ada\nzoe,Zoe\n")
-    return folder, grade(folder, "--roster", folder / "roster.csv")
+    began = time.monotonic()
+    said = grade(folder, "--roster", folder / "roster.csv")
+    undisturbed.append(time.monotonic() - began)
+    return folder, said
 
 
 def test_one_bad_submission_never_stops_the_rest(graded: tuple[Path, str]) -> None:
@@ -133,7 +143,7 @@ def test_nothing_is_left_behind(graded: tuple[Path, str]) -> None:
 def test_what_is_there_is_not_graded_again_and_needs_a_word(graded: tuple[Path, str]) -> None:
     folder = graded[0]
     again = subprocess.run(
-        command("grade", folder / "in", "-a", "vector_add", "-o", folder / "out"), cwd=folder,
+        command("grade", folder / "in", "-a", "double", "-o", folder / "out"), cwd=folder,
         env=environment(folder / "scratch"), capture_output=True, text=True, timeout=GUARD, check=False,
     )  # fmt: skip
     assert again.returncode == 2 and "--resume" in again.stderr
@@ -144,10 +154,10 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
     folder = shutil.copytree(graded[0], tmp_path / "class")
     before, count = gradebook(folder), results(folder)
     store = Store(f"sqlite:///{folder / 'out/class.db'}")
-    (bobs,) = [digest for hand_in, digest in store.hand_ins("vector_add") if hand_in.student == "bob"]
-    (first,) = store.history("vector_add", bobs)
+    (bobs,) = [digest for hand_in, digest in store.hand_ins("double") if hand_in.student == "bob"]
+    (first,) = store.history("double", bobs)
     failed = next(check for check in first.record["checks"] if check["outcome"] == "failed")
-    where = ("-a", "vector_add", "-o", folder / "out")
+    where = ("-a", "double", "-o", folder / "out")
     run(
         folder,
         "mark",
@@ -181,7 +191,7 @@ def test_a_machine_that_cannot_isolate_gives_faults_and_no_zeros(tmp_path: Path)
     patched.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
     patched.chmod(0o755)
     start = f"import sys; sys.executable = {str(patched)!r}; from gradekit.cli import main; main()"
-    words = ("grade", tmp_path / "in", "-a", "vector_add", "-o", tmp_path / "out", "--profile", "quick")
+    words = ("grade", tmp_path / "in", "-a", "double", "-o", tmp_path / "out", "--profile", "quick")
     done = subprocess.run(
         [sys.executable, "-c", start, *map(str, words)], cwd=tmp_path, env=environment(tmp_path / "scratch"),
         capture_output=True, text=True, timeout=GUARD, check=False,
@@ -200,7 +210,7 @@ def killed(folder: Path, after: float) -> bool:
     """Whether the grading still ran when it was killed, so many seconds after its start; no process outlives it."""
     mark = uuid.uuid4().hex
     words = command(
-        "grade", folder / "in", "-a", "vector_add", "-o", folder / "out", "--profile", "quick", "--resume", "--workers", "1"
+        "grade", folder / "in", "-a", "double", "-o", folder / "out", "--profile", "quick", "--resume", "--workers", "1"
     )  # fmt: skip
     process = subprocess.Popen(
         words, cwd=folder, env=environment(folder / "scratch", mark), stdout=subprocess.DEVNULL,
@@ -216,14 +226,6 @@ def killed(folder: Path, after: float) -> bool:
     return ended != 0
 
 
-def quiet_seconds(folder: Path) -> float:
-    """How long a grading of one submission takes here, from its start to the written grade book."""
-    hand_in(folder / "in", {"ada": RIGHT})
-    began = time.monotonic()
-    grade(folder, "--workers", "1")
-    return time.monotonic() - began
-
-
 def whole(folder: Path) -> None:
     """Every file that a student or a teacher reads is a whole one, if it is there."""
     for file in (folder / "out/feedback").rglob("report.json"):
@@ -233,13 +235,14 @@ def whole(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("piece", range(-(-KILLS // PIECE)))
-def test_kills_at_any_moment_change_nothing(graded: tuple[Path, str], tmp_path: Path, piece: int) -> None:
-    longest = 2 * quiet_seconds(tmp_path / "one")  # a start, and about what lies between two results
+def test_kills_at_any_moment_change_nothing(
+    graded: tuple[Path, str], undisturbed: list[float], tmp_path: Path, piece: int
+) -> None:
     hand_in(tmp_path / "in")
     (tmp_path / "in/ian").mkdir()
     kills, moment = 0, random.Random(piece)
     while kills < min(PIECE, KILLS - piece * PIECE):
-        if killed(tmp_path, moment.uniform(0, longest)):
+        if killed(tmp_path, moment.uniform(0, undisturbed[0])):
             kills += 1
         else:  # it has come to its end: begin again
             for file in (tmp_path / "out").glob("class.db*"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests.batch.clusters import python_path
 from tests.patience import GUARD
 
 
 def found(*words: str) -> dict[str, Any]:
     """What patched.py saw."""
     command = [sys.executable, str(Path(__file__).with_name("patched.py")), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD, check=False)
+    environment = os.environ | {"PYTHONPATH": python_path()}  # gradekit need not be installed
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

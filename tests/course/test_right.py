@@ -18,11 +18,11 @@ SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in 
 
 EACH_TIME = [
     "vector_add/*", "fused_chain/autotuned.py", "fused_chain/descriptors.py", "fused_chain/persistent.py",
-    "softmax/builtin_softmax.py", "softmax/pair_reduction.py", "softmax/right_online.py", "softmax/tutorial_cached.py",
+    "softmax/builtin_softmax.py", "softmax/pair_reduction.py", "softmax/right_online.py",
     "matmul/device_descriptors.py", "matmul/host_descriptors.py", "layer_norm/right_atomics.py",
-    "custom_op/sums_in_a_kernel.py", "decode_attention/split_in_four.py",
+    "custom_op/sums_in_a_kernel.py", "flash_attention/right_tutorial_pointers.py",
 ]  # fmt: skip
-"""Each style in one assignment; the slow tests try all, and each assignment's solution is tried in test_assignments."""
+"""Each style in one assignment; the slow tests try all, and test_assignments tries solutions."""
 
 
 def _case(path: Path) -> object:

@@ -67,11 +67,12 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def direct(path: Path) -> ModuleType:
-    """The submission as an ordinary module, as its author would call it."""
+    """The submission as an ordinary module, as its author would call it; the seed that it sets ends with its import."""
     spec = importlib.util.spec_from_file_location(f"direct_{path.parent.name}_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with torch.random.fork_rng():
+        spec.loader.exec_module(module)
     return module
 
 

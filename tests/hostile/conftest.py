@@ -22,6 +22,18 @@ def warm() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def usually_unmended(request: pytest.FixtureRequest) -> None:
+    """What a submission is told of its cause is no concern of these tests; but see `usual_mends`."""
+    if "usual_mends" not in request.fixturenames:
+        request.getfixturevalue("without_mends")
+
+
+@pytest.fixture
+def usual_mends() -> None:
+    """For a test that is about the whole way of a submission: what fails is mended as for students."""
+
+
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with World(opened(tmp_path_factory.mktemp("world"))) as made:
@@ -30,14 +42,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tracers that a test starts itself; a grading takes its request's limits."""
     defaults = Tracer.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "limits", SHORT)
-
-
-@pytest.fixture
-def usual_limits(short_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the honest: on a slow machine, their lines may take longer than the hostile are waited for."""
-    defaults = Tracer.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "limits", Limits())

@@ -24,11 +24,12 @@ class Forgery:
     name: str
     text: str
     harmless: bool = False  # the program computes what it should all the same, and may be graded
+    waits: bool = False  # for the grader, which waits for an answer
 
 
-def _sends(name: str, body: str) -> Forgery:
+def _sends(name: str, body: str, waits: bool = False) -> Forgery:
     """Whatever the call of `add` writes to the wire itself."""
-    return Forgery(name, WIRE.replace("{body}", indent(dedent(body).strip("\n"), "    ").lstrip()))
+    return Forgery(name, WIRE.replace("{body}", indent(dedent(body).strip("\n"), "    ").lstrip()), waits=waits)
 
 
 def _changes(name: str, change: str, harmless: bool = False) -> Forgery:
@@ -56,12 +57,12 @@ def _ttir(name: str, expression: str, harmless: bool = False) -> Forgery:
 
 
 NOISE = (
-    _sends("nothing", "time.sleep(60)"),
+    _sends("nothing", "time.sleep(60)", waits=True),
     _sends("the end", "wire.close(); os._exit(0)"),
     _sends("a closed wire, and goes on", "wire.close(); time.sleep(60)"),
-    _sends("half a length", "wire.send(b'\\0\\0'); time.sleep(60)"),
-    _sends("half a message", "wire.send(framed(b'[1, 2]')[:-1]); time.sleep(60)"),
-    _sends("one byte each second", "wire.send(struct.pack('!I', 100))\nwhile True:\n    wire.send(b' ')\n    time.sleep(0.5)"),
+    _sends("half a length", "wire.send(b'\\0\\0'); time.sleep(60)", waits=True),
+    _sends("half a message", "wire.send(framed(b'[1, 2]')[:-1]); time.sleep(60)", waits=True),
+    _sends("one byte each second", "wire.send(struct.pack('!I', 100))\nwhile True:\n    wire.send(b' ')\n    time.sleep(0.5)", waits=True),
     _sends("a length of 4 GB", "wire.send(b'\\xff' * 4); time.sleep(60)"),
     _sends("a flood", "while True: wire.send(b'\\xff' * 65536)"),
     _sends("a flood of small messages", "while True: wire.send(framed(b'{}') * 1000)"),

@@ -10,20 +10,30 @@ import pytest
 from gradekit.assignment import get
 from gradekit.findings import Kind, Outcome, Status
 from gradekit.report import record
+from gradekit.sandbox import Limits
 from tests.graded import grade
+from tests.sampling import sampled
 
 from .forgeries import FORGERIES, Forgery
 
 MEMORY_KILOBYTES = 3 << 20
 
+IMPATIENT = Limits(import_seconds=0.5, call_seconds=0.3, total_seconds=1.0, more_seconds=0.25)
+"""For those that make the grader wait: a call may take two seconds by the clock, and all together hardly more."""
+
 
 def graded(folder: Path, forgery: Forgery) -> record.Report:
     path = folder / "submission.py"
     path.write_text(forgery.text, encoding="utf-8")
-    return grade(get("vector_add"), path, profile="quick", keyword="contiguous_float32")
+    limits = IMPATIENT if forgery.waits else Limits()
+    return grade(get("vector_add"), path, profile="quick", keyword="contiguous_float32", limits=limits)
 
 
-@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
+def _is_tried_often(number: int, forgery: Forgery) -> bool:
+    return number % 2 == 0 and forgery.name != "a gigabyte"
+
+
+@pytest.mark.parametrize("forgery", sampled(FORGERIES, lambda forgery: forgery.name, _is_tried_often))
 def test_a_forged_answer_is_a_failure(tmp_path: Path, forgery: Forgery) -> None:
     """No fault of the grader, no crash, no hang, no memory over the cap"""
     report = graded(tmp_path, forgery)

@@ -47,7 +47,6 @@ ODDITIES = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("usual_limits")
 @pytest.mark.parametrize("body", ODDITIES.values(), ids=ODDITIES)
 def test_an_honest_submission_loses_nothing(tmp_path: Path, body: str) -> None:
     """It is graded normally, whatever else it does"""

@@ -22,7 +22,7 @@ from tests.graded import grade
 
 FOLDER = Path(__file__).parent / "undeserved"
 ROOT = Path(__file__).parents[2]
-SAMPLE = 8
+SAMPLE = 12
 """One of so many is tried in the fast suite."""
 
 

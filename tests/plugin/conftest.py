@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import Assignment, load
-from tests.plugin.samples import TESTS, TOML
+from tests.plugin.samples import TESTS, laid_out
 
 
 @pytest.fixture
@@ -14,11 +14,7 @@ def assignment(tmp_path: Path) -> Callable[..., Assignment]:
     """Makes the assignment, with `tests` as its test file."""
 
     def make(tests: str = TESTS) -> Assignment:
-        folder = tmp_path / "assignments" / "double"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "assignment.toml").write_text(TOML)
-        (folder / "test_double.py").write_text(tests)
-        return load(folder)
+        return load(laid_out(tmp_path, tests) / "double")
 
     return make
 

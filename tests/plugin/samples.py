@@ -1,4 +1,8 @@
-"""A small assignment, `double(x)`, and submissions for it: what the tests of the plugin grade."""
+"""A small assignment, `double(x)`, and submissions for it: what the tests of the plugin, of classes and of LMSs grade."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 TOML = """
 title = "Double"
@@ -52,3 +56,12 @@ def double(x):
 RIGHT = KERNEL.replace("FACTOR", "2").replace("MASK", "i < n")
 TRIPLES = KERNEL.replace("FACTOR", "3").replace("MASK", "i < n")
 UNMASKED = KERNEL.replace("FACTOR", "2").replace("MASK", "i < n + 1")
+
+
+def laid_out(folder: Path, tests: str = TESTS) -> Path:
+    """The folder of assignments with "double" in it, made in `folder`."""
+    made = folder / "assignments" / "double"
+    made.mkdir(parents=True, exist_ok=True)
+    (made / "assignment.toml").write_text(TOML)
+    (made / "test_double.py").write_text(tests)
+    return made.parent
