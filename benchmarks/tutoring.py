@@ -1,18 +1,23 @@
 """How many beginner's mistakes a report names, and whether it points at the line:
 `python benchmarks/tutoring.py [id ...]`.
 
-The mistakes are those of tests/mending/corpus. One row for each assignment; `--show` prints what each report says,
-`--name` takes one mistake, `--developed` and `--held-out` the one part of them or the other.
+The mistakes are those of tests/mending/corpus. One row for each assignment, and before it one line for each mistake:
+the verdict, whether the line is right, the CPU seconds of all processes for mended programs and for the whole report,
+and the first sentence of the diagnosis. `--show` prints what each report says, `--name` takes one mistake, `--developed`
+and `--held-out` the one part of them or the other.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import contextlib
+import os
+import re
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from gradekit import assignment as assignments
 from gradekit import reuse
+from gradekit.judge.evidence import Diagnosis
+from gradekit.plugin import mended_runs
 from gradekit.plugin.runner import grade
 from gradekit.report.record import to_dict
 from gradekit.report.terminal import render
@@ -29,14 +36,26 @@ from tests.mending.corpora import assignments as with_corpus
 
 Wanted = Callable[[BeginnersMistake], bool]
 
+_HEADER = (
+    f"{'assignment':18} {'mistakes':>8} {'named':>6} {'line':>5} {'wrong':>6} {'silent':>7} {'mending s':>6} {'most':>6}"
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a report says of a mistake, and the CPU seconds of its mended programs and of the whole report."""
+
+    tutored: Tutored
+    mending: float
+    whole: float
+
 
 def main() -> None:
     """Grade the mistakes and print the table."""
     options = _options()
-    print(f"{'assignment':18} {'mistakes':>8} {'named':>6} {'line':>5} {'wrong':>6} {'silent':>7} {'CPU s':>6}")
     for id in options.ids or with_corpus():
-        found = list(_tutored(id, _wanted(options), options.show, _grading(options)))
-        print(_row(id, [tutored for tutored, _ in found], [seconds for _, seconds in found]), flush=True)
+        print(_HEADER)
+        print(_row(id, list(_tutored(id, _wanted(options), options.show, _grading(options)))), flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -60,18 +79,37 @@ def _wanted(options: argparse.Namespace) -> Wanted:
     return lambda mistake: (both or mistake.held_out == options.held_out) and (options.name or "") in mistake.name
 
 
-def _tutored(id: str, wanted: Wanted, show: bool, grading: GradingOptions) -> Iterator[tuple[Tutored, float]]:
-    with reuse.kept():
+def _tutored(id: str, wanted: Wanted, show: bool, grading: GradingOptions) -> Iterator[Measured]:
+    with reuse.kept(), _timed_mending() as spent:
         for mistake in filter(wanted, corpus(id)):
+            spent.clear()
             before = _cpu_seconds()
             record = _record(mistake, grading)
-            seconds = _cpu_seconds() - before
-            tutored = Tutored.of(mistake, record)
-            if show or tutored.verdict is not Verdict.NAMED or not tutored.line:
-                line = "" if tutored.line else ", other line"
-                print(f"--- {id} {mistake.name}: {tutored.verdict}{line}, {seconds:.1f} s\n{mistake.title}")
-                print(render(record) if show else _messages(record), flush=True)
-            yield tutored, seconds
+            measured = Measured(Tutored.of(mistake, record), sum(spent), _cpu_seconds() - before)
+            print(_line(measured, record), flush=True)
+            if show:
+                print(render(record), flush=True)
+            yield measured
+
+
+@contextlib.contextmanager
+def _timed_mending() -> Iterator[list[float]]:
+    """The CPU seconds of each search for a mend, while the block runs."""
+    spent: list[float] = []
+    search = mended_runs.mended_diagnosis
+
+    def timed(*args: Any) -> Diagnosis | None:
+        before = _cpu_seconds()
+        try:
+            return search(*args)
+        finally:
+            spent.append(_cpu_seconds() - before)
+
+    mended_runs.mended_diagnosis = timed
+    try:
+        yield spent
+    finally:
+        mended_runs.mended_diagnosis = search
 
 
 def _record(mistake: BeginnersMistake, grading: GradingOptions) -> dict[str, Any]:
@@ -82,22 +120,48 @@ def _record(mistake: BeginnersMistake, grading: GradingOptions) -> dict[str, Any
         return to_dict(grade(request))
 
 
-def _messages(record: dict[str, Any]) -> str:
+def _line(measured: Measured, record: dict[str, Any]) -> str:
+    """Verdict, line, seconds and what is said first, by the check that names the cause or else the first that fails."""
+    tutored = measured.tutored
     failed = [check for check in record["checks"] if check["outcome"] == "failed"]
-    said = Counter(f"  {(c['source'] or {}).get('line')} {c['cause']}: {c['message']} ({c['hint']})" for c in failed)
-    return "\n".join(said) or record["message"] or "  nothing failed"
+    naming = [check for check in failed if tutored.mistake.is_named_by(check)]
+    check = (naming or failed or [record | {"source": None}])[0]
+    line = "line right" if tutored.line else "other line"
+    said = _sentence(check["message"])
+    where = (check["source"] or {}).get("line")
+    seconds = f"{measured.mending:5.1f} {measured.whole:5.1f} s"
+    hint = f" ({check['hint']})" if check["hint"] and not naming else ""
+    return f"{tutored.mistake.name:32} {tutored.verdict:6} {line} {seconds}  [{where}] {said}{hint}"
 
 
-def _row(id: str, found: Sequence[Tutored], seconds: Sequence[float]) -> str:
-    of = Counter(tutored.verdict for tutored in found)
-    lines = sum(tutored.line for tutored in found)
+def _sentence(message: str) -> str:
+    """The first sentence of a message that is no figure of wrong elements; the first of all where there is no other."""
+    sentences = re.split(r"(?<=[.!?]) (?=[A-Z`])", message)
+    told = [one for one in sentences if not re.match(r"At shape|The worst is|All wrong elements", one)]
+    return (told or sentences or [""])[0][:240]
+
+
+def _row(id: str, found: Sequence[Measured]) -> str:
+    of = Counter(measured.tutored.verdict for measured in found)
+    lines = sum(measured.tutored.line for measured in found)
     counts = f"{len(found):>8} {of[Verdict.NAMED]:>6} {lines:>5} {of[Verdict.WRONG]:>6} {of[Verdict.SILENT]:>7}"
-    return f"{id:18} {counts} {sum(seconds) / max(len(seconds), 1):>6.1f}"
+    mending = [measured.mending for measured in found] or [0.0]
+    return f"{id:18} {counts} {sum(mending) / len(mending):>6.1f} {max(mending):>6.1f}"
 
 
 def _cpu_seconds() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    """Of this process and all that descend from it, those that have ended among them."""
+    ticks, parents = {}, {}
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdigit():
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                parents[int(folder.name)] = int(fields[1])
+                ticks[int(folder.name)] = sum(map(int, fields[11:15]))
+    mine = [os.getpid()]
+    for process in mine:
+        mine += [child for child, parent in parents.items() if parent == process]
+    return sum(ticks.get(process, 0) for process in mine) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ to say if it then comes out right.
 
 mend.py         one edit with its sentence                draft.py        a submission's kernels and launches
 kernel_text.py  what a kernel's source shows              candidates.py   all mends of a text, and their order
+mask_conditions.py  comparisons
 of_masks.py     masks and bounds                          of_loops.py     steps, accumulators, running maxima
 of_indices.py   program ids and offsets                   of_addresses.py strides, rows, heads, pointers
 of_launches.py  grids, arguments, allocations             of_sums.py      statistics, reductions, precision

@@ -67,6 +67,17 @@ class Draft:
         return [launch for launch in self.launches if launch.kernel is kernel]
 
 
+def stored_pointers(text: str) -> dict[str, tuple[bool, ...]]:
+    """For each kernel of a source, whether something is stored through each of its pointers, in the order of its
+    parameters; nothing of a kernel with an access whose pointer is not seen, or of what is not Python."""
+    try:
+        kernels = Draft(text).kernels
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    clear = [kernel for kernel in kernels if all(access.pointer for access in kernel.accesses)]
+    return {kernel.name: tuple(p in kernel.stored for p in kernel.params if p in kernel.pointers) for kernel in clear}
+
+
 def _given(call: ast.Call, kernel: KernelDraft) -> dict[str, ast.expr]:
     """The arguments by parameter; `*x.stride()` stands for as many parameters as are left for it."""
     starred = [a for a in call.args if isinstance(a, ast.Starred)]

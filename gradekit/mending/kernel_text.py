@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from gradekit.mending.mask_conditions import is_condition, smaller_sides
 from gradekit.submission.parsed_source import Edit, ParsedSource, called
 
 ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}
@@ -158,7 +159,7 @@ class KernelDraft:
             name
             for name, values in self.values.items()
             if any("tl.arange" in self.calls_behind(v) for v in values)
-            and not any(self.calls_behind(v) & _VALUES or _is_condition(v) for v in values)
+            and not any(self.calls_behind(v) & _VALUES or is_condition(v) for v in values)
             and not self.origins(values[0]) & set(self.pointers)
         ]
 
@@ -203,6 +204,11 @@ class KernelDraft:
         """The parameters that something is loaded or stored through."""
         calls = [n for n in self.nodes if isinstance(n, ast.Call) and called(n) in ACCESSES and n.args]
         return list(dict.fromkeys(p for n in calls if (p := self._pointer(n.args[0]))))
+
+    @cached_property
+    def stored(self) -> set[str]:
+        """The parameters that something is stored (or added) through."""
+        return {access.pointer for access in self.accesses if not access.is_load}
 
     @cached_property
     def sizes(self) -> list[str]:
@@ -257,8 +263,10 @@ class KernelDraft:
         return found
 
     def is_bounded(self, mask: ast.expr, name: str) -> bool:
-        """Whether an index takes part in a mask."""
-        return name in self.origins(mask)
+        """Whether a mask bounds an index from above."""
+        values = [mask, *(value for other in self.origins(mask) for value in self.values.get(other, ()))]
+        compared = [part for value in values for part in ast.walk(value) if isinstance(part, ast.Compare)]
+        return any(name in self.origins(smaller_sides(part)) for part in compared)
 
     @cached_property
     def loops(self) -> list[ast.For]:
@@ -378,13 +386,3 @@ def _is_spread(node: ast.AST) -> bool:
         return True
     places = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else ()
     return any(isinstance(place, ast.Constant) and place.value is None for place in places)
-
-
-def _is_condition(node: ast.expr) -> bool:
-    return isinstance(node, ast.Compare) or (
-        isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)) and _has_compare(node)
-    )
-
-
-def _has_compare(node: ast.AST) -> bool:
-    return any(isinstance(part, ast.Compare) for part in ast.walk(node))

@@ -73,8 +73,9 @@ def head_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             for number, step in enumerate(
                 [*unused, *_like_others(kernel, pid, having)][:4] if base is not None else ()
             ):
+                likely = access.pointer in kernel.stored or step in unused
                 yield Mend(
-                    Family.INDEX, 4 + number, access.line,
+                    Family.INDEX, (4 if likely else 24) + number, access.line,
                     (kernel.replaced(base, f"{access.pointer} + {pid} * {step}"),),  # type: ignore[arg-type]
                     f"The address in line {access.line} leaves `{pid}` out, which the others have: every program "
                     "takes the same part of "

@@ -17,12 +17,19 @@ from gradekit.submission.parsed_source import Edit, called
 def other_function(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """tl.min for tl.max, exp2 for exp, rsqrt for sqrt."""
     for call in calls(kernel.nodes, *_TAKEN_FOR):
+        if called(call) == "tl.sqrt" and _is_divisor(kernel, call):
+            continue  # 1 / sqrt is what rsqrt gives
         for new in _TAKEN_FOR[called(call)]:
             yield Mend(
                 Family.FORMULA, 19, call.lineno, (kernel.replaced(call.func, new),),
                 f"Line {call.lineno} calls {called(call)} where the formula has another function.",
                 f"{new} is what belongs there", None, kernel.name,
             )  # fmt: skip
+
+
+def _is_divisor(kernel: KernelDraft, node: ast.expr) -> bool:
+    parent = kernel.parents[node]
+    return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.right is node
 
 
 _TAKEN_FOR = {
@@ -68,7 +75,16 @@ def _operator_rank(kernel: KernelDraft, node: ast.BinOp) -> int:
             isinstance(node.right, ast.Subscript) and kernel.source.of(node.right.slice).replace(" ", "") == ":,None"
         )
         return 7 if spread and isinstance(node.op, ast.Add) else 20
+    if isinstance(node.op, ast.Div) and isinstance(node.right, ast.Name):
+        behind = kernel.values.get(node.right.id, [])
+        inverse = any(is_call(value, "tl.rsqrt", "tl.math.rsqrt") or _is_one_over(value) for value in behind)
+        return 5 if inverse else 22
     return 22
+
+
+def _is_one_over(value: ast.expr) -> bool:
+    one = value.left if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else None
+    return isinstance(one, ast.Constant) and one.value == 1
 
 
 def _is_upside_down(kernel: KernelDraft, node: ast.BinOp) -> bool:
@@ -133,11 +149,18 @@ def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 idle = [n for n in known if kernel.uses.get(n, 0) == 0]
                 for other in dict.fromkeys([*idle, *known[-4:]]):
                     yield Mend(
-                        Family.FORMULA, 5 if kernel.uses.get(other, 0) == 0 else 38, node.lineno,
+                        Family.FORMULA, _name_rank(kernel, node.id, other), node.lineno,
                         (kernel.replaced(node, other),),
                         f"Line {node.lineno} has `{node.id}` where `{other}` belongs.",
                         f"use {other} there", None, kernel.name,
                     )  # fmt: skip
+
+
+def _name_rank(kernel: KernelDraft, name: str, other: str) -> int:
+    """Of another name: lower where nothing uses that, and still where it was computed from this one."""
+    if kernel.uses.get(other, 0):
+        return 38
+    return 5 if any(name in kernel.names(value) for value in kernel.values[other]) else 9
 
 
 def plain_store(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft, calls, is_call, is_stored, value_of
+from gradekit.mending.mask_conditions import is_condition
 from gradekit.mending.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit, called
 
@@ -277,10 +278,11 @@ def terms_of_the_gradient(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 def _both_terms(kernel: KernelDraft, tile: ast.Name, others: list[str], size: str) -> Iterator[Mend]:
     for other in others:
-        if not is_call(kernel.values[other][0], "tl.load") and other in kernel.origins(tile) | set(others):
+        if not is_call(kernel.values[other][0], "tl.load") and not is_condition(kernel.values[other][0]):
             means = f"tl.sum({tile.id}, axis=0) / {size} - {other} * tl.sum({tile.id} * {other}, axis=0) / {size}"
             yield Mend(
-                Family.FORMULA, 15, tile.lineno, (kernel.replaced(tile, f"({tile.id} - {means})"),),
+                Family.FORMULA, 15 if kernel.uses.get(other, 0) else 4, tile.lineno,
+                (kernel.replaced(tile, f"({tile.id} - {means})"),),
                 f"The formula in line {tile.lineno} lacks two terms: mean and variance depend on x too, and each "
                 "takes a mean off the "
                 "gradient.",

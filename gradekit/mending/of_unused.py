@@ -31,7 +31,8 @@ def _idle(kernel: KernelDraft) -> list[str]:
 def _how(kernel: KernelDraft, name: str) -> str:
     if name in kernel.params:
         return "takes it as a parameter"
-    return "loads it" if any(is_call(v, "tl.load") for v in kernel.values[name]) else "computes it"
+    loads = any(is_call(part, "tl.load") for value in kernel.values[name] for part in ast.walk(value))
+    return "loads it" if loads else "computes it"
 
 
 def _places_for(kernel: KernelDraft, name: str) -> Iterator[tuple[ast.expr, str, int]]:
@@ -39,7 +40,8 @@ def _places_for(kernel: KernelDraft, name: str) -> Iterator[tuple[ast.expr, str,
     born = max((v.lineno for v in kernel.values.get(name, ())), default=0)
     later = [s for s in kernel.statements if s.lineno > born and simple(s) and not is_index_line(kernel, s)]
     spread = [name] if not _is_row(kernel, name) else [f"{name}[:, None]", name, f"{name}[None, :]"]
-    made_of = {n for v in kernel.values.get(name, ()) for n in kernel.names(v)} - {name}
+    made_of = {n for v in kernel.values.get(name, ()) for n in kernel.names(v)} & set(kernel.values)
+    made_of -= {name, *kernel.pids, *kernel.indices}
     for number, statement in enumerate(_relevant(kernel, later)):
         value = value_of(statement)
         if value is None:
@@ -58,10 +60,10 @@ def _places_for(kernel: KernelDraft, name: str) -> Iterator[tuple[ast.expr, str,
         for one in spread:
             signs = _signs(kernel, name)
             for place, sign in enumerate(signs):
-                for node in _operands(value):
+                for node in _operands(value, kernel.lengths):
                     text = kernel.source.operand(node) if sign in "*/" else kernel.source.of(node)
                     new = f"({text} {sign} {one})" if node is not value else f"{text} {sign} {one}"
-                    yield node, new, number + place
+                    yield node, new, number + 2 * place
 
 
 def _is_product(kernel: KernelDraft, node: ast.expr) -> bool:
@@ -83,20 +85,27 @@ def _scales(name: str) -> bool:
     return any(word in name.lower() for word in ("total", "sum", "l_i", "denom", "norm"))
 
 
-def _operands(value: ast.expr) -> list[ast.expr]:
-    """The whole expression, and the factors and terms that it is made of at the top."""
+def _operands(value: ast.expr, sizes: list[str]) -> list[ast.expr]:
+    """The whole expression, and the factors and terms that it is made of at the top, without `sizes`."""
     found = [value]
     if isinstance(value, ast.BinOp):
         found += [value.left, value.right]
         found += [
             n for side in (value.left, value.right) if isinstance(side, ast.BinOp) for n in (side.left, side.right)
         ]
-    return [n for n in found if not isinstance(n, ast.Constant)]
+    return [n for n in found if not isinstance(n, ast.Constant) and not (isinstance(n, ast.Name) and n.id in sizes)]
 
 
 def _relevant(kernel: KernelDraft, statements: list[ast.stmt]) -> list[ast.stmt]:
     values = [s for s in statements if isinstance(s, (ast.Assign, ast.AugAssign)) or is_stored(s)]
-    return [s for s in values if (v := value_of(s)) is not None and (is_stored(s) or _is_arithmetic(v))][:6]
+    kept = [s for s in values if (v := value_of(s)) is not None and (is_stored(s) or _is_arithmetic(v))]
+    return [*(s for s in values if _is_alias(kernel, s)), *kept][:6]
+
+
+def _is_alias(kernel: KernelDraft, statement: ast.stmt) -> bool:
+    """Whether a statement gives a value another name and does nothing to it: something may have been left out."""
+    value = value_of(statement)
+    return isinstance(statement, ast.Assign) and isinstance(value, ast.Name) and value.id in kernel.values
 
 
 def _is_arithmetic(value: ast.expr) -> bool:

@@ -1,7 +1,7 @@
 """Looks for the one mend that makes a failing example right, and the others of its check with it.
 
-What is tried is bounded by a count of kernels that are compiled, for all checks of a submission together: a mend that
-has made one check right is the first that the next one tries, and what has failed at one is the last.
+What is tried is bounded by a count, for all checks of a submission together: a mend that has made one check right is
+the first that the next one tries, and what has failed at one is the last.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Mend
 
-MOST_KERNELS = 110
-"""So many kernels are compiled to mend a submission: each takes about 15 ms, and the
-process that compiles them as much."""
+MOST_TRIES = 40
+"""So many mended programs are run for a submission: each takes about 50 ms, in which the one kernel that it changes is
+compiled and the failing example is run."""
 
-FOR_ONE_CHECK = 0.6
-"""The share of what is left that one check may use."""
+FOR_ONE_CHECK = 0.75
+"""The share of what is left that one check may use, but at least two tries."""
 
 
 class Mending:
@@ -26,7 +26,7 @@ class Mending:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.kernels_left = MOST_KERNELS
+        self.tries_left = MOST_TRIES
         self.tried = 0
         self._mends: list[Mend] | None = None
         self._right: list[Mend] = []
@@ -50,12 +50,9 @@ class Mending:
     def _found(self, clues: Clues, is_right: Callable[[str], bool]) -> Mend | None:
         if self._mends is None:
             self._mends = mends(self.text)
-        price = 1 + len(clues.kernels) + len(clues.others)
-        until = self.kernels_left - max(int(FOR_ONE_CHECK * self.kernels_left), 2 * price)
-        for mend in self._in_turn(clues):
-            if self.kernels_left < price or self.kernels_left < until:
-                return None
-            self.kernels_left -= price
+        most = min(self.tries_left, max(int(FOR_ONE_CHECK * self.tries_left), 2))
+        for mend in self._in_turn(clues)[:most]:
+            self.tries_left -= 1
             self.tried += 1
             if is_right(mend.applied(self.text)):
                 self._right = [mend, *(other for other in self._right if other != mend)]

@@ -6,6 +6,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
     from gradekit.subject.subject import Call, Subject
+    from gradekit.submission import Submission
 
 MOST_ELEMENTS = 100_000
 """Of the inputs of an example beside the failing one."""
@@ -55,8 +57,8 @@ def mended_diagnosis(
     assert run.submission is not None
     mending = run.mending if run.mending is not None else Mending(run.submission.text)
     run.mending = mending
-    tries = _Tries(item, run, examples, call)
-    return mending.diagnosis(_clues(error, call), tries.is_right)
+    with contextlib.closing(_Tries(item, run, examples, call)) as tries:
+        return mending.diagnosis(_clues(error, call, mending.text), tries.is_right)
 
 
 def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
@@ -79,6 +81,7 @@ class _Tries:
         self, item: pytest.Function, run: GradingRun, examples: tuple[Examples | None, Example | None], call: Call
     ) -> None:
         self._item, self._run, self._call = item, run, call
+        self._subject: Subject | None = None
         self._examples, self._failing = examples
         design = design_of(getattr(item, "obj", None), run.profile, run.request.seed)
         planned, every = design.given if design is not None else [], self._examples
@@ -90,10 +93,31 @@ class _Tries:
     def is_right(self, text: str) -> bool:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
         in memory than before, none of this call's among them."""
-        with _subject(self._run, text) as subject, awarding():
+        subject = self._subject_of(text)
+        with awarding():
             passes = all(self._passes(subject, example) for example in self._wanted())
             seen = {cause for cause, _, _ in subject.found_in_memory}
             return passes and seen <= self._known and not seen & self._mine
+
+    def close(self) -> None:
+        """Ends the processes that all tries share."""
+        if self._subject is not None:
+            self._subject.close()
+
+    def _subject_of(self, text: str) -> Subject:
+        assert self._run.submission is not None
+        submission = replace(self._run.submission, text=text)
+        before = self._subject
+        self._subject = self._started(submission) if before is None else before.of_another_text(submission)
+        return self._subject
+
+    def _started(self, submission: Submission) -> Subject:
+        from gradekit.sandbox import Tracer
+        from gradekit.subject.subject import Subject
+
+        request = self._run.request
+        start = lambda: Tracer(submission, limits=request.limits)
+        return Subject(submission, request.assignment, start, is_brief=True)
 
     def _wanted(self) -> Iterator[Example | None]:
         yield self._failing
@@ -117,25 +141,6 @@ class _Tries:
         return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
 
 
-class _subject:
-    """A subject of another text, which ends with the block."""
-
-    def __init__(self, run: GradingRun, text: str) -> None:
-        from gradekit.sandbox import Tracer
-        from gradekit.subject.subject import Subject
-
-        assert run.submission is not None
-        submission = replace(run.submission, text=text)
-        start = lambda: Tracer(submission, limits=run.request.limits)
-        self._subject = Subject(submission, run.request.assignment, start, is_brief=True)
-
-    def __enter__(self) -> Subject:
-        return self._subject
-
-    def __exit__(self, *exception: object) -> None:
-        self._subject.close()
-
-
 def _elements(example: Example) -> int:
     """The elements of all inputs of an example; far too many where they are not known."""
     given = [
@@ -148,7 +153,7 @@ def _elements(example: Example) -> int:
 # --- what is known of the failure -------------------------------------------------------------------------------------
 
 
-def _clues(error: Failure, call: Call) -> Clues:
+def _clues(error: Failure, call: Call, text: str) -> Clues:
     from gradekit.inputs.spec import Input
     from gradekit.judge.evidence import errors_are_small
     from gradekit.mending.mend import Clues
@@ -158,7 +163,7 @@ def _clues(error: Failure, call: Call) -> Clues:
         return Clues(frozenset({error.cause}), ())
     small = error.comparison is not None and errors_are_small(error.comparison)
     strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
-    first, others = _kernels(error, observation)
+    first, others = _kernels(error, observation, text)
     return Clues(frozenset(_causes(error, observation.findings)), first, others, small, strided)
 
 
@@ -167,19 +172,38 @@ def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
     yield from (finding.cause for finding in findings if finding.cause.traits & IN_MEMORY)
 
 
-def _kernels(error: Failure, observation: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The kernels of a call that have the wrong result among their arguments, and the others."""
+def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kernels of a call that write the wrong result, and those that what they read comes from."""
+    from gradekit.mending.draft import stored_pointers
+
     program: Program = observation.program
+    stored = stored_pointers(text)
     wrong = _wrong_storages(error, observation)
-    launches = list(program.launches())
-    writes = {launch.kernel for launch in launches if _touches(launch, wrong)}
-    mine = tuple(dict.fromkeys(program.kernels[kernel].name for kernel in sorted(writes)))
-    every = dict.fromkeys(program.kernels[launch.kernel].name for launch in launches)
-    return mine, tuple(name for name in every if name not in mine)
+    writers: dict[str, bool] = {}
+    known = set(wrong)
+    for step in reversed(list(run_steps(program.steps))):
+        if isinstance(step, Copy) and step.target.storage in known:
+            known.add(step.origin.storage)
+        elif isinstance(step, Launch):
+            name = program.kernels[step.kernel].name
+            written = _written(step, stored.get(name))
+            if written & known:
+                writers[name] = writers.get(name, False) or bool(written & wrong)
+                known |= _storages(step)
+    order = dict.fromkeys(program.kernels[launch.kernel].name for launch in program.launches())
+    return tuple(n for n in order if writers.get(n, False)), tuple(n for n in order if not writers.get(n, True))
 
 
-def _touches(launch: Launch, storages: set[int]) -> bool:
-    return any(isinstance(argument, View) and argument.storage in storages for argument in launch.args)
+def _storages(launch: Launch) -> set[int]:
+    return {argument.storage for argument in launch.args if isinstance(argument, View)}
+
+
+def _written(launch: Launch, stored: tuple[bool, ...] | None) -> set[int]:
+    """The storages that a launch may write: all, where the text does not say which of the pointers are stored to."""
+    views = [argument.storage for argument in launch.args if isinstance(argument, View)]
+    if stored is None or len(stored) != len(views):
+        return set(views)
+    return {storage for storage, is_stored in zip(views, stored, strict=True) if is_stored}
 
 
 def _wrong_storages(error: Failure, observation: Any) -> set[int]:

@@ -84,6 +84,14 @@ class Tracer:
             self._loaded = replies.loaded(answer)
         return self._loaded
 
+    def replace(self, submission: HasText) -> None:
+        """Takes another text in place of the submission's, in the same process: what that did before may change what
+        this one does, so no verdict may rest on it."""
+        self._settle()
+        self._ready.clear()
+        self._submission, self._loaded = submission, None
+        self._waited, self._waits, self._too_slow = 0.0, 0, False
+
     def trace(self, entry: str, args: Sequence[Argument]) -> Program:
         """The program of `entry(*args)`: tensors as views of storages that the caller numbers, numbers as Scalars.
 

@@ -175,7 +175,7 @@ class Runs:
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
         self._overdue = False
         self.work = 0
-        self._soundness = Soundness()
+        self.soundness = Soundness()
 
     def begin_check(self, share: Share) -> None:
         """A new check begins, of whose runs the card gets a `share`."""
@@ -305,7 +305,7 @@ class Runs:
         names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
 
         def run_it() -> engine.RunResult:
-            with rules.within_budget(case.entry, label), self._soundness.held(case.program, case.entry):
+            with rules.within_budget(case.entry, label), self.soundness.held(case.program, case.entry):
                 once = functools.partial(
                     engine.run, case.program, case.tensors, option=option, allow=allow, budget=budget, names=names
                 )

@@ -66,7 +66,8 @@ class Child:
         return {"types": signature(str(file))}
 
     def load(self, text: str) -> Any:
-        """Runs the submission's statements."""
+        """Runs the submission's statements, or those of another text in its place."""
+        self.modules.clear()
         self.text, cuda.multiprocessors.count = text, cuda.MANY
         self._load()
         if self._loaded().notes and self.tracer.compiler.gave_lazy:  # one may have been taken for an int

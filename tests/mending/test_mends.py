@@ -10,7 +10,7 @@ import pytest
 from gradekit.causes import Cause
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
-from gradekit.mending.search import MOST_KERNELS, Mending
+from gradekit.mending.search import MOST_TRIES, Mending
 from tests.mending.corpora import ROOT, assignments, corpus
 
 RIGHT = [
@@ -84,7 +84,7 @@ def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends
     calls = []
     for _ in range(8):
         assert mending.diagnosis(CLUES, lambda changed: bool(calls.append(changed))) is None
-    assert len(calls) == mending.tried <= MOST_KERNELS
+    assert len(calls) == mending.tried <= MOST_TRIES
 
 
 def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:

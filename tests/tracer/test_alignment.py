@@ -184,3 +184,33 @@ def test_a_kernel_is_compiled_once_for_all_alignments() -> None:
         kernels = [list(tracer.trace("entry", [tensor(0, size)]).kernels) for size in (128, 127, 64)]
     assert tracer.output == "compiled\n"
     assert kernels[0] == kernels[2] != kernels[1]
+
+
+def test_a_kernel_that_another_text_has_unchanged_is_not_compiled_again() -> None:
+    """A replaced text gives the programs that it gives in a process of its own"""
+    first = """
+    @triton.jit
+    def one(x):
+        tl.static_print("one")
+        tl.store(x, 1.0)
+
+    @triton.jit
+    def two(x):
+        tl.static_print("two")
+        tl.store(x, 2.0)
+
+    def entry(x):
+        one[(1,)](x)
+        two[(1,)](x)
+    """
+    second = first.replace("2.0", "3.0")
+    with sandbox.Tracer(submission(second)) as tracer:
+        alone = tracer.trace("entry", [tensor(0, 8)])
+    with sandbox.Tracer(submission(first)) as tracer:
+        tracer.load()
+        tracer.replace(submission(first))
+        before = tracer.trace("entry", [tensor(0, 8)])
+        tracer.replace(submission(second))
+        replaced = tracer.trace("entry", [tensor(0, 8)])
+        assert tracer.output == "one\ntwo\ntwo\n"
+    assert replaced == alone != before
