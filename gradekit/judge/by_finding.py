@@ -72,7 +72,10 @@ def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
     """Whether what stands at the finding's line has a mask; None where that is unknown
     or some have and some have not."""
     found = ttir_text.accesses(evidence.program) if evidence.program else []
-    masks = {a.masked for a in found if a.kind == kind and finding.line in a.lines}
+    mine = [a for a in found if a.kind == kind and finding.line in a.lines]
+    if any(access.is_scalar for access in mine):
+        return None  # a single element has no lanes past the end: its address is wrong
+    masks = {access.masked for access in mine}
     if len(masks) == 1 and _has_mask(evidence.text, finding.line or 0, kind):
         return True  # Triton has folded one away that is always true
     return masks.pop() if len(masks) == 1 else None

@@ -20,20 +20,24 @@ _OPERANDS_WITHOUT_MASK = {"load": 1, "store": 2}
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store: the submission's lines that it stands in (its own, and those of calls around it)."""
+    """A load or store, of a tile unless it `is_scalar`: the submission's lines that it stands in (its own, and those of
+    calls around it)."""
 
     kind: str
     masked: bool
+    is_scalar: bool
     lines: frozenset[int]
 
 
 def accesses(program: Program) -> list[Access]:
     """Every load and store of every kernel of `program`; a bounds check of a block pointer counts as a mask."""
-    return [
-        Access(match[1], _is_masked(match), frozenset(_lines(match[3], dict(_ALIAS.findall(text)), program.path)))
-        for text in (kernel.ttir for kernel in program.kernels.values())
-        for match in _ACCESS.finditer(text)
-    ]
+    found = []
+    for text in (kernel.ttir for kernel in program.kernels.values()):
+        aliases = dict(_ALIAS.findall(text))
+        for match in _ACCESS.finditer(text):
+            lines = frozenset(_lines(match[3], aliases, program.path))
+            found.append(Access(match[1], _is_masked(match), "tensor<" not in match[3], lines))
+    return found
 
 
 def narrow_lines(program: Program, pattern: str) -> list[tuple[str, frozenset[int]]]:

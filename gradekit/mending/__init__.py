@@ -3,12 +3,13 @@ to say if it then comes out right.
 
 mend.py         one edit with its sentence                draft.py        a submission's kernels and launches
 kernel_text.py  what a kernel's source shows              candidates.py   all mends of a text, and their order
-mask_conditions.py  comparisons
-of_masks.py     masks and bounds                          of_loops.py     steps, accumulators, running maxima
+of_masks.py     masks and bounds                          mask_conditions.py  comparisons
+of_loops.py     steps, accumulators, running maxima
 of_indices.py   program ids and offsets                   of_addresses.py strides, rows, heads, pointers
 of_launches.py  grids, arguments, allocations             of_sums.py      statistics, reductions, precision
 of_formulas.py  operators, operands, stores               of_unused.py    what is computed and takes no part
-search.py       tries one after another, within a budget
+of_swaps.py     two arguments of a launch                 of_random.py    seeds, counters, what is kept
+of_numbers.py   numbers in formulas, powers, terms        search.py       tries one after another, within a budget
 
 Text to text: a mended program is traced and run by gradekit.plugin.mended_runs, as any submission is.
 """

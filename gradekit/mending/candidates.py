@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from gradekit.causes import Cause
-from gradekit.mending import of_addresses, of_formulas, of_indices, of_launches, of_loops, of_masks, of_sums, of_unused
+from gradekit.mending import (
+    of_addresses,
+    of_formulas,
+    of_indices,
+    of_launches,
+    of_loops,
+    of_masks,
+    of_numbers,
+    of_random,
+    of_sums,
+    of_swaps,
+    of_unused,
+)
 from gradekit.mending.draft import Draft
 from gradekit.mending.mend import Clues, Family, Mend
 
@@ -17,6 +29,8 @@ _IN_KERNELS = (
     *of_sums.RULES,
     *of_unused.RULES,
     *of_formulas.RULES,
+    *of_numbers.RULES,
+    *of_random.RULES,
 )
 
 _SPEAKS_FOR = {
@@ -39,10 +53,11 @@ LATER = 40
 """What a mend's rank loses where the evidence speaks for other families."""
 
 
-def mends(text: str) -> list[Mend]:
-    """Every mend of a source, each once, the most specific first; nothing where it is not Python."""
+def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
+    """Every mend of a source, each once, the most specific first; nothing where it is not Python. `numbers` are those
+    of the handout's formulas."""
     try:
-        draft = Draft(text)
+        draft = Draft(text, numbers)
     except (SyntaxError, ValueError, RecursionError):
         return []
     seen: dict[Hashable, Mend] = {}
@@ -55,7 +70,7 @@ def _all(draft: Draft) -> Iterator[Mend]:
     for kernel in draft.kernels:
         for rule in _IN_KERNELS:
             yield from rule(draft, kernel)
-    for host_rule in of_launches.RULES:
+    for host_rule in (*of_launches.RULES, *of_swaps.RULES, *of_random.HOST_RULES):
         yield from host_rule(draft)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,13 +22,14 @@ class LaunchCall:
 
 
 class Draft:
-    """The text of a submission, read for mending.
+    """The text of a submission, read for mending; `numbers` are those of the handout's formulas.
 
     Raises:
         SyntaxError: it is not Python.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, numbers: Sequence[str] = ()) -> None:
+        self.numbers = numbers
         self.source = ParsedSource(text)
         self.kernels = [KernelDraft(self.source, node) for node in self.source.kernels]
         for launch in self.launches:

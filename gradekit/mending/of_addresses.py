@@ -24,8 +24,10 @@ def row_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             continue
         for number, (pid, step) in enumerate(_row_steps(kernel, access)):
             verb = "loads" if access.is_load else "stores"
+            idle = any(kernel.uses.get(name, 0) == 0 for name in (pid, step))
+            rank = 8 if idle or access.pointer in kernel.stored else 23
             yield Mend(
-                Family.INDEX, 8 + number, access.line, (kernel.replaced(base, f"{base.id} + {pid} * {step}"),),
+                Family.INDEX, rank + number, access.line, (kernel.replaced(base, f"{base.id} + {pid} * {step}"),),
                 f"The address in line {access.line} leaves `{pid}` out: every program {verb} the same row of "
                 f"{access.pointer}.",
                 f"add {pid} times the step from one row to the next to the address", None, kernel.name,
@@ -143,6 +145,15 @@ def other_stride(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                         f"The strides {first.id} and {second.id} are swapped in line {first.lineno}.",
                         "an index goes with the stride of its own dimension", None, kernel.name,
                     )  # fmt: skip
+            if access.pointer in kernel.stored and not _has_own_stride(kernel, access):
+                for size in kernel.lengths[:3]:
+                    yield Mend(
+                        Family.STRIDES, 7, first.lineno, (kernel.replaced(first, size),),
+                        f"Line {first.lineno} stores to {access.pointer} with {first.id}, the stride of another "
+                        "tensor.",
+                        f"the rows of a contiguous result are {size} apart; or pass its own strides", None,
+                        kernel.name,
+                    )  # fmt: skip
             for rank, stride in _candidates(kernel, access, first.id):
                 yield Mend(
                     Family.STRIDES, rank, first.lineno, (kernel.replaced(first, stride),),
@@ -150,6 +161,11 @@ def other_stride(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     f"{access.pointer}.",
                     f"use {stride} there", None, kernel.name,
                 )  # fmt: skip
+
+
+def _has_own_stride(kernel: KernelDraft, access: PointerAccess) -> bool:
+    stem = _stem(access.pointer)
+    return any(re.match(rf"s(tride)?_?{stem[:1]}", name) or name.startswith(f"{stem}_") for name in kernel.strides)
 
 
 def _in_order(kernel: KernelDraft, first: ast.Name, second: ast.Name) -> bool:
@@ -175,8 +191,10 @@ def _candidates(kernel: KernelDraft, access: PointerAccess, now: str) -> Iterato
     text = ast.unparse(kernel.resolved(access.address))
     for stride in kernel.strides:
         if stride != now:
-            unused, foreign = kernel.uses.get(stride, 0) == 0, bool(stem) and stem[0] in stride and stem[0] not in now
-            yield (6 if unused or foreign else 34 if re.search(rf"\b{stride}\b", text) else 28), stride
+            others = {_stem(p)[:1] for p in kernel.pointers} - {stem[:1]}
+            foreign = bool(stem) and stem[0] in stride and stem[0] not in now and any(o in now for o in others if o)
+            likely = kernel.uses.get(stride, 0) == 0 or foreign
+            yield (6 if likely else 34 if re.search(rf"\b{stride}\b", text) else 28), stride
 
 
 def turned_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft, calls, is_call, is_stored, target_of, value_of
+from gradekit.mending.mask_conditions import is_condition
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.of_sums import EXP
 from gradekit.mending.of_unused import is_index_line
@@ -137,6 +138,7 @@ def _untransposed(kernel: KernelDraft, node: ast.expr) -> str:
 def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Another value of the same kind: what was computed and then mistaken for another."""
     values = [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids]
+    values = [n for n in values if not any(is_condition(v) for v in kernel.values[n])]
     for statement in kernel.statements:
         value = value_of(statement)
         if value is None or is_index_line(kernel, statement):

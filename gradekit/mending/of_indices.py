@@ -52,6 +52,22 @@ def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield from _other_block(kernel, part, block)
 
 
+def tile_of_the_first(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`ptr + tl.arange(0, BLOCK)` where the other addresses have an index with the same range and the program's id."""
+    for access in kernel.accesses:
+        for call in calls(list(ast.walk(kernel.resolved(access.address))), "tl.arange"):
+            for name in kernel.indices:
+                made = [c for value in kernel.values[name] for c in calls(list(ast.walk(value)), "tl.arange")]
+                same = kernel.source.of(call) in map(kernel.source.of, made)
+                if same and "tl.program_id" in kernel.calls_behind(kernel.values[name][0]):
+                    yield Mend(
+                        Family.INDEX, 3, call.lineno, (kernel.replaced(call, name),),
+                        f"Line {call.lineno} goes through {access.pointer or 'the pointer'} by "
+                        f"`{kernel.source.of(call)}`, which is the same in every program: each takes the first tile.",
+                        f"use the offsets that the other addresses have, {name}", None, kernel.name,
+                    )  # fmt: skip
+
+
 def behind_names(kernel: KernelDraft, statement: ast.stmt) -> set[str]:
     """The names that a statement's value is computed from."""
     value = value_of(statement)
@@ -123,7 +139,7 @@ def _axes(draft: Draft, kernel: KernelDraft) -> int:
 def one_place_off(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An offset, a bound or a step that is one too large or too small."""
     for node in kernel.nodes:
-        if isinstance(node, ast.BinOp) and _is_one_more(node):
+        if isinstance(node, ast.BinOp) and _is_one_more(node) and not kernel.names(node) & set(kernel.pointers):
             sign = "+" if isinstance(node.op, ast.Add) else "-"
             yield Mend(
                 Family.INDEX, 30 if _is_scaled(kernel, node) else 7, node.lineno,
@@ -218,5 +234,6 @@ def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    program_left_out, other_axis, one_place_off, next_tile, other_size, quotient_and_rest, stays_in_place,
+    program_left_out, tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
+    stays_in_place,
 )  # fmt: skip

@@ -168,12 +168,19 @@ def off_by_one(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 if old == "<"
                 else "is one place off"
             )
-            rank = 8 if old == "<=" else 30 if old == "<" else 4 if old == ">" else 38
+            both = all(kernel.names(side) & set(kernel.indices) for side in (node.left, node.comparators[0]))
+            rank = 8 if old == "<=" else 4 if old == ">" and both else 30 if old in "<>" else 38
             rank = 38 if old == "<=" and kernel.names(node.comparators[0]) & set(kernel.indices) else rank
+            sentence = f"The comparison `{kernel.source.of(node)}` in line {node.lineno} {many} at {bound}."
+            parent = kernel.parents[node]
+            if isinstance(parent, ast.If) and parent.test is node and "=" not in old:
+                sentence = (
+                    f"The `if` in line {node.lineno} leaves out the case {kernel.source.of(node.left)} == {bound}: "
+                    "what it guards is not done there, as in an empty row, whose elements are then never written."
+                )
             yield Mend(
-                Family.MASK, rank, node.lineno, (edit,),
-                f"The comparison `{kernel.source.of(node)}` in line {node.lineno} {many} at {bound}.",
-                f"compare with {new} in place of {old}", None, kernel.name,
+                Family.MASK, rank, node.lineno, (edit,), sentence, f"compare with {new} in place of {old}", None,
+                kernel.name,
             )  # fmt: skip
 
 

@@ -12,21 +12,28 @@ from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Mend
+from gradekit.mending.of_numbers import numbers_of
 
-MOST_TRIES = 40
-"""So many mended programs are run for a submission: each takes about 50 ms, in which the one kernel that it changes is
-compiled and the failing example is run."""
+MOST_WORK = 160
+"""The work for all mended programs of a submission, in units of about 12 ms of CPU time (see `price`)."""
 
 FOR_ONE_CHECK = 0.75
 """The share of what is left that one check may use, but at least two tries."""
 
 
+def price(clues: Clues) -> int:
+    """What a try costs, in units of work: a process loads the text and compiles a kernel; each kernel is launched."""
+    return 2 + len(clues.kernels) + len(clues.others)
+
+
+
 class Mending:
     """The mends of one submission, and what came of those that were tried."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, handout: str = "") -> None:
         self.text = text
-        self.tries_left = MOST_TRIES
+        self._numbers = numbers_of(handout)
+        self.work_left = MOST_WORK
         self.tried = 0
         self._mends: list[Mend] | None = None
         self._right: list[Mend] = []
@@ -49,10 +56,14 @@ class Mending:
 
     def _found(self, clues: Clues, is_right: Callable[[str], bool]) -> Mend | None:
         if self._mends is None:
-            self._mends = mends(self.text)
-        most = min(self.tries_left, max(int(FOR_ONE_CHECK * self.tries_left), 2))
+            try:
+                self._mends = mends(self.text, self._numbers)
+            except Exception:  # noqa: BLE001  (text that no rule expects is left unmended: a check never fails for it)
+                self._mends = []
+        each = price(clues)
+        most = min(self.work_left // each, max(int(FOR_ONE_CHECK * self.work_left) // each, 2))
         for mend in self._in_turn(clues)[:most]:
-            self.tries_left -= 1
+            self.work_left -= each
             self.tried += 1
             if is_right(mend.applied(self.text)):
                 self._right = [mend, *(other for other in self._right if other != mend)]

@@ -18,7 +18,7 @@ from gradekit.compat.pytest import arguments
 from gradekit.findings import Kind
 from gradekit.plugin.check_points import awarding, worth
 from gradekit.plugin.design import design_of
-from gradekit.program import Copy, Launch, Program, View, run_steps
+from gradekit.program import Aten, Copy, Launch, Program, View, run_steps
 
 if TYPE_CHECKING:
     from gradekit.judge.evidence import Diagnosis
@@ -55,10 +55,15 @@ def mended_diagnosis(
     if not _is_mendable(error, call) or not isinstance(item, pytest.Function):
         return None
     assert run.submission is not None
-    mending = run.mending if run.mending is not None else Mending(run.submission.text)
+    mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
     run.mending = mending
     with contextlib.closing(_Tries(item, run, examples, call)) as tries:
         return mending.diagnosis(_clues(error, call, mending.text), tries.is_right)
+
+
+def _handout(run: GradingRun) -> str:
+    path = run.request.assignment.handout
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
@@ -175,6 +180,7 @@ def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
 def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The kernels of a call that write the wrong result, and those that what they read comes from."""
     from gradekit.mending.draft import stored_pointers
+    from gradekit.subject.provenance import views_in
 
     program: Program = observation.program
     stored = stored_pointers(text)
@@ -184,6 +190,8 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
     for step in reversed(list(run_steps(program.steps))):
         if isinstance(step, Copy) and step.target.storage in known:
             known.add(step.origin.storage)
+        elif isinstance(step, Aten) and known & {view.storage for view in step.outputs}:
+            known |= {view.storage for view in views_in(step.args)}
         elif isinstance(step, Launch):
             name = program.kernels[step.kernel].name
             written = _written(step, stored.get(name))
@@ -191,7 +199,9 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
                 writers[name] = writers.get(name, False) or bool(written & wrong)
                 known |= _storages(step)
     order = dict.fromkeys(program.kernels[launch.kernel].name for launch in program.launches())
-    return tuple(n for n in order if writers.get(n, False)), tuple(n for n in order if not writers.get(n, True))
+    first = tuple(name for name in order if writers.get(name, False))
+    others = tuple(name for name in order if not writers.get(name, True))
+    return (first, others) if first or others else (tuple(order), ())
 
 
 def _storages(launch: Launch) -> set[int]:

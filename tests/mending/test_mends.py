@@ -10,7 +10,7 @@ import pytest
 from gradekit.causes import Cause
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
-from gradekit.mending.search import MOST_TRIES, Mending
+from gradekit.mending.search import MOST_WORK, Mending
 from tests.mending.corpora import ROOT, assignments, corpus
 
 RIGHT = [
@@ -64,12 +64,29 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
          "ds = p * (dp - delta[:, None])", "scale is missing"),
         ("solutions/flash_attention/right_tutorial_pointers.py", "alpha = tl.exp(top - new_top)",
          "alpha = tl.exp(new_top - top)", "wrong way round"),
+        ("solutions/fused_chain/right_row_and_block.py", "0.044715", "0.0894300", "0.044715 belongs"),
+        ("solutions/fused_chain/right_row_and_block.py", "h * h * h", "h * h", "cube"),
+        ("solutions/fused_chain/right_row_and_block.py", "*residual.stride()", "*residual.stride()[::-1]", "reverse order"),
+        ("solutions/fused_chain/right_row_and_block.py", "cols * stride_b", "tl.arange(0, BLOCK) * stride_b", "first tile"),
+        ("solutions/dropout/right_tutorial.py", "x / (1 - p)", "x", "probability to be kept"),
+        ("solutions/dropout/right_tutorial.py", "tl.rand(seed, offsets)", "tl.rand(seed, tl.arange(0, BLOCK))", "counter"),
+        ("solutions/dropout/right_tutorial.py", "tl.rand(seed, offsets)", "tl.rand(0, offsets)", "seed"),
+        ("solutions/dropout/right_tutorial.py", "tl.rand(seed", "tl.randn(seed", "uniform"),
+        ("solutions/layer_norm/right_column_sums.py", "(x - mean) * rstd * w + b", "(x - mean) / rstd * w + b", "where * belongs"),
     ],
 )  # fmt: skip
 def test_a_beginners_mistake_has_a_mend_that_gives_the_right_program_back(
     path: str | Path, old: str, new: str, said: str
 ) -> None:
     assert mended(text(path), old, new, said)
+
+
+def test_a_mask_that_holds_an_index_above_zero_alone_does_not_bound_it() -> None:
+    source = text("solutions/layer_norm/right_column_sums.py")
+    wrong = source.replace("mask = (rows < M) & (cols < N)", "mask = (rows >= 0) & (cols < N)")
+    said = "does not bound `rows`"
+    assert not any(said in mend.sentence and len(mend.edits) > 1 for mend in mends(source))
+    assert any(said in mend.sentence and len(mend.edits) > 1 for mend in mends(wrong))
 
 
 def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_out() -> None:
@@ -84,7 +101,7 @@ def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends
     calls = []
     for _ in range(8):
         assert mending.diagnosis(CLUES, lambda changed: bool(calls.append(changed))) is None
-    assert len(calls) == mending.tried <= MOST_TRIES
+    assert len(calls) == mending.tried <= MOST_WORK
 
 
 def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:

@@ -1,0 +1,135 @@
+"""Mends of kernels that draw random numbers: seed, counter, distribution, and what becomes of what is kept."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelDraft, calls, is_call
+from gradekit.mending.mend import Family, Mend
+from gradekit.submission.parsed_source import Edit, called
+
+_DRAWS = ("tl.rand", "tl.randn", "tl.randint")
+
+
+def drawn_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """tl.rand with another counter or seed; another distribution."""
+    for call in calls(kernel.nodes, *_DRAWS):
+        line, of = call.lineno, kernel.source.of
+        if called(call) != "tl.rand":
+            yield _drawn(
+                kernel, line, 3, (kernel.replaced(call.func, "tl.rand"),),
+                f"Line {line} draws with {called(call)}, whose numbers are not uniform between 0 and 1.",
+                "a number from 0 to 1 that is held against a probability comes from tl.rand(seed, offsets)",
+            )  # fmt: skip
+        if len(call.args) < 2:
+            continue
+        seed, counter = call.args[:2]
+        for name in _seeds(kernel):
+            if not (isinstance(seed, ast.Name) and seed.id == name):
+                yield _drawn(
+                    kernel, line, 3, (kernel.replaced(seed, name),),
+                    f"Line {line} draws with the seed `{of(seed)}`, and not with {name}.",
+                    f"give tl.rand {name} first, then the offsets",
+                )  # fmt: skip
+        for index in _stored_at(kernel):
+            if of(counter) != index:
+                yield _drawn(
+                    kernel, line, 3, (kernel.replaced(counter, index),),
+                    f"Line {line} draws by the counter `{of(counter)}`, and elements with the same counter get the "
+                    "same number.",
+                    f"each element needs a counter of its own: {index}",
+                )  # fmt: skip
+
+
+def _drawn(kernel: KernelDraft, line: int, rank: int, edits: tuple[Edit, ...], sentence: str, hint: str) -> Mend:
+    return Mend(Family.FORMULA, rank, line, edits, sentence, hint, None, kernel.name)
+
+
+def _seeds(kernel: KernelDraft) -> list[str]:
+    return [name for name in kernel.params if "seed" in name.lower()]
+
+
+def _stored_at(kernel: KernelDraft) -> list[str]:
+    """The names of offsets in the addresses of stores."""
+    places = [atom.name for access in kernel.accesses if not access.is_load for atom in kernel.atoms(access.address)]
+    return list(dict.fromkeys(places))[:2]
+
+
+def kept_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """What is kept is not divided by the probability to be kept; what is kept and dropped exchanged."""
+    for call in calls(kernel.nodes, "tl.where"):
+        if len(call.args) < 3 or not kernel.calls_behind(call.args[0]) & set(_DRAWS):
+            continue
+        kept, dropped = call.args[1:3]
+        yield _drawn(
+            kernel, call.lineno, 5, (
+                kernel.replaced(kept, kernel.source.of(dropped)), kernel.replaced(dropped, kernel.source.of(kept)),
+            ),
+            f"tl.where in line {call.lineno} has what is kept and what is dropped exchanged.",
+            "tl.where(condition, a, b) is a where the condition holds",
+        )  # fmt: skip
+        for p in _probabilities(kernel):
+            divided = isinstance(kept, ast.BinOp) and isinstance(kept.op, (ast.Div, ast.Mult))
+            part = kept.left if divided and isinstance(kept, ast.BinOp) else kept
+            yield _drawn(
+                kernel, call.lineno, 4,
+                (kernel.replaced(kept, f"{kernel.source.operand(part)} / (1 - {p})"),),
+                f"Line {call.lineno} does not divide what is kept by 1 - {p}, the probability to be kept.",
+                f"divide by 1 - {p}, so that the expected value stays what it was",
+            )  # fmt: skip
+
+
+def _probabilities(kernel: KernelDraft) -> list[str]:
+    """The parameters that random numbers are held against."""
+    compared = [n for n in kernel.nodes if isinstance(n, ast.Compare) and kernel.calls_behind(n) & set(_DRAWS)]
+    beside = {name for node in compared for side in (node.left, *node.comparators) for name in kernel.names(side)}
+    return [name for name in kernel.sizes if name in beside and name not in _seeds(kernel)]
+
+
+def gradient_passed_on(draft: Draft) -> Iterator[Mend]:
+    """A backward pass that returns the gradient as it came, where it could call what the forward pass calls."""
+    by_name = {function.name: function for function in draft.source.host}
+    forward, backward = by_name.get("forward"), by_name.get("backward")
+    if forward is None or backward is None or len(backward.args.args) < 2:
+        return
+    given, kept = backward.args.args[1].arg, _kept(draft)
+    result = next((n.value for n in ast.walk(forward) if isinstance(n, ast.Return)), None)
+    returned = next((n.value for n in ast.walk(backward) if isinstance(n, ast.Return)), None)
+    first = returned.elts[0] if isinstance(returned, ast.Tuple) and returned.elts else returned
+    if not (isinstance(first, ast.Name) and first.id == given and isinstance(result, ast.Call) and result.args):
+        return
+    others = [
+        f"ctx.{draft.source.of(a)}" if draft.source.of(a) in kept else draft.source.of(a) for a in result.args[1:]
+    ]
+    new = f"{draft.source.of(result.func)}({', '.join([given, *others])})"
+    yield Mend(
+        Family.FORMULA, 5, first.lineno, (draft.source.replaced(first, new),),
+        f"Line {first.lineno} returns the gradient of the result as it came: the backward pass does not do what the "
+        "forward pass did to x.",
+        "the backward pass drops and scales the same elements: draw them again with the same seed",
+    )  # fmt: skip
+
+
+def _kept(draft: Draft) -> set[str]:
+    """The names of what is kept as `ctx.name`."""
+    found = [n for n in draft.host_nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)]
+    return {n.attr for n in found if isinstance(n.ctx, ast.Store) and n.value.id == "ctx"}  # type: ignore[attr-defined]
+
+
+def one_more_on_the_host(draft: Draft) -> Iterator[Mend]:
+    """`ctx.seed + 1` among the arguments of a call."""
+    for call in draft.host_nodes:
+        for node in call.args if isinstance(call, ast.Call) and not is_call(call, "triton.cdiv") else ():
+            if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) and node.right.value == 1:
+                yield Mend(
+                    Family.INDEX, 9, node.lineno, (draft.source.replaced(node, draft.source.of(node.left)),),
+                    f"Line {node.lineno} passes `{draft.source.of(node)}`, and {draft.source.of(node.left)} belongs "
+                    "there.",
+                    f"pass {draft.source.of(node.left)} as it is",
+                )  # fmt: skip
+
+
+RULES = (drawn_otherwise, kept_otherwise)
+HOST_RULES = (gradient_passed_on, one_more_on_the_host)
