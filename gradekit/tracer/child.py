@@ -67,7 +67,9 @@ class Child:
 
     def load(self, text: str) -> Any:
         """Runs the submission's statements, or those of another text in its place."""
-        self.modules.clear()
+        if self.modules:
+            self.modules.clear()
+            self.tracer.compiler.hashes_first = True
         self.text, cuda.multiprocessors.count = text, cuda.MANY
         self._load()
         if self._loaded().notes and self.tracer.compiler.gave_lazy:  # one may have been taken for an int
