@@ -49,6 +49,21 @@ def boxes_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gener
     return boxes_even(shape, dtype, generator) + 1
 
 
+@value_kind("boxes_tiny")
+@of_four
+def boxes_tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes with even coordinates, divided by 4096: areas are below 1e-5, and enclosing boxes on either side of it."""
+    corner, size = _drawn(8, _pairs(shape), generator), _drawn(3, _pairs(shape), generator) + 1
+    return torch.cat([corner, corner + size], dim=-1) / 2048
+
+
+@value_kind("boxes_tiny_odd")
+@of_four
+def boxes_tiny_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """The same with odd coordinates: no side coincides with one of `boxes_tiny`."""
+    return boxes_tiny(shape, dtype, generator) + 1 / 4096
+
+
 @value_kind("boxes_left")
 @of_four
 def boxes_left(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

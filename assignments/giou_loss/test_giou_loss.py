@@ -26,13 +26,14 @@ from gradekit import (
 beside(__file__, "boxes")  # kinds of values
 GIOU = domain_of(__file__)["giou_loss"]
 PLAIN = ("contiguous",)
-AROUND_BLOCKS = [1, 2, 31, 32, 33, 127, 128, 129, 255, 257, 1023, 1024, 1025, 1500]
+AROUND_BLOCKS = [1, 2, 31, 32, 33, 127, 128, 129, 255, 257, 1023, 1024, 1025, 1500, 70_000]
 REAL = ("boxes", "boxes")  # what pred and targets hold
 LEFT = ("boxes_left", "boxes_left")
 FLAT = ("boxes_flat", "boxes_flat")
 PADDED = ("boxes", "boxes_padded")
 JUNK = ("boxes_junk", "boxes_gaps")  # padding, of both, holds numbers whose products are infinite
 APART = ("boxes_even", "boxes_odd")  # no two sides coincide: there the gradient would not be unique
+TINY = ("boxes_tiny", "boxes_tiny_odd")  # nor here, where EPSILON stands for the area
 NO_BOX = ("boxes_junk", "boxes_none")
 EPSILON = 1e-5
 
@@ -117,22 +118,26 @@ def drawn(kinds, **said):
 
 
 UPSTREAM = ("ones", "normal", "positive")
-TRAINED = drawn([REAL, LEFT, PADDED, JUNK], dtypes=["float32"], sizes={"N": (1, 60)}, layouts=PLAIN, upstream=UPSTREAM)
+FEW_OR_MANY = {"N": [1, 2, 7, 32, 60, 2049]}
+TRAINED = drawn(
+    [REAL, LEFT, TINY, PADDED, JUNK], dtypes=["float32"], sizes=FEW_OR_MANY, layouts=PLAIN, upstream=UPSTREAM
+)
 FEW_VIEWS = ("contiguous", "offset", "permuted", "expanded")
 VIEWS = ("contiguous", "offset", "transposed", "permuted", "sliced_columns", "expanded")
 ANY_VIEW = drawn([REAL, PADDED], sizes={"B": [1, 2, 8], "N": [1, 32, 80]}, layouts=VIEWS, upstream=["normal"])
+BLOCKS = {"B": [1, 2, 5], "N": AROUND_BLOCKS}
 SMALL = {"B": [1, 2, 8], "N": [1, 2, 16, 30]}
 
 
 @points(10)
-@given(call=drawn([REAL, LEFT, FLAT], dtypes=["float32"], layouts=PLAIN))
+@given(call=drawn([REAL, LEFT, FLAT, TINY], dtypes=["float32"], layouts=PLAIN))
 def test_contiguous_float32(submission, call):
     """Agrees with the formula on contiguous float32 boxes"""
     assert_close(submission.giou_loss(*call), expected(*call))
 
 
 @points(10)
-@given(call=drawn([REAL], dtypes=["float32"], sizes={"B": [1, 2, 5], "N": AROUND_BLOCKS}, layouts=PLAIN))
+@given(call=drawn([REAL], dtypes=["float32"], sizes=BLOCKS, layouts=PLAIN, how={"at_most": 1 << 19}))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a block of boxes"""
     assert_close(submission.giou_loss(*call), expected(*call))

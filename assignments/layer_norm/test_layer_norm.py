@@ -29,10 +29,11 @@ UPSTREAM = ("integers", "normal", "positive")
 X, WEIGHT, BIAS = 0, 1, 2
 TRAINED = calls(
     LAYER_NORM,
-    sizes={"M": [1, 2, 30, 300], "N": [1, 2, 33, 64, 100]},
+    sizes={"M": [1, 2, 30, 300], "N": [1, 2, 33, 64, 100, 600]},
     layouts=PLAIN,
     values={"x": ["normal", "positive", "mixed", "ones"], **PARAMETERS},
     upstream=UPSTREAM,
+    how={"at_most": 1 << 18},  # 300 rows of 600 columns: many partial sums of the gradients of weight and bias
 )
 NORMAL = {"x": ["normal"], "weight": ["normal"], "bias": ["normal"]}
 ANY_VIEW = calls(LAYER_NORM, sizes={"M": [1, 2, 150], "N": [1, 32, 100]}, values=NORMAL, upstream=["normal"])

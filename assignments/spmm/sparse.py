@@ -7,11 +7,12 @@ All that the values depend on stands in the kind's name, a seed too, so that bot
 """
 
 import functools
+import math
 
 import torch
 
 from gradekit.inputs.spec import Input, row_major
-from gradekit.inputs.value_kinds import value_kind
+from gradekit.inputs.value_kinds import make, value_kind
 
 
 def even(rows, cols, generator):
@@ -37,6 +38,10 @@ def full(rows, cols, generator):
     return torch.full((rows,), cols)
 
 
+def stairs(rows, cols, generator):
+    return torch.arange(rows).clamp(max=cols)
+
+
 def none(rows, cols, generator):
     return torch.zeros(rows, dtype=torch.int64)
 
@@ -47,6 +52,7 @@ PATTERNS = {
     "one_long": one_long,  # one row is full, of the others each has one element or none
     "few": few,  # up to 32 in each row, however many columns there are: what a large matrix has
     "full": full,
+    "stairs": stairs,  # in each row one more than in the row before, from none on: whatever length a kernel makes special
     "none": none,  # not a single element
 }
 """How many elements each row has: functions of (rows, columns, generator)."""
@@ -70,6 +76,14 @@ def of_col(shape, rows, cols, pattern, seed):
     generator = torch.Generator().manual_seed(int(seed) + 1)
     parts = [some(count, int(cols), generator) for count in counts]
     return torch.cat([torch.zeros(0, dtype=torch.int64), *parts]).reshape(shape)
+
+
+@value_kind("nan_row")
+def nan_row(shape, dtype, generator):
+    """As `normal`, but row 0 is NaN: it matters to rows of the sparse matrix that have an element in column 0 alone."""
+    values = make("normal", shape, dtype, generator).clone()
+    values[:1] = math.nan
+    return values
 
 
 def some(count, of, generator):

@@ -132,7 +132,7 @@ class GIoULoss(torch.autograd.Function):
         loss = torch.empty((), dtype=torch.float32, device=pred.device)
         count = torch.empty((), dtype=torch.float32, device=pred.device)
         forward_kernel[(programs,)](pred, targets, parts, boxes, BLOCK=block)
-        finish_kernel[(1,)](parts, loss, count, programs, BLOCK=min(4096, triton.next_power_of_2(programs)))
+        finish_kernel[(1,)](parts, loss, count, programs, BLOCK=min(512, triton.next_power_of_2(programs)))
         ctx.save_for_backward(pred, targets, count)
         return loss
         # student:

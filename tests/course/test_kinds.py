@@ -36,6 +36,14 @@ def test_no_side_of_an_even_box_coincides_with_one_of_an_odd_box(dtype: str) -> 
     assert bool((boxes_of("boxes_odd", dtype) % 2 == 1).all())
 
 
+def test_tiny_boxes_have_less_area_than_counts_and_no_side_in_common() -> None:
+    tiny, odd = boxes_of("boxes_tiny").double(), boxes_of("boxes_tiny_odd", seed=1).double()
+    for boxes, rest in ((tiny, 0), (odd, 1)):
+        left, top, right, bottom = boxes.unbind(-1)
+        assert bool((0 < (right - left) * (bottom - top)).all() and ((right - left) * (bottom - top) < 5e-6).all())
+        assert bool((boxes * 4096 % 2 == rest).all())
+
+
 def test_some_of_the_padded_boxes_are_zeros() -> None:
     padding = (boxes_of("boxes_padded") == 0).all(-1)
     assert 0 < int(padding.sum()) < padding.numel()
@@ -75,6 +83,15 @@ def test_a_ragged_matrix_has_empty_rows_short_ones_and_full_ones() -> None:
 def test_one_long_row_is_full_and_no_other_has_more_than_one_element() -> None:
     counts = sorted(sparse.row_starts(50, 700, "one_long", 3).diff().tolist())
     assert (counts[-1], counts[-2], counts[0]) == (700, 1, 0)
+
+
+def test_stairs_have_rows_of_every_length() -> None:
+    assert sparse.row_starts(130, 100, "stairs", 0).diff().tolist() == [min(n, 100) for n in range(130)]
+
+
+def test_a_row_of_nan_is_the_first() -> None:
+    values = Input("float32", (4, 3), (3, 1), 0, "nan_row").tensor()
+    assert values.isnan().tolist() == [[n == 0] * 3 for n in range(4)]
 
 
 # --- lengths ---------------------------------------------------------------------------------------------------------
