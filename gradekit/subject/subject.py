@@ -316,9 +316,8 @@ class Subject:
         return self._tracer.load()
 
     def of_another_text(self, submission: Submission) -> Subject:
-        """A subject of another text in the same processes, whose verdicts are for a diagnosis alone: what the first
-        text did there may change what this one does. The first is not to be called again."""
-        tracer = self._tracer if self._tracer is not None else self._start()
+        """A subject of another text in this one's processes and in its place: see `Tracer.replace`."""
+        tracer = self._tracer or self._start()
         tracer.replace(submission)
         other = Subject(submission, self.assignment, lambda: tracer, is_brief=self._is_brief)
         other._runs.soundness = self._runs.soundness
@@ -326,9 +325,8 @@ class Subject:
 
     def close(self) -> None:
         """End the tracer's processes; a later call would start a new one."""
-        for tracer in (self._tracer, self._exploring):
-            if tracer is not None:
-                tracer.close()
+        for tracer in filter(None, (self._tracer, self._exploring)):
+            tracer.close()
         self._tracer = self._exploring = None
 
     def _program(self, this: CallSpec) -> Program:
