@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gradekit.assignment import Assignment
+from gradekit.batch.intake import modules_beside
 from gradekit.submission import MAX_SOURCE_BYTES, archive, with_modules
 from gradekit.versions import version
 
@@ -27,7 +28,7 @@ def content(path: Path) -> bytes:
         SubmissionError: its files cannot be made one source.
     """
     if path.suffix.lower() == ".py" and path.stat().st_size <= MAX_SOURCE_BYTES:
-        return with_modules(path)
+        return with_modules(path, modules_beside(path))
     with path.open("rb") as stream:
         data = stream.read(LARGEST + 1)
     if len(data) > LARGEST:

@@ -131,6 +131,8 @@ def _children(folder: Path) -> Iterator[Path]:
 _MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?")
 """What Moodle puts before a file's name comes first: the rest is the student's choice, and may look just like it."""
 
+_OF_MOODLE = re.compile(r"_\d+_assignsubmission_")
+
 _CANVAS = re.compile(r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<submission>\d+)_(?P<file>.+)")
 
 
@@ -140,7 +142,26 @@ def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
     for child in _children(root):
         if match := _MOODLE.fullmatch(child.name):
             places.setdefault((match["id"], match["name"]), []).extend([child] if match["kind"] == "file" else [])
-    return [chosen(HandIn(id, root, name), found, wanted) for (id, name), found in places.items()]
+    names: dict[str, list[str]] = {}
+    for id, name in places:
+        names.setdefault(id, []).append(name)
+    return [
+        _of_nobody(id, found)
+        if len(names[id]) > 1 and _could_be_anothers(found)
+        else chosen(HandIn(id, root, name), found, wanted)
+        for (id, name), found in places.items()
+    ]
+
+
+def _could_be_anothers(found: Sequence[Path]) -> bool:
+    """Whether a name can be read in two ways: what stands before a number is a person's name, and theirs to choose."""
+    return any(len(_OF_MOODLE.findall(path.name)) > 1 for path in found)
+
+
+def _of_nobody(id: str, found: Sequence[Path]) -> HandIn:
+    """A hand-in that calls itself participant `id`'s, beside that of somebody with another name."""
+    problem = f"its name can be read as participant {id}'s, who has handed in under another name: whose is it?"
+    return HandIn(found[0].name, found[0], problem=problem)
 
 
 def _canvas(root: Path, wanted: Wanted) -> list[HandIn]:
@@ -220,6 +241,21 @@ def _submitters(folder: Path, facts: Mapping[str, Any]) -> Iterator[HandIn]:
     for person in facts.get(":submitters") or ():
         student = str(person.get(":sid") or person.get(":email") or person.get(":name"))
         yield HandIn(student, folder, str(person.get(":name") or ""), str(person.get(":email") or ""), submitted)
+
+
+def modules_beside(path: Path) -> Callable[[str], Path]:
+    """Where a hand-in's own module of a name lies. An LMS that puts all files side by side writes the same words before
+    each file of one hand-in, and may write a number behind."""
+    match = _CANVAS.fullmatch(path.name) or _MOODLE.fullmatch(path.name)
+    before = path.name[: match.start("file")] if match and match["file"] else ""
+
+    def place(name: str) -> Path:
+        stem = re.escape(before + Path(name).stem)
+        same = re.compile(rf"{stem}(-\d+)?\.py") if before and "/" not in name else None
+        found = [child for child in _children(path.parent) if same and same.fullmatch(child.name)]
+        return found[0] if len(found) == 1 else path.parent / name
+
+    return place
 
 
 def _folders(root: Path, wanted: Wanted) -> list[HandIn]:

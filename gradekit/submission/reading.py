@@ -10,7 +10,7 @@ import hashlib
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -106,13 +106,14 @@ def read(path: Path, *, entry: str | None = None) -> Submission:
     return _from_bytes(file, with_modules(file), entry)
 
 
-def with_modules(file: Path) -> bytes:
+def with_modules(file: Path, place: Callable[[str], Path] | None = None) -> bytes:
     """The bytes of `file`; of a Python file that imports others beside it, one source with them (see `modules`).
+    `place` tells where a module of a name lies, where that is not its name.
 
     Raises:
         SubmissionError: it cannot be opened, or its files cannot be made one source.
     """
-    return _merged(file, _bytes(file), functools.partial(_beside, file.parent))
+    return _merged(file, _bytes(file), lambda name: _own(file.parent, place(name) if place else file.parent / name))
 
 
 def _merged(file: Path, data: bytes, read_module: modules.Read) -> bytes:
@@ -128,11 +129,10 @@ def _merged(file: Path, data: bytes, read_module: modules.Read) -> bytes:
     return data if merged is text else merged.encode()
 
 
-def _beside(folder: Path, name: str) -> str | None:
-    """The text of a Python file of the student's own in `folder` or below it; a test or a file that is no text is none,
-    and so is what lies behind a link."""
-    file = folder / name
-    if file.resolve() != folder.resolve() / name or not file.is_file() or file.name.startswith(("test_", "conftest.")):
+def _own(folder: Path, file: Path) -> str | None:
+    """The text of a Python file of the student's own in or below `folder`; None for a test, a link, what is no text."""
+    linked = file.resolve() != folder.resolve() / file.relative_to(folder)
+    if linked or not file.is_file() or file.name.startswith(("test_", "conftest.")):
         return None
     try:
         return _bytes(file)[:MAX_SOURCE_BYTES].decode().replace("\r\n", "\n")

@@ -10,6 +10,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.batch import roster
+from gradekit.batch.digests import content
 from gradekit.batch.intake import HandIn, IntakeError, Wanted, aside, hand_ins
 from gradekit.batch.store import Store
 
@@ -227,6 +228,26 @@ def test_a_file_named_like_anothers_hand_in_stays_its_owners(tmp_path: Path) -> 
     forged = "Eve_4712_assignsubmission_file_z_4711_assignsubmission_file_submission.py"
     lay(tmp_path, "Ada_4711_assignsubmission_file_submission.py", forged)
     assert found(tmp_path) == {"4711": "Ada_4711_assignsubmission_file_submission.py", "4712": forged}
+
+
+def test_a_name_like_anothers_number_is_nobodys_where_that_number_has_handed_in(tmp_path: Path) -> None:
+    forged = "Eve_4711_assignsubmission_file__10_assignsubmission_file_submission.py"
+    lay(tmp_path, "Ada_4711_assignsubmission_file_submission.py", forged)
+    assert found(tmp_path) == {
+        "4711": "Ada_4711_assignsubmission_file_submission.py",
+        forged: "its name can be read as participant 4711's, who has handed in under another name: whose is it?",
+    }
+
+
+@pytest.mark.parametrize("before", ["bob_77_88_", "bob_LATE_77_88_", "Bob B_12_assignsubmission_file_"])
+@pytest.mark.parametrize("number", ["", "-2"])
+def test_modules_of_a_hand_in_that_lies_flat_among_others_are_its_own(tmp_path: Path, before: str, number: str) -> None:
+    lay(tmp_path, f"{before}softmax{number}.py", f"{before}utils{number}.py", "utils.py", "eve_1_2_utils.py")
+    (tmp_path / f"{before}softmax{number}.py").write_text("from utils import x as y\nimport torch\n")
+    (tmp_path / f"{before}utils{number}.py").write_text("x = 'mine'\n")
+    hand_in = next(h for h in hand_ins(tmp_path, WANTED) if "softmax" in h.path.name)
+    text = content(hand_in.path).decode()
+    assert "x = 'mine'" in text and "x = 1" not in text and "y = x" in text
 
 
 def test_no_link_leads_to_a_neighbours_files(tmp_path: Path) -> None:
