@@ -23,6 +23,9 @@ USERS = 256
 
 OPEN_FILES = 256
 
+DATA_BYTES = 3 * quotas.MEMORY_BYTES // 2
+"""What one process may have to write to: more than it may keep, for the stacks of threads count whole."""
+
 
 class Children:
     """The children of one server, with their files in `scratch`; `statm` is an open /proc/self/statm of
@@ -113,11 +116,13 @@ class Children:
             os._exit(status)  # nothing of the server's may run in the child's end
 
     def _limit(self, allowed: dict[str, int]) -> None:
-        """Memory is counted on top of what torch and triton map already."""
-        mapped = int(os.pread(self.statm, 100, 0).split()[0]) * resource.getpagesize()
+        """Memory is counted on top of what torch and triton map already. Threads map more than they write to."""
+        pages = [int(count) * resource.getpagesize() for count in os.pread(self.statm, 100, 0).split()]
+        mapped, data = pages[0], pages[5]
         rlimits.lower(
             {
                 resource.RLIMIT_AS: mapped + allowed["memory_bytes"],
+                resource.RLIMIT_DATA: data + min(allowed["memory_bytes"], DATA_BYTES),
                 resource.RLIMIT_FSIZE: allowed["file_bytes"],
                 resource.RLIMIT_CPU: allowed["cpu_seconds"],
                 resource.RLIMIT_NOFILE: OPEN_FILES,

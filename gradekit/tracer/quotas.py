@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 PULSE_SECONDS = 0.25
 
-MEMORY_BYTES = 5 << 30
-"""Of all processes of one submission; a bit more than one of them may map."""
+MEMORY_BYTES = 1 << 30
+"""Of all processes of one submission: with the grader, a check stays below 2 GiB."""
 
 FILE_BYTES, FILES = 512 << 20, 20_000
 """Of all files of one submission, and how many they may be."""

@@ -11,6 +11,7 @@ from gradekit import sandbox, wellformed
 from gradekit.confine import LEVELS
 from gradekit.confine.available import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.engine import Budget
+from gradekit.engine.budget import LAUNCH, STEP
 from gradekit.gpu import sandboxing, server
 from gradekit.inspector import compile as compiling
 from gradekit.inspector import compiler
@@ -38,6 +39,8 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{Budget().bytes >> 20} MiB of tensors",
         f"map {sandbox.Limits().memory_bytes >> 30} GiB",
         f"files of {sandbox.Limits().file_bytes >> 20} MiB",
+        f"write to {children.DATA_BYTES / (1 << 30)} GiB",
+        f"a launch counts as {'half a million' if LAUNCH * STEP == 500_000 else LAUNCH * STEP}",
         f"{sandbox.Limits().processes} processes and threads",
         f"{sandbox.Limits().program_bytes >> 20} MiB of program",
         f"{wellformed.MOST_TTIR >> 20} MiB of TTIR",

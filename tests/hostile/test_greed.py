@@ -61,6 +61,13 @@ def test_the_greedy_are_stopped(body: str) -> None:
         assert honest.load().functions
 
 
+def test_one_process_cannot_write_to_two_gibibytes() -> None:
+    """Nor for a moment: the sum over processes is looked at a few times a second"""
+    text = "def entry(x):\n    try:\n        return len(bytearray(2 << 30))\n    except MemoryError:\n        return 'too much'\n"
+    with Tracer(Text(text), limits=Limits()) as tracer:
+        assert tracer.trace("entry", [X]).returned == "str"
+
+
 def test_files_are_gone_with_the_submission() -> None:
     """A full scratch folder is empty again for the next"""
     text = "import os\nfor n in range(30):\n    with open(f'f{n}', 'wb') as f: f.write(b'x' * (10 << 20))\nos.makedirs('a/b')\nos.chmod('a', 0)\n"
