@@ -1,42 +1,68 @@
-"""What `gradekit check` of a right submission costs: wall time beside a bare `import torch, triton`, and peak memory.
+"""What `gradekit check` of a right submission costs on the CPU: wall time and CPU time beside a bare `import torch,
+triton`, examples, and peak memory.
 
-    python benchmarks/check.py [--record FILE] [ASSIGNMENT ...]
+    python benchmarks/check.py [--repeats N] [--record FILE] [ASSIGNMENT ...]
 
-The two are run in turn, so that both meet the same machine. Memory is the largest sum over the grader's whole process
-tree of proportional set sizes (shared pages counted once), sampled every 50 ms.
+The two are run in turn, so that both meet the same machine. CPU seconds are those of all processes, and the figure to
+compare on a machine that others use too. Memory is the largest sum over the grader's whole process tree of proportional
+set sizes (shared pages counted once), sampled every 50 ms.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BARE = [sys.executable, "-W", "ignore", "-c", "import torch, triton"]
-REPEATS = 5
-ASSIGNMENTS = ("vector_add", "fused_chain", "softmax", "matmul")
+ASSIGNMENTS = tuple(sorted(path.parent.name for path in ROOT.glob("solutions/*/solution.py")))
 
 
-def check(assignment: str) -> list[str]:
-    """The command of a full default check of the assignment's solution."""
+@dataclass(frozen=True)
+class Cost:
+    """Of a command: seconds by the clock, CPU seconds of all its processes, and the peak of their memory in bytes."""
+
+    wall: float
+    cpu: float
+    peak: int
+
+
+def check(assignment: str, record: str) -> list[str]:
+    """The command of a full default check of the assignment's solution, which writes its `record`."""
     solution = ROOT / "solutions" / assignment / "solution.py"
-    return [sys.executable, "-m", "gradekit.cli", "check", str(solution), "-a", assignment]
+    command = [sys.executable, "-m", "gradekit.cli", "check", str(solution), "-a", assignment]
+    return [*command, "--device", "cpu", "--json", record]
 
 
-def timed(command: list[str]) -> tuple[float, int]:
-    """Wall seconds of a command, and the peak of its process tree in bytes."""
-    start = time.perf_counter()
+def timed(command: list[str]) -> Cost:
+    """What a command costs."""
+    start, before = time.perf_counter(), cpu_seconds()
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peak = 0
     while process.poll() is None:
         peak = max(peak, sum(map(proportional, tree(process.pid))))
         time.sleep(0.05)
     assert process.returncode == 0, f"{command} ended with {process.returncode}"
-    return time.perf_counter() - start, peak
+    return Cost(time.perf_counter() - start, cpu_seconds() - before, peak)
+
+
+def cpu_seconds() -> float:
+    """Of all processes that this one has started, and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def examples(record: Path) -> int:
+    """How many the checks of a record have run."""
+    return sum(one["details"].get("examples", 0) for one in json.loads(record.read_text())["checks"])
 
 
 def tree(pid: int) -> list[int]:
@@ -60,40 +86,52 @@ def proportional(pid: int) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
-def measured(assignments: list[str]) -> dict[str, dict[str, list[float]]]:
-    """Raw samples for each assignment: seconds of the check and of the bare import beside it, and bytes."""
-    found = {}
-    for assignment in assignments:
-        pairs = [(timed(BARE), timed(check(assignment))) for _ in range(REPEATS)]
-        found[assignment] = {
-            "bare seconds": [bare[0] for bare, _ in pairs],
-            "check seconds": [ours[0] for _, ours in pairs],
-            "check bytes": [float(ours[1]) for _, ours in pairs],
-        }
-    return found
+def measured(assignment: str, repeats: int) -> dict[str, list[float]]:
+    """Raw samples: of the check, and of the bare import before each."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.json"
+        pairs = [(timed(BARE), timed(check(assignment, str(record)))) for _ in range(repeats)]
+        ran = examples(record)
+    return {
+        "bare seconds": [bare.wall for bare, _ in pairs],
+        "bare CPU seconds": [bare.cpu for bare, _ in pairs],
+        "check seconds": [ours.wall for _, ours in pairs],
+        "check CPU seconds": [ours.cpu for _, ours in pairs],
+        "check bytes": [float(ours.peak) for _, ours in pairs],
+        "examples": [float(ran)],
+    }
 
 
-def table(found: dict[str, dict[str, list[float]]]) -> str:
-    """A Markdown table of medians, with the median of the ratios pair by pair."""
-    rows = ["| check of | bare import s | check s | check / bare | peak MiB |", "|---|---|---|---|---|"]
-    for assignment, samples in found.items():
-        bare, ours = samples["bare seconds"], samples["check seconds"]
-        ratio = statistics.median(b / a for a, b in zip(bare, ours, strict=True))
-        peak = max(samples["check bytes"]) / 2**20
-        rows.append(
-            f"| {assignment} | {statistics.median(bare):.2f} | {statistics.median(ours):.2f} | {ratio:.2f} | "
-            f"{peak:.0f} |"
-        )
-    return "\n".join(rows)
+HEAD = (
+    "| check of | bare import s | check s | check / bare | bare CPU s | check CPU s | examples | peak MiB |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
+
+
+def row(assignment: str, samples: dict[str, list[float]]) -> str:
+    """A row of a Markdown table: medians, with the median of the ratios pair by pair."""
+    names = ("bare seconds", "check seconds", "bare CPU seconds", "check CPU seconds")
+    bare, ours, bare_cpu, cpu = (statistics.median(samples[name]) for name in names)
+    pairs = zip(samples["bare seconds"], samples["check seconds"], strict=True)
+    ratio = statistics.median(b / a for a, b in pairs)
+    ran, peak = samples["examples"][0], max(samples["check bytes"]) / 2**20
+    times = f"{bare:.2f} | {ours:.2f} | {ratio:.2f} | {bare_cpu:.2f} | {cpu:.2f}"
+    return f"| {assignment} | {times} | {ran:.0f} | {peak:.0f} |"
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
-    record = arguments.pop(arguments.index("--record") + 1) if "--record" in arguments else None
-    found = measured([name for name in arguments if name != "--record"] or list(ASSIGNMENTS))
-    print(table(found))
-    if record:
-        Path(record).write_text(json.dumps(found, indent=1))
+    parser = argparse.ArgumentParser(description="What a default check of a right submission costs.")
+    parser.add_argument("assignments", nargs="*", default=ASSIGNMENTS, metavar="ASSIGNMENT")
+    parser.add_argument("--repeats", type=int, default=5, help="how often each is measured (5)")
+    parser.add_argument("--record", type=Path, help="write the raw samples to this file")
+    options = parser.parse_args()
+    print(HEAD)
+    found = {}
+    for assignment in options.assignments:
+        found[assignment] = measured(assignment, options.repeats)
+        print(row(assignment, found[assignment]), flush=True)
+    if options.record:
+        options.record.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
