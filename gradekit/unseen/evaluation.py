@@ -43,13 +43,14 @@ def _value(term: Leaf, known: Sequence[Numbers | None], leaves: Mapping[Leaf, Nu
             return leaves.get(term)
         case ("next_power_of_2", int(a)) if 0 <= a < len(known):
             n = known[a]
-            return None if n is None else _next_power_of_2(n)
+            return None if n is None else next_power_of_2(n)
         case (str(symbol), int(a), int(b)) if symbol in OPERATIONS and 0 <= a < len(known) > b >= 0:
             return _applied(symbol, known[a], known[b])
     return None
 
 
-def _next_power_of_2(n: Numbers) -> Numbers:
+def next_power_of_2(n: Any) -> Any:
+    """The least power of two that is not below a number, or each of many; 0 below 1."""
     if isinstance(n, int):
         return 1 << max(n - 1, 0).bit_length() if n > 0 else 0
     return torch.where(n > 0, _POWERS[torch.searchsorted(_POWERS, n).clamp(max=61)], 0)

@@ -11,7 +11,7 @@ from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, layouts_like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, CallScope
-from gradekit.unseen.solving import OtherWay, PathTrials, solved
+from gradekit.unseen.solving import OtherWay, PathTrials, possible, solved
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
@@ -107,6 +107,8 @@ class HostInputs:
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> list[dict[str, int]]:
         scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), wide)
         key = way, scope
+        if key not in self._solved and not possible(wanted, replace(scope, beyond=BEYOND)):
+            self._solved[key] = []
         if key not in self._solved:
             tried = (self._trials.solutions(wanted, replace(scope, beyond=beyond)) for beyond in (1, BEYOND))
             self._solved[key] = next((found for found in tried if found), [])

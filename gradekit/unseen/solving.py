@@ -17,6 +17,7 @@ import z3
 from torch import Tensor
 
 from gradekit.reuse import LruCache
+from gradekit.unseen.bounds import Bounds, can_go
 from gradekit.unseen.evaluation import LEAVES, OPERATIONS, Leaf
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.scope import CallScope
@@ -105,6 +106,16 @@ def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     if not names:
         return None
     return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names)))
+
+
+def possible(wanted: OtherWay, scope: CallScope) -> bool:
+    """Whether the ranges of sizes leave open that the comparison goes the other way."""
+    condition, _ = wanted.path.steps[wanted.step]
+    try:
+        leaves = scope.leaves({name: Bounds(*scope.range(name)) for name in scope.names})
+    except ValueError:  # a shape has more than sums and products
+        return True
+    return can_go(wanted.path.origins.terms, condition, not condition.held, leaves)
 
 
 def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
