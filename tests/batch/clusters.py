@@ -62,7 +62,7 @@ def double(x):
     kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
     return out
 """
-WRONG = RIGHT.replace("2 * tl", "3 * tl")
+WRONG = RIGHT.replace("return out", "return out[:-1]")  # for which no mend is looked for, which would take its time
 BROKEN = "def double(x:\n"
 RAISES = RIGHT.replace("out = torch", "raise ValueError('no'); out = torch")
 KINDS = (RIGHT, WRONG, BROKEN, RAISES)

@@ -26,6 +26,7 @@ from tests.batch.clusters import BROKEN, RAISES, RIGHT, WRONG, assignments
 from tests.patience import GUARD
 from tests.sampling import sampled
 
+TRIPLED = RIGHT.replace("2 * tl", "3 * tl")
 UNMASKED = RIGHT.replace(", i < n)", ")")
 BLIND = RIGHT.replace("tl.load(x_ptr + i, i < n)", "tl.load(x_ptr + i, i < n - 3)")
 SLEEPY = RIGHT.replace("    out =", "    import time; time.sleep(0.1)\n    out =")
@@ -37,7 +38,7 @@ ENDLESS = RIGHT.replace("    tl.store", "    turns = 0\n    while turns < 100000
 ENDLESS = ENDLESS.replace("i < n)\n\n\ndef", "(i < n) & (turns > 0))\n\n\ndef")
 FOR_EVER = RIGHT.replace("    out =", "    import time; time.sleep(1e9)\n    out =")
 NINE = {
-    "right": RIGHT, "wrong": WRONG, "unmasked": UNMASKED, "blind": BLIND, "sleepy": SLEEPY, "raises": RAISES,
+    "right": RIGHT, "wrong": TRIPLED, "unmasked": UNMASKED, "blind": BLIND, "sleepy": SLEEPY, "raises": RAISES,
     "broken": BROKEN, "racy": RACY, "tuned": TUNED,
 }  # fmt: skip
 COMPUTES = RIGHT.replace("    out =", "    while True:\n        pass\n    out =")

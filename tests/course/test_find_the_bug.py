@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gradekit.assignment import load
 from gradekit.findings import Kind, Outcome
 from tests.graded import grade
@@ -29,6 +31,7 @@ def test_the_first_mistake_is_that_there_is_no_grid(tmp_path: Path) -> None:
     assert report.checks[0].source and report.checks[0].source.text.strip() == "giou_kernel(batch_size,)"
 
 
+@pytest.mark.slow  # other right submissions of giou_loss are tried each time
 def test_the_answer_earns_all_that_is_measured() -> None:
     report = grade(ASSIGNMENT, SOLUTIONS / "find_the_bug.py", profile="quick")
     lost = [check.id for check in report.checks if check.outcome is not Outcome.PASSED and check.kind is not Kind.SPEED]

@@ -10,6 +10,8 @@ from gradekit.assignment import get
 from gradekit.findings import Cause, Check, Outcome
 from tests.graded import grade
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 KEPT = """
 import torch
 import triton

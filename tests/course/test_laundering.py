@@ -10,6 +10,8 @@ from gradekit.assignment import get
 from gradekit.findings import Cause, Kind, Outcome
 from tests.graded import grade
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 EMPTY = """
 import torch
 import triton
@@ -80,7 +82,7 @@ def test_a_kernel_of_another_file_earns_nothing(tmp_path: Path, kernel: str) -> 
 
 def test_a_loss_of_allowed_operations_earns_nothing(tmp_path: Path) -> None:
     (tmp_path / "submission.py").write_text(LOSS)
-    report = grade(get("giou_loss"), tmp_path / "submission.py", profile="quick")
+    report = grade(get("giou_loss"), tmp_path / "submission.py", profile="quick", kind="correctness")
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
     assert correct and {check.outcome for check in correct} == {Outcome.FAILED}
     assert Cause.FORBIDDEN_OP in {check.cause for check in correct}

@@ -11,6 +11,8 @@ from gradekit.findings import Outcome
 from gradekit.report import record
 from tests.graded import grade
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 SUM = """
 import torch
 import triton

@@ -13,6 +13,7 @@ import pytest
 
 from gradekit.report import record
 from tests.patience import GUARD, eventually
+from tests.sampling import one_in, sampled
 
 from .world import ROOT, commanded
 
@@ -22,7 +23,7 @@ SECONDS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 1.9, 2.5, 3.2)
 SUBMISSION = "import os, time\nif os.fork() == 0:\n    time.sleep(300)\n"
 
 
-@pytest.mark.parametrize("seconds", SECONDS)
+@pytest.mark.parametrize("seconds", sampled(SECONDS, str, one_in(3)))
 def test_a_grader_that_is_killed_leaves_nothing(tmp_path: Path, seconds: float) -> None:
     """Nothing survives it, and its report is whole or absent"""
     path, report, scratch = tmp_path / "submission.py", tmp_path / "report.json", tmp_path / "scratch"

@@ -85,9 +85,10 @@ def test_standard_output_is_the_report_alone(tmp_path: Path) -> None:
     path.write_text(
         f"{HEAD}\nimport os\nprint('PRINTED')\nos.write(1, b'WRITTEN')\nos.system('echo STARTED')\nadd = wrong\n"
     )
-    command = [sys.executable, "-m", "gradekit.cli", "check", str(path), "-a", "vector_add", "--quick", "--json", "-"]
+    what = ["-a", "vector_add", "-k", "contiguous_float32", "--quick"]
+    command = [sys.executable, "-m", "gradekit.cli", "check", str(path), *what, "--json", "-"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=GUARD, check=False)
-    assert done.returncode == 1 and json.loads(done.stdout)["score"]["earned"] < 100
+    assert done.returncode == 1 and json.loads(done.stdout)["score"]["earned"] == 0
     assert not re.search("PRINTED|WRITTEN|STARTED", done.stdout + done.stderr)
 
 

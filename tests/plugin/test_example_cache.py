@@ -48,6 +48,7 @@ def class_of(texts: Iterable[str], grade_one: Callable[[str], Report]) -> list[R
         return [without_time(grade_one(text)) for text in texts]
 
 
+@pytest.mark.usefixtures("without_mends")
 @pytest.mark.parametrize("swift", [False, True])
 def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, submitted: Write, swift: bool) -> None:
     made = assignment()
@@ -96,6 +97,7 @@ def test_a_swift_run_gives_the_same_points_for_the_same_causes(assignment: Make,
     assert [check.cause for check in swift.checks] == [check.cause for check in thorough.checks]
 
 
+@pytest.mark.usefixtures("without_mends")
 def test_a_swift_report_does_not_depend_on_who_was_graded_before(assignment: Make, submitted: Write) -> None:
     made = assignment()
     first = grade(made, submitted(UNMASKED), profile="quick", shrink=False)
@@ -104,6 +106,7 @@ def test_a_swift_report_does_not_depend_on_who_was_graded_before(assignment: Mak
     assert without_time(grade(made, submitted(UNMASKED), profile="quick", shrink=False)) == without_time(first)
 
 
+@pytest.mark.usefixtures("without_mends")
 def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
     assignment: Make, submitted: Write, drawn: list[Any]
 ) -> None:
@@ -115,6 +118,7 @@ def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
     assert not drawn
 
 
+@pytest.mark.usefixtures("without_mends")
 def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False)
     known = next(

@@ -12,6 +12,8 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Outcome
 from tests.graded import grade
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 DOMAIN = """
 [double]
 arguments = ["x"]

@@ -18,6 +18,8 @@ from gradekit.report.record import to_dict
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
 

@@ -11,6 +11,8 @@ from gradekit.findings import Outcome
 from tests.graded import grade
 from tests.unseen.attacks import ATTACKS, QUICK, Attack
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 
 @pytest.mark.parametrize(
     "attack",

@@ -17,6 +17,8 @@ from gradekit.unseen.host_inputs import HostInputs
 from tests.graded import grade
 from tests.unseen.submissions import HOST_LINE, vector_add
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 
 def checked(folder: Path, text: str, keyword: str) -> Check:
     """A check of vector_add on this text."""
