@@ -109,7 +109,7 @@ def gradient(submission, call, number):
     return submission.attention.gradient(*inputs, upstream=grad, wanted=(0, 1, 2), only=number)
 
 
-MANY_HEADS = {"B": [1, 2], "H": [1, 2, 16], "S": (1, 150), "D": [16, 32, 64, 128]}
+MANY_HEADS = {"B": [1, 2], "H": [1, 2, 40], "S": (1, 150), "D": [16, 32, 64, 128]}
 
 
 @points(8)
