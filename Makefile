@@ -8,7 +8,9 @@ TORCH_BACKEND ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -p randomly $(if $(SEED),--randomly-seed=$(SEED))
+# How many tests run at once; "auto": as many as there are cores
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -p randomly $(if $(SEED),--randomly-seed=$(SEED))
 RIGHT := solutions/softmax/solution.py
 WRONG := solutions/softmax/wrong_no_mask.py
 

@@ -33,7 +33,7 @@ WARNINGS = [
 @pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failing check is not tried with mended programs: for tests of verdicts, as they take most of the time of one."""
-    monkeypatch.setattr(search, "MOST_KERNELS", 0)
+    monkeypatch.setattr(search, "MOST_WORK", 0)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

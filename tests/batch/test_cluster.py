@@ -126,6 +126,7 @@ def test_workers_the_scheduler_and_the_coordinator_may_die(root: Path, mark: str
     assert {sum(r.key.machine == "cpu" for r in results) for results in history} == {1}
 
 
+@pytest.mark.slow
 def test_a_cluster_speaks_tls_with_the_certificates_of_the_configuration(root: Path, mark: str) -> None:
     from gradekit.batch.pool import ClusterPool
 

@@ -70,7 +70,8 @@ def test_a_call_has_its_arguments_in_order_and_its_tensors_agree(join: EntryDoma
 @pytest.mark.parametrize("strength", [2, 3])
 def test_a_row_is_what_hypothesis_would_draw(join: EntryDomain, strength: int) -> None:
     draws = drawn(join, how=DERIVE)
-    for turn, row in enumerate(draws.design(strength)):
+    rows = list(enumerate(draws.design(strength)))
+    for turn, row in rows[:: 1 + len(rows) // 40]:  # at most forty of them
         call, numbers = draws.call(row, turn)
         assert draws.picked(following(numbers)) == call
 

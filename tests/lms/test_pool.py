@@ -62,6 +62,7 @@ def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path, card:
     assert found["leaderboard"][0]["name"] == "Speed over torch.compile"
 
 
+@pytest.mark.slow
 def test_a_pool_that_is_away_leaves_speed_pending_and_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for as long as the container has left, which is half a second here"""
     variables = environment(root, uuid.uuid4().hex) | {module.CLUSTER: "tcp://127.0.0.1:1"}

@@ -32,11 +32,17 @@ def test_free():
 """
 
 
+COLLECTED: dict[str, pytest.Item] = {}
+"""The tests of SAMPLE, which no test here changes, once they have been collected."""
+
+
 @pytest.fixture
-def items(pytester: pytest.Pytester) -> dict[str, pytest.Item]:
-    pytester.makeini("[pytest]\naddopts = -p no:benchmark")  # it warns where xdist runs, and warnings are errors here
-    collected = pytester.getitems(SAMPLE)
-    return {item.name: item for item in collected}
+def items(request: pytest.FixtureRequest) -> dict[str, pytest.Item]:
+    if not COLLECTED:
+        pytester = request.getfixturevalue("pytester")
+        pytester.makeini("[pytest]\naddopts = -p no:benchmark")  # it warns where xdist runs, and warnings are errors here
+        COLLECTED.update({item.name: item for item in pytester.getitems(SAMPLE)})
+    return COLLECTED
 
 
 def test_points_carry_what_the_report_needs() -> None:

@@ -18,6 +18,8 @@ from gradekit.request import GradingOptions
 from gradekit.stepview.played import NothingToPlay, PlayRequest, step_record
 from tests.browser import sample
 
+pytestmark = pytest.mark.usefixtures("without_mends")
+
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 QUICK = {"profile": "quick", "device": "cpu"}
 
