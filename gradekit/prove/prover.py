@@ -92,6 +92,9 @@ def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Fol
     return found.proofs
 
 
+FAR = (1 << 20, 64, 2)
+"""So many times a size is far from it; what comes first is tried first, and a tile may be too large there."""
+
 USED_UP = "further paths of host code were not looked at: the budget of this proof is used up"
 _GRAVITY = (q.REFUTED, q.OPEN, q.PROVED)
 
@@ -190,22 +193,48 @@ class _Form:
     def _check_elsewhere(self, host: SymbolicHost, call: Sequence[Argument]) -> None:
         """Holds the terms against the numbers of another call on the same path, where each size differs that may.
 
+        Sizes are far from those of the call, where there are such: a number that went through floats (a block of
+        about sqrt(n)) may be the same nearby.
+
         Raises:
             NotFollowed: they are not those.
         """
-        differ = [equal(size, term(host.setting.values[key])) for key, size in _variables(host.setting)]
-        path, conditions = host.path, list[Truth]()
-        for same in differ:
-            if self.solver.example(path, *conditions, negated(same)).verdict == q.REFUTED:
-                conditions.append(negated(same))
-        example = self.solver.example(path, *conditions)
-        if not conditions or example.verdict != q.REFUTED:
-            return
-        other = _example(call, host.setting, example.values)
-        if class_of(other) == class_of(call):
-            values = self._setting(other).values
-            if host.takes(values):
-                host.check(self.follow(other)[0], values)
+        values = host.setting.values
+        for times in FAR:
+            found = self._where(host, [
+                [at_most(term(times * values[key]), size), negated(equal(size, term(values[key])))]
+                for key, size in _variables(host.setting)
+            ])  # fmt: skip
+            if self._agrees(host, call, found):
+                return
+
+    def _where(self, host: SymbolicHost, choices: Sequence[Sequence[Truth]]) -> Mapping[str, int]:
+        """Values on the host's path for which of each list the first condition holds that may; none where none may."""
+        conditions = list[Truth]()
+        found: Mapping[str, int] = {}
+        for one in choices:
+            for condition in one:
+                example = self.solver.example(host.path, *conditions, condition)
+                if example.verdict == q.REFUTED:
+                    conditions.append(condition)
+                    found = example.values
+                    break
+        return found
+
+    def _agrees(self, host: SymbolicHost, call: Sequence[Argument], found: Mapping[str, int]) -> bool:
+        """Whether such a call can be followed; raises NotFollowed where its numbers are not the host's terms."""
+        other = _example(call, host.setting, found) if found else ()
+        if not other or class_of(other) != class_of(call):
+            return False
+        values = self._setting(other).values
+        if not host.takes(values):
+            return False
+        try:
+            program = self.follow(other)[0]
+        except NotFollowed:  # for example, a tile that is too large there
+            return False
+        host.check(program, values)
+        return True
 
     def _host(self, host: SymbolicHost, call: tuple[Argument, ...]) -> None:
         self.solver.sizes = [size for size in host.setting.sizes.values() if size.number is None]

@@ -183,6 +183,8 @@ class SymbolicHost:
             raise NotFollowed(f"{len(launches)} launches, where {len(self.launches)} were expected")
         for started, launch in zip(self.launches, launches, strict=True):
             line = f"line {launch.source.line}: " if launch.source else ""
+            if self._text(self.program, started.step) != self._text(program, launch):
+                raise NotFollowed(f"{line}a constant of the kernel is computed in a way that is not followed")
             if not self._are(started.grid, launch.grid, values):
                 raise NotFollowed(f"{line}the grid is computed in a way that is not followed")
             given = [a.value if isinstance(a, Scalar) else None for a in launch.args]
@@ -190,6 +192,11 @@ class SymbolicHost:
             if len(given) != len(started.args) or not self._are([t for t, _ in known], [v for _, v in known], values):
                 raise NotFollowed(f"{line}an argument is computed in a way that is not followed")
         self._check_views(program, values)
+
+    @staticmethod
+    def _text(program: Program, launch: Launch) -> str:
+        """The kernel of a launch, in which constants have their values."""
+        return program.kernels[launch.kernel].unaligned
 
     def _check_views(self, program: Program, values: Mapping[str, int]) -> None:
         """The memory that launches use, and the results, are as large as the terms say."""

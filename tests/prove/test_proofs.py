@@ -80,6 +80,11 @@ def test_sizes_that_are_computed_out_of_sight_prove_nothing(decide):
     assert any("not followed" in gap for gap in found.proofs.gaps)
 
 
+def test_a_block_that_depends_on_sizes_out_of_sight_is_not_taken_for_a_constant(decide):
+    proofs = decide(submissions.TEXT_BLOCK).proofs
+    assert any("a constant of the kernel is computed in a way that is not followed" in gap for gap in proofs.gaps)
+
+
 def test_a_submission_that_looks_at_the_type_of_a_size_is_accused_of_nothing(decide):
     assert not decide(submissions.EXACT_TYPE).failures
 
