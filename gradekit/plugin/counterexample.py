@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
+from inspect import CO_VARARGS
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,8 @@ def counterexample(
         return None
     found: dict[str, Any] = {"inputs": _inputs(run, evidence), "replay": replay(item, run, evidence)}
     found |= {"origin": evidence.origin} if evidence.origin else {}
-    return found | _results(error) | (_code(evidence.call, names(evidence.call, run), error) if evidence.call else {})
+    code = _code(item, evidence.call, names(evidence.call, run), error) if evidence.call else {}
+    return found | _results(error) | code
 
 
 def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:
@@ -90,9 +93,9 @@ def _results(error: BaseException | None) -> dict[str, Any]:
 # --- Python -----------------------------------------------------------------------------------------------------------
 
 
-def _code(call: Call, known: Sequence[str], error: BaseException | None) -> dict[str, str]:
+def _code(item: pytest.Item, call: Call, known: Sequence[str], error: BaseException | None) -> dict[str, str]:
     """`snippet` makes the arguments, `call` calls the submission with them, `reference` the function of the
-    assignment's tests that says what is right; the last is left out where it has no name there."""
+    assignment's tests that says what is right; the last is left out where no function there does."""
     parameters = [name if name.isidentifier() else f"argument_{n}" for n, name in enumerate(known, 1)]
     parameters[-1:] = ["upstream"] if call.wanted else parameters[-1:]
     lines = [f"{name} = {_made(arg)}" for name, arg in zip(parameters, call.args, strict=True)]
@@ -101,10 +104,15 @@ def _code(call: Call, known: Sequence[str], error: BaseException | None) -> dict
 
         lines.insert(0, MADE_BY_GRADEKIT)
     lines += [f"{parameters[place]}.requires_grad_()" for place in call.wanted]
-    found = {"snippet": "\n".join(lines), "call": _called(call, parameters)}
     comparison = getattr(error, "comparison", None)
-    reference = _reference(comparison.reference.function) if comparison is not None else ""
-    return found | ({"reference": f"{reference}({', '.join(parameters)})"} if reference else {})
+    tensors = sum(hasattr(arg, "stride") for arg in call.args)
+    if comparison is not None and call.wanted and len(comparison.reference.inputs) == tensors - 1:
+        call = replace(call, args=call.args[:-1], wanted=())  # the result itself is wrong, and no gradient
+    given = parameters[: len(call.args)]
+    found = {"snippet": "\n".join(lines), "call": _called(call, given)}
+    named = _reference(comparison.reference.function) if comparison is not None else ""
+    reference = f"{named}({', '.join(given)})" if named else _of_the_tests(item, call, given)
+    return found | ({"reference": reference} if reference else {})
 
 
 def _made(argument: Any) -> str:
@@ -122,6 +130,19 @@ def _called(call: Call, parameters: Sequence[str]) -> str:
         return f"{call.entry}({', '.join(parameters)})"
     leaves = ", ".join(parameters[place] for place in call.wanted)
     return f"torch.autograd.grad({call.entry}({', '.join(parameters[:-1])}), [{leaves}], {parameters[-1]})"
+
+
+def _of_the_tests(item: pytest.Item, call: Call, given: Sequence[str]) -> str:
+    """A call of what the check's own file says is right: `expected`, whose result has `rounded`, or, for gradients,
+    `gradients` or `gradient` with as many parameters; "" where it has none."""
+    tests = getattr(item, "module", None)
+    if not call.wanted:
+        return f"{item.path.stem}.expected({', '.join(given)}).rounded" if hasattr(tests, "expected") else ""
+    for name in ("gradients", "gradient"):
+        code = getattr(getattr(tests, name, None), "__code__", None)
+        if code is not None and code.co_argcount == len(given) and not code.co_flags & CO_VARARGS:
+            return f"{item.path.stem}.{name}({', '.join(given)})"
+    return ""
 
 
 def _reference(function: Any) -> str:

@@ -35,11 +35,16 @@ ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "corpus"
 
 
+_PATTERN = re.compile(r"Every element is|Within a row all|Only the first|(n)?ever written")
+"""Sentences of diagnoses that tell what all wrong elements have in common, and blame nothing."""
+
+
 class Verdict(StrEnum):
-    """What a report says of a mistake: its cause, something else, or nothing but what was seen."""
+    """What a report says of a mistake: its cause, something else, a pattern in what was seen, or wrong numbers alone."""
 
     NAMED = "named"
     WRONG = "WRONG"
+    SYMPTOM = "seen"
     SILENT = "silent"
 
 
@@ -89,8 +94,9 @@ class Tutored:
         naming = [check for check in failed if mistake.is_named_by(check)]
         if naming:
             return Tutored(mistake, Verdict.NAMED, any(map(mistake.points_right, naming)))
-        diagnosed = any("observed_cause" in check["details"] for check in failed)
-        verdict = Verdict.WRONG if diagnosed else Verdict.SILENT
+        diagnosed = [check for check in failed if "observed_cause" in check["details"]]
+        told = [check for check in diagnosed if not _PATTERN.search(check["message"])]
+        verdict = Verdict.WRONG if told else Verdict.SYMPTOM if diagnosed else Verdict.SILENT
         return Tutored(mistake, verdict, any(map(mistake.points_right, failed)))
 
 
