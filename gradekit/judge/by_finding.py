@@ -25,6 +25,17 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
     return Diagnosis(Cause.UNINITIALIZED_READ, sentence, finding.line)
 
 
+def loads_outside(evidence: Evidence) -> Diagnosis | None:
+    """Some of the wrong elements are NaN, and a load outside of a tensor brings it in; nothing more is known."""
+    finding, comparison = evidence.find(Cause.OUT_OF_BOUNDS_LOAD), evidence.comparison
+    if finding is None or finding.line is None or comparison is None:
+        return None
+    if not comparison.actual.is_floating_point() or not bool(comparison.value[comparison.wrong].isnan().any()):
+        return None
+    sentence = f"Line {finding.line} loads elements outside of {finding.tensor or 'a tensor'}: NaN comes in there."
+    return Diagnosis(Cause.OUT_OF_BOUNDS_LOAD, sentence, finding.line)
+
+
 def missing_mask(evidence: Evidence) -> Diagnosis | None:
     """An access runs past the end of a tensor, beginning with the first element after
     it: no mask, or one that leaks."""

@@ -38,6 +38,7 @@ RULES = (
     by_value.only_the_first,
     by_history.rounds_on_the_way,
     by_history.one_dtype,
+    by_finding.loads_outside,
 )
 """In the order in which they are asked: proofs by computation first, circumstantial evidence last."""
 

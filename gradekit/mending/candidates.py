@@ -49,6 +49,9 @@ _SPEAKS_FOR = {
 ELSEWHERE = 4
 """What it loses in a kernel that did not write the wrong result."""
 
+SOONER = 7
+"""What a mend of strides gains where an input is strided: a simpler example, without strides, was right."""
+
 LATER = 40
 """What a mend's rank loses where the evidence speaks for other families."""
 
@@ -91,7 +94,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
     def key(mend: Mend) -> int:
         late = bool(wanted) and mend.family not in wanted
         special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
-        return mend.rank + LATER * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
+        early = SOONER if clues.strided and mend.family in (Family.STRIDES, Family.LAYOUT) else 0
+        return mend.rank - early + LATER * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
 
     mine = {*clues.kernels, *clues.others}
     kept = (mend for mend in found if not mend.kernel or not mine or mend.kernel in mine)

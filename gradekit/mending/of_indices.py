@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, calls, factors, is_call, terms, value_of
+from gradekit.mending.kernel_text import (
+    KernelDraft,
+    PointerAccess,
+    calls,
+    factors,
+    is_call,
+    target_of,
+    terms,
+    value_of,
+)  # fmt: skip
 from gradekit.mending.mend import Family, Mend
 
 
@@ -149,6 +158,43 @@ def one_place_off(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
+def loads_exchanged(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Two loads through one pointer in each other's place: begin and end, top and right."""
+    loads = [access for access in kernel.accesses if access.is_load and access.pointer]
+    for i, first in enumerate(loads):
+        for second in loads[i + 1 : i + 4]:
+            one, two = kernel.source.of(first.address), kernel.source.of(second.address)
+            apart = kernel.in_loop(first.call) is not kernel.in_loop(second.call)
+            if first.pointer != second.pointer or one == two or apart:
+                continue
+            yield Mend(
+                Family.INDEX, 12, first.line,
+                (kernel.replaced(first.address, two), kernel.replaced(second.address, one)),
+                f"Lines {first.line} and {second.line} load {_names_of(kernel, first, second)} from each other's "
+                "place: the two are exchanged.",
+                "see in the handout which place has which value", None, kernel.name,
+            )  # fmt: skip
+
+
+def _names_of(kernel: KernelDraft, *accesses: PointerAccess) -> str:
+    """ "`start` and `end`", what loads are assigned to; "values" where one has no name."""
+    names = [target_of(kernel.statement(access.call)) for access in accesses]
+    return " and ".join(f"`{name}`" for name in names) if all(names) else "values"
+
+
+def two_places_off(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`row + 2` where `row + 1` belongs."""
+    for node in kernel.nodes:
+        number = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) else None
+        if isinstance(node, ast.BinOp) and isinstance(number, ast.Constant) and number.value == 2:
+            yield Mend(
+                Family.INDEX, 9, node.lineno, (kernel.replaced(number, "1"),),
+                f"Line {node.lineno} is one off: `{kernel.source.of(node)}`, where 1 belongs and not 2"
+                f"{f', for `{name}`' if (name := target_of(kernel.statement(node))) else ''}.",
+                "the next one stands one place on", None, kernel.name,
+            )  # fmt: skip
+
+
 def _is_scaled(kernel: KernelDraft, node: ast.BinOp) -> bool:
     """Whether it is the number of the next tile, `(pid + 1) * BLOCK`, or rounds up, `(n + BLOCK - 1) // BLOCK`."""
     parent = kernel.parents[node]
@@ -235,5 +281,5 @@ def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 RULES = (
     program_left_out, tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
-    stays_in_place,
+    stays_in_place, loads_exchanged, two_places_off,
 )  # fmt: skip

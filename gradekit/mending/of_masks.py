@@ -174,6 +174,7 @@ def off_by_one(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             sentence = f"The comparison `{kernel.source.of(node)}` in line {node.lineno} {many} at {bound}."
             parent = kernel.parents[node]
             if isinstance(parent, ast.If) and parent.test is node and "=" not in old:
+                rank = 8
                 sentence = (
                     f"The `if` in line {node.lineno} leaves out the case {kernel.source.of(node.left)} == {bound}: "
                     "what it guards is not done there, as in an empty row, whose elements are then never written."

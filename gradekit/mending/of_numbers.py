@@ -146,6 +146,27 @@ def _times(count: int) -> str:
     return {2: "twice", 3: "three times (its cube)"}.get(count, f"{count} times")
 
 
+def term_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A sum without what was computed just before it."""
+    before: list[str] = []
+    for statement, value in _formulas(kernel):
+        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+            for name in (name for name in before[-2:] if name not in kernel.names(value)):
+                for sign in "-+":
+                    yield Mend(
+                        Family.FORMULA, 16, statement.lineno,
+                        (kernel.replaced(value, f"{kernel.source.of(value)} {sign} {name}"),),
+                        f"Line {statement.lineno} lacks the term `{name}`, which is {_joined(sign)} in the formula.",
+                        f"see the formula in the handout: {sign} {name} belongs there", None, kernel.name,
+                    )  # fmt: skip
+        if target_of(statement):
+            before.append(target_of(statement))
+
+
+def _joined(sign: str) -> str:
+    return "taken away" if sign == "-" else "added"
+
+
 def term_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loaded term that belongs to the result and is added to what a function is then applied to."""
     last = next((a for a in reversed(kernel.accesses) if not a.is_load and len(a.call.args) > 1), None)
@@ -172,4 +193,4 @@ def term_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-RULES = (other_number, factor_too_many, factor_left_out, other_power, term_too_early)
+RULES = (other_number, factor_too_many, factor_left_out, other_power, term_left_out, term_too_early)

@@ -190,6 +190,20 @@ def test_a_mask_is_not_blamed_where_the_strides_of_a_matrix_may_be_swapped() -> 
     assert found(out_of_bounds(3, line=15), [plain(1, 3)], torch.zeros(1, 3)) is not None
 
 
+def test_a_load_of_one_element_has_no_lanes_past_the_end() -> None:
+    scalar = TTIR.replace("%w = tt.load %b : !tt.ptr<tensor<4x4xf32>>", "%w = tt.load %b : !tt.ptr<f32>")
+    assert scalar != TTIR and found(out_of_bounds(33), [plain(33)], torch.zeros(33), ttir=scalar) is None
+
+
+def test_a_load_outside_brings_nan_in_where_nothing_more_is_known() -> None:
+    finding = out_of_bounds(40)
+    wrong = noise(33)
+    wrong[3] = torch.nan
+    cause, sentence = said(judged(double, [plain(33, name="x")], wrong, finding))
+    assert cause is Cause.OUT_OF_BOUNDS_LOAD and sentence == "Line 18 loads elements outside of x: NaN comes in there."
+    assert judged(double, [plain(33)], noise(33), finding) is None
+
+
 def test_memory_that_nobody_set_is_named_and_no_division_by_zero() -> None:
     finding = Finding(Cause.UNINITIALIZED_READ, "reads", 9, "k", tensor="dw")
     cause, sentence = said(judged(double, [plain(8)], torch.full((8,), torch.nan), finding))
