@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,27 @@ def tool(name: str) -> Any:
 
 imports, rooms = tool("imports"), tool("rooms")
 MODULES: dict[str, Path] = imports.modules()
-TREES = {module: ast.parse(file.read_text(encoding="utf-8")) for module, file in MODULES.items()}
+
+
+class Trees(Mapping[str, ast.Module]):
+    """Each module's tree, read when it is asked for: every process that collects tests imports this file."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, ast.Module] = {}
+
+    def __getitem__(self, module: str) -> ast.Module:
+        if module not in self._read:
+            self._read[module] = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+        return self._read[module]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+TREES = Trees()
 PACKAGES = [module for module, file in MODULES.items() if file.name == "__init__.py"]
 ORDER = list(rooms.ROOMS)
 

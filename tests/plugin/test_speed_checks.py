@@ -161,7 +161,7 @@ def test_an_impossible_figure_is_the_graders_fault(assignment: Make, submitted: 
 
 
 def test_the_worker_ends_with_the_run(assignment: Make, submitted: Write, on_a_card: Use) -> None:
-    worker = FakeWorker()
+    worker = FakeWorker(seconds=0.4e-4)  # far from every threshold: soon decided
     on_a_card(worker)
     grade(assignment(SPEED), submitted(RIGHT))
     assert worker.closed

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from gradekit.framework import Inspection
 from gradekit.sandbox import Tracer
 
 from .helpers import X, submission
+
+Inspect = Callable[[str], Inspection]
 
 OPERATORS = """
     from torch.library import triton_op, wrap_triton
@@ -53,13 +57,15 @@ OPERATORS = """
     """
 
 
-def inspected(entry: str) -> Inspection:
+@pytest.fixture(scope="module")
+def inspected() -> Iterator[Inspect]:
+    """Of entries one after the other, in the one process of a submission."""
     with Tracer(submission(OPERATORS)) as tracer:
-        return tracer.inspect(entry, [X])
+        yield lambda entry: tracer.inspect(entry, [X])
 
 
 @pytest.mark.parametrize("entry", ["visible", "by_name"])
-def test_a_triton_op_is_an_operator_with_a_kernel_inside(entry: str) -> None:
+def test_a_triton_op_is_an_operator_with_a_kernel_inside(entry: str, inspected: Inspect) -> None:
     seen = inspected(entry)
     assert seen.error == ""
     assert seen.schema == "tests::visible(Tensor x) -> Tensor"
@@ -67,27 +73,27 @@ def test_a_triton_op_is_an_operator_with_a_kernel_inside(entry: str) -> None:
     assert set(seen.checks.values()) == {""} and len(seen.checks) == 4
 
 
-def test_a_model_is_one_graph_in_both_passes() -> None:
+def test_a_model_is_one_graph_in_both_passes(inspected: Inspect) -> None:
     seen = inspected("visible")
     assert seen.graphs == (("linear", "tests::visible", "mul"),)
     assert any("triton_kernel_wrapper" in name for name in seen.backward)
 
 
-def test_a_custom_op_is_an_operator_without_a_kernel_to_be_seen() -> None:
+def test_a_custom_op_is_an_operator_without_a_kernel_to_be_seen(inspected: Inspect) -> None:
     seen = inspected("opaque")
     assert (seen.error, seen.schema, seen.kernels) == ("", "tests::opaque(Tensor x) -> Tensor", 0)
 
 
-def test_an_operator_that_does_not_describe_its_result_cannot_be_compiled() -> None:
+def test_an_operator_that_does_not_describe_its_result_cannot_be_compiled(inspected: Inspect) -> None:
     assert "faceless" in inspected("faceless").error
 
 
-def test_a_kernel_in_an_autograd_function_is_seen_and_no_operator() -> None:
+def test_a_kernel_in_an_autograd_function_is_seen_and_no_operator(inspected: Inspect) -> None:
     seen = inspected("plain")
     assert (seen.error, seen.schema, seen.kernels) == ("", "", 1)
 
 
-def test_code_that_reads_values_is_not_one_graph() -> None:
+def test_code_that_reads_values_is_not_one_graph(inspected: Inspect) -> None:
     assert "item" in inspected("reads").error
 
 
