@@ -33,7 +33,7 @@ FLAT = ("boxes_flat", "boxes_flat")
 PADDED = ("boxes", "boxes_padded")
 JUNK = ("boxes_junk", "boxes_gaps")  # padding, of both, holds numbers whose products are infinite
 APART = ("boxes_even", "boxes_odd")  # no two sides coincide: there the gradient would not be unique
-TINY = ("boxes_tiny", "boxes_tiny_odd")  # nor here, where EPSILON stands for the area
+TINY = ("boxes_tiny", "boxes_tiny_odd")  # EPSILON stands for their areas; no gradient is asked for there
 NO_BOX = ("boxes_junk", "boxes_none")
 EPSILON = 1e-5
 
@@ -119,9 +119,7 @@ def drawn(kinds, **said):
 
 UPSTREAM = ("ones", "normal", "positive")
 FEW_OR_MANY = {"N": [1, 2, 7, 32, 60, 2049]}
-TRAINED = drawn(
-    [REAL, LEFT, TINY, PADDED, JUNK], dtypes=["float32"], sizes=FEW_OR_MANY, layouts=PLAIN, upstream=UPSTREAM
-)
+TRAINED = drawn([REAL, LEFT, PADDED, JUNK], dtypes=["float32"], sizes=FEW_OR_MANY, layouts=PLAIN, upstream=UPSTREAM)
 FEW_VIEWS = ("contiguous", "offset", "permuted", "expanded")
 VIEWS = ("contiguous", "offset", "transposed", "permuted", "sliced_columns", "expanded")
 ANY_VIEW = drawn([REAL, PADDED], sizes={"B": [1, 2, 8], "N": [1, 32, 80]}, layouts=VIEWS, upstream=["normal"])
