@@ -50,9 +50,11 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
         return None
     if masked:
         sentence = (
-            f"Line {finding.line} has a mask, but lanes past the end of {finding.tensor} get through it: does it "
+            f"Line {finding.line} has a mask and goes past the end of {finding.tensor} nevertheless: either the mask "
+            "does not bound every dimension, with < and not <=, or the address is too large."
         )
-        return Diagnosis(finding.cause, f"{sentence}bound every dimension, with < and not <=?", finding.line)
+        hint = "look at what the mask bounds, and at how the address is computed"
+        return Diagnosis(finding.cause, sentence, finding.line, hint)
     wrong = _tail_sentence(evidence.comparison) if evidence.comparison else ""
     sentence = f"The last, partial block is not masked: {wrong}line {finding.line} {kind}s without a mask."
     return Diagnosis(Cause.MISSING_MASK, sentence, finding.line)

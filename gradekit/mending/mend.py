@@ -28,14 +28,15 @@ class Family(StrEnum):
 @dataclass(frozen=True)
 class Clues:
     """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong
-    result and the `others` that the call launched, whether errors are as `small` as rounding makes
-    them, and whether an input is `strided`."""
+    result and the `others` that it comes from, whether errors are as `small` as rounding makes them, whether an
+    input is `strided`, and how many `elements` all inputs have."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
     others: tuple[str, ...] = ()
     small: bool = False
     strided: bool = False
+    elements: int = 0
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,21 @@ from gradekit.mending.of_numbers import numbers_of
 MOST_WORK = 160
 """The work for all mended programs of a submission, in units of about 12 ms of CPU time (see `price`)."""
 
+CHARACTERS_A_UNIT = 2000
+"""So many characters of a submission count as one unit of work."""
+
+ELEMENTS_A_UNIT = 1 << 13
+"""So many elements of inputs count as one unit of work."""
+
 FOR_ONE_CHECK = 0.75
 """The share of what is left that one check may use, but at least two tries."""
 
 
-def price(clues: Clues) -> int:
-    """What a try costs, in units of work: a process loads the text and compiles a kernel; each kernel is launched."""
-    return 2 + len(clues.kernels) + len(clues.others)
+def price(text: str, clues: Clues) -> int:
+    """What a try costs, in units of work: a process loads the text and compiles a kernel, which takes longer where they
+    are long; each kernel is launched, and takes longer for many elements."""
+    launched = len(clues.kernels) + len(clues.others)
+    return 2 + launched + len(text) // CHARACTERS_A_UNIT + clues.elements // ELEMENTS_A_UNIT
 
 
 
@@ -60,7 +68,7 @@ class Mending:
                 self._mends = mends(self.text, self._numbers)
             except Exception:  # noqa: BLE001  (text that no rule expects is left unmended: a check never fails for it)
                 self._mends = []
-        each = price(clues)
+        each = price(self.text, clues)
         most = min(self.work_left // each, max(int(FOR_ONE_CHECK * self.work_left) // each, 2))
         for mend in self._in_turn(clues)[:most]:
             self.work_left -= each

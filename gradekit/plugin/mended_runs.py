@@ -195,7 +195,8 @@ def _clues(error: Failure, call: Call, text: str) -> Clues:
     small = error.comparison is not None and errors_are_small(error.comparison)
     strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
     first, others = _kernels(error, observation, text)
-    return Clues(frozenset(_causes(error, observation.findings)), first, others, small, strided)
+    elements = sum(arg.numel for arg in call.args if isinstance(arg, Input))
+    return Clues(frozenset(_causes(error, observation.findings)), first, others, small, strided, elements)
 
 
 def _causes(error: Failure, findings: Any) -> Iterator[Cause]:

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "corpus"
 
 
-_PATTERN = re.compile(r"Every element is|Within a row all|Only the first|(n)?ever written|loads elements outside of")
+_PATTERN = re.compile(r"Every element is|Within a row all|Only the first|(n)?ever written|loads elements outside of|past the end of .* nevertheless")
 """Sentences of diagnoses that tell what all wrong elements have in common, and blame nothing."""
 
 
