@@ -52,16 +52,22 @@ def value(p: Any, algebra: Algebra, at: Point) -> float:
     if isinstance(p, float):
         return p
     return math.fsum(
-        float(c) * math.prod(_atom(algebra, atom, at) ** float(e) for atom, e in monomial) for monomial, c in p.items()
+        float(c) * math.prod(_power(algebra, atom, float(e), at) for atom, e in monomial) for monomial, c in p.items()
     )
+
+
+def _power(algebra: Algebra, atom: int, exponent: float, at: Point) -> float:
+    """An atom to a power; exp(p) to a small one is exp of a small number, where exp(p) alone would be 0 or infinite."""
+    kind, *what = algebra.atoms[atom]
+    if kind == "exp":
+        return math.exp(value({what[0]: 1}, algebra, at) * exponent)
+    return float(_atom(algebra, atom, at) ** exponent)
 
 
 def _atom(algebra: Algebra, atom: int, at: Point) -> float:
     kind, *what = algebra.atoms[atom]
     if kind in ("variable", "constant"):
         return (at if kind == "variable" else CONSTANTS)[what[0]]
-    if kind == "exp":
-        return math.exp(value({what[0]: 1}, algebra, at))
     keys = what[1] if kind == "apply" else what[0] if kind == "max" else (what[0],)
     operands = [value(dict(key), algebra, at) for key in keys]
     if kind == "apply":
