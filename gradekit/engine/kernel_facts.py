@@ -20,8 +20,8 @@ class KernelFacts:
     """`used` has the names of all values that something uses, `tile` is the number of elements of the largest tile.
 
     `peak` is the most bytes of tiles that one program holds at a time. `waits` says that programs may wait for each
-    other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does may depend on the
-    order of programs, `rounded` that it depends on it by a rounding alone. `undefined_loads` says that lanes which the
+    other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does, or a
+    volatile load reads, may depend on the order of programs, `rounded` that it depends on it by a rounding alone. `undefined_loads` says that lanes which the
     mask of a load leaves out, without another value for them, may matter.
     """
 
@@ -55,9 +55,9 @@ def facts(ttir: str) -> KernelFacts:
         used=used,
         tile=max((math.prod(type.shape) for op in ops for type in op.result_types), default=1),
         peak=sum(peak_bytes(function.body) for function in functions),
-        waits=any(op.name == "scf.while" and _has_atomics(op) for op in ops),
-        volatile=any(op.attributes.get("isVolatile", False) for op in ops),
-        ordered=any(_depends_on_order(op, used) for op in ops),
+        waits=any(op.name == "scf.while" and _asks_others(op) for op in ops),
+        volatile=any(_is_volatile(op) for op in ops),
+        ordered=any(_is_volatile(op) or _depends_on_order(op, used) for op in ops),
         rounded=any(_adds_floats(op) for op in ops),
         undefined_loads=any(leaves_lanes_undefined(op) and left_out_lanes_matter(op, ops) for op in ops),
     )
@@ -76,8 +76,14 @@ def _outermost(function: Function) -> Iterator[Op]:
     return (op for block in function.body.blocks for op in block.ops)
 
 
-def _has_atomics(op: Op) -> bool:
-    return any(inner.name.startswith("tt.atomic") for region in op.regions for inner in operations(region))
+def _asks_others(op: Op) -> bool:
+    """Whether a loop looks at what other programs do meanwhile."""
+    inside = (inner for region in op.regions for inner in operations(region))
+    return any(inner.name.startswith("tt.atomic") or _is_volatile(inner) for inner in inside)
+
+
+def _is_volatile(op: Op) -> bool:
+    return bool(op.attributes.get("isVolatile", False))
 
 
 def _depends_on_order(op: Op, used: frozenset[str]) -> bool:

@@ -26,8 +26,9 @@ def run_programs(context: LaunchContext, arguments: Sequence[Any]) -> None:
     context.meter.check_bytes(context.facts.peak)
     if context.facts.waits and 1 < math.prod(context.grid) <= MOST:
         _run_in_turns(context, arguments)
-    else:
-        for ids, count in chunks(context.grid, programs_at_once(context.facts), context.conditions.order):
+    else:  # too many to take turns come in order, for each may wait for those before it
+        order = Order.ASCENDING if context.facts.waits else context.conditions.order
+        for ids, count in chunks(context.grid, programs_at_once(context.facts), order):
             _run(context, ids, count, arguments)
     context.memory.finish()
 
@@ -44,7 +45,7 @@ def _run_in_turns(context: LaunchContext, arguments: Sequence[Any]) -> None:
     order = context.conditions.order
     programs = [int(ids) for ids, _ in chunks(context.grid, 1, order)]
     bodies = [functools.partial(_run, context, program, 1, arguments) for program in programs]
-    turns = Turns(bodies, patience=PATIENCE if order is Order.ASCENDING else 0)
+    turns = Turns(bodies, patience=0 if order is Order.SHUFFLED else PATIENCE)
     context.pause = turns.pause
     turns.run()
 
