@@ -20,9 +20,9 @@ class KernelFacts:
     """`used` has the names of all values that something uses, `tile` is the number of elements of the largest tile.
 
     `peak` is the most bytes of tiles that one program holds at a time. `waits` says that programs may wait for each
-    other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does, or a
-    volatile load reads, may depend on the order of programs, `rounded` that it depends on it by a rounding alone. `undefined_loads` says that lanes which the
-    mask of a load leaves out, without another value for them, may matter.
+    other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does, or a volatile
+    load reads, may depend on the order of programs, `rounded` that an atomic depends on it by a rounding alone.
+    `undefined_loads` says that lanes which the mask of a load leaves out, without another value for them, may matter.
     """
 
     used: frozenset[str]

@@ -56,7 +56,7 @@ def _runs(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
 def programs_at_once(kernel: KernelFacts) -> int:
     """How many programs of a kernel are evaluated together; one at a time where they may wait for each other, and never
     one alone where atomics order them: what lies between the atomics of two programs shows only if they overlap. Where
-    they read what others write meanwhile, they come one after another, for together all branches are taken in one order."""
+    they read what others write meanwhile, they come one by one, for together all take their branches in one order."""
     if kernel.waits or kernel.volatile:
         return 1
     return max(min(LANES // kernel.tile, LIVE_BYTES // max(kernel.peak, 1)), 2 if kernel.ordered else 1)
