@@ -8,8 +8,8 @@ TORCH_BACKEND ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-# How many tests run at once; "auto": as many as there are cores
-WORKERS ?= auto
+# How many tests run at once: one more than there are cores, for most of them wait for processes now and then
+WORKERS ?= $(shell expr $$(nproc) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -p randomly $(if $(SEED),--randomly-seed=$(SEED))
 RIGHT := solutions/softmax/solution.py
 WRONG := solutions/softmax/wrong_no_mask.py
@@ -30,7 +30,7 @@ demo: $(READY)
 	@echo 'A wrong submission, for which gradekit exits with 1:  gradekit check $(WRONG)'
 	@$(BIN)/gradekit check $(WRONG); test $$? -eq 1
 
-# On every core and in a random order, which `make test SEED=...` repeats
+# On every core and in a random order, which `make test SEED=...` repeats; how many at once: WORKERS=...
 test: $(READY)
 	$(PYTEST)
 

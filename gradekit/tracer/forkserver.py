@@ -58,7 +58,7 @@ def _use_the_time(control: socket.socket, children: Children, idle: Iterator[Non
     poller.register(control, select.POLLIN)
     children.reap()
     quiet = time.monotonic()
-    while not poller.poll(1000 * (PULSE_SECONDS if children.homes else IDLE_SECONDS)):
+    while not poller.poll(1000 * (PULSE_SECONDS if children.homes or children.made >= MANY else IDLE_SECONDS)):
         children.reap()
         children.end_those_with_too_many_files()
         if children.made >= MANY or time.monotonic() - quiet >= IDLE_SECONDS:
