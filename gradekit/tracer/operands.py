@@ -55,7 +55,7 @@ def _names(node: ast.AST) -> list[str]:
     """The variables that the expression reads, in order, each once; functions such as tl.exp are none."""
     called = {id(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
     roots = [n for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called and n.id != "tl"]
-    return list(dict.fromkeys(root.id for root in roots))
+    return list(dict.fromkeys(root.id for root in sorted(roots, key=lambda root: (root.lineno, root.col_offset))))
 
 
 def _assignment(source: str, name: str, before: int) -> ast.Assign | None:

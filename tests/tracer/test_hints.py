@@ -74,7 +74,7 @@ def test_a_variable_that_changes_in_a_loop_is_named_where_it_begins() -> None:
 
 def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
     body = "rows = 4 + tl.arange(0, 16)\ncols = tl.arange(0, 64)\ny = tl.load(x_ptr + rows + cols)"
-    assert "cols[:, None] and rows[None, :]" in refused(Broken("flat", "", "rows + cols", body=body)).message
+    assert "rows[:, None] and cols[None, :]" in refused(Broken("flat", "", "rows + cols", body=body)).message
 
 
 @pytest.mark.parametrize(
