@@ -71,7 +71,7 @@ def drawn(values, sizes=None, layouts=PLAIN, **said):
     return calls(DECODE, sizes=sized, layouts=layouts, values=values, others={"sm_scale": SCALES}, **said)
 
 
-GROUPED = drawn(POISON, {"G": [1, 2], "S": [1, 33, 70], "D": [16, 80]}, VIEWS)
+GROUPED = drawn(POISON, {"G": [1, 2], "S": [1, 33, 300], "D": [16, 80]}, VIEWS)
 
 
 @points(8)

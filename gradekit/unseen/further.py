@@ -8,7 +8,7 @@ from typing import Any
 
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.inputs.draws import Call, Draws
-from gradekit.inputs.layouts import row_major, variants
+from gradekit.inputs.layouts import GAPS, row_major, variants
 from gradekit.program import View
 from gradekit.unseen.host_branches import TracedForm
 
@@ -102,8 +102,14 @@ def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, m
 
 def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, str]]:
     """What picks layouts like those of a traced call: one choice where all its tensors are contiguous; else each layout
-    of the check, for those that are not."""
+    of the check, for those that are not. Those that begin further on in their memory still do."""
     views = {tensor.name: view for tensor, view in zip(draws.tensors, form.views, strict=False)}
+    known = dict(draws.layouts)
+    shifted = {
+        f"layout {name}": f"offset:{GAPS.index(view.offset)}"
+        for name, view in views.items()
+        if view.offset in GAPS and "offset" in known[name]
+    }
     strided = {name: len(view.shape) for name, view in views.items() if view.stride != row_major(view.shape)}
     others = {
         name: [
@@ -116,7 +122,8 @@ def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, str]]:
     }
     most = max(map(len, others.values()), default=0)
     if not most or not all(others.values()):
-        return [{}]
+        return [shifted]
     return [
-        {f"layout {name}": options[turn % len(options)] for name, options in others.items()} for turn in range(most)
+        {**shifted, **{f"layout {name}": options[turn % len(options)] for name, options in others.items()}}
+        for turn in range(most)
     ]

@@ -35,6 +35,9 @@ MOST_NEW = 6
 MOST_LAID_OUT = 60
 """Sizes that are tried in every layout."""
 
+SCALED = 12
+"""Numbers of the text that are also looked at as tenths, hundredths and thousandths, which may have been counted."""
+
 INSTRUCTIONS = 8
 """Characters of a way's digest that stand for the instructions that are executed; the others stand for launches."""
 
@@ -79,7 +82,8 @@ class HostSweep:
         return [FurtherCall(calls[0], "host code goes a way that no other example goes", line) for calls in rarest]
 
     def _calls(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> Iterator[Call]:
-        for more in fraction_choices(draws, self.hints.fractions):
+        scaled = [n * unit for n in self.hints.fractions[:SCALED] for unit in (0.1, 0.01, 0.001)]
+        for more in fraction_choices(draws, [*self.hints.fractions, *scaled]):
             yield made(draws, form, _small(draws, form), 0, more)
         if sizes:
             yield from _by_size(draws, form, self.hints)

@@ -112,7 +112,7 @@ def _is_plain(index: ast.expr) -> bool:
 
 def _is_forgetful(node: ast.expr) -> bool:
     match node:
-        case ast.JoinedStr():
+        case ast.JoinedStr() | ast.Call(func=ast.Name(id="__import__")):
             return True
         case ast.Call(func=ast.Name(id=name), args=args) if name in FORGETFUL:
             return any(_has_number(arg) for arg in args)
