@@ -92,8 +92,8 @@ def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Fol
     return found.proofs
 
 
-FAR = (1 << 20, 64, 2)
-"""So many times a size is far from it; what comes first is tried first, and a tile may be too large there."""
+FAR = (1 << 20, 1 << 17, 1 << 12, 64, 2)
+"""So many times a size is far from it. What comes first is tried first: a tile or a tensor may be too large there."""
 
 USED_UP = "further paths of host code were not looked at: the budget of this proof is used up"
 _GRAVITY = (q.REFUTED, q.OPEN, q.PROVED)
