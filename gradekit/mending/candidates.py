@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 
 from gradekit.causes import Cause
 from gradekit.mending import (
@@ -64,7 +65,8 @@ def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
     except (SyntaxError, ValueError, RecursionError):
         return []
     seen: dict[Hashable, Mend] = {}
-    for mend in sorted(_all(draft), key=lambda mend: mend.rank):
+    found = list(_all(draft))
+    for mend in sorted([*found, *_together(found)], key=lambda mend: mend.rank):
         seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
     return list(seen.values())
 
@@ -75,6 +77,16 @@ def _all(draft: Draft) -> Iterator[Mend]:
             yield from rule(draft, kernel)
     for host_rule in (*of_launches.RULES, *of_swaps.RULES, *of_random.HOST_RULES):
         yield from host_rule(draft)
+
+
+def _together(found: Sequence[Mend]) -> Iterator[Mend]:
+    """Steps that are rounded down beside masks that do not bound what the steps count: either alone mends nothing."""
+    steps = [mend for mend in found if mend.family is Family.LOOP and "the last, partial step" in mend.sentence]
+    masks = [mend for mend in found if mend.family is Family.MASK and len(mend.edits) > 1]
+    for step in steps:
+        for mask in (mask for mask in masks if mask.kernel == step.kernel):
+            sentence, hint = f"{step.sentence} {mask.sentence}", f"{step.hint}, and {mask.hint}"
+            yield replace(step, edits=(*step.edits, *mask.edits), rank=step.rank + 1, sentence=sentence, hint=hint)
 
 
 def in_order(found: list[Mend], clues: Clues) -> list[Mend]:

@@ -89,6 +89,14 @@ def test_a_mask_that_holds_an_index_above_zero_alone_does_not_bound_it() -> None
     assert any(said in mend.sentence and len(mend.edits) > 1 for mend in mends(wrong))
 
 
+def test_steps_that_are_rounded_down_are_mended_together_with_the_masks_that_they_need() -> None:
+    source = text("solutions/matmul/right_default_precision.py")
+    wrong = source.replace("tl.cdiv(K, BK)", "K // BK").replace(" & (rk[None, :] < K)", "")
+    wrong = wrong.replace("(rk[:, None] < K) & ", "")
+    both = [mend for mend in mends(wrong) if "rounds `K // BK` down" in mend.sentence and "does not bound" in mend.sentence]
+    assert both and all(len(mend.edits) >= 3 for mend in both)
+
+
 def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_out() -> None:
     mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
     found = mending.diagnosis(CLUES, lambda changed: "s * tl.exp(m - new_m) +" in changed)
