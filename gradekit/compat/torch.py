@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -74,6 +75,48 @@ def without_dtensor() -> Iterator[None]:
         yield
     finally:
         del sys.modules[DTENSOR]
+
+
+SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
+
+
+@contextlib.contextmanager
+def without_symbolic_shapes() -> Iterator[None]:
+    """While open, torch.autograd.grad compares shapes without the module for symbolic ones, unless torch has loaded it.
+
+    That module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone. Whatever else is asked
+    of it loads it.
+    """
+    if SYMBOLIC_SHAPES in sys.modules:
+        yield
+        return
+    sys.modules[SYMBOLIC_SHAPES] = stand_in = _stand_in_for_symbolic_shapes()
+    try:
+        yield
+    finally:
+        if sys.modules.get(SYMBOLIC_SHAPES) is stand_in:
+            del sys.modules[SYMBOLIC_SHAPES]
+
+
+def _stand_in_for_symbolic_shapes() -> types.ModuleType:
+    stand_in = types.ModuleType(SYMBOLIC_SHAPES)
+
+    def real(name: str) -> Any:
+        if name.startswith("__"):  # inspect and importlib ask any module for such
+            raise AttributeError(name)
+        if sys.modules.get(SYMBOLIC_SHAPES) is stand_in:
+            del sys.modules[SYMBOLIC_SHAPES]
+        return getattr(importlib.import_module(SYMBOLIC_SHAPES), name)
+
+    def sym_eq(a: Any, b: Any) -> Any:
+        known = all(type(size) is int for shape in (a, b) for size in shape)
+        return tuple(a) == tuple(b) if known else real("sym_eq")(a, b)
+
+    def expect_true(value: Any, skip: int = 0) -> Any:
+        return value if type(value) is bool else real("expect_true")(value, skip)
+
+    vars(stand_in).update(sym_eq=sym_eq, expect_true=expect_true, __getattr__=real)
+    return stand_in
 
 
 def schema(operator: Any) -> Any:

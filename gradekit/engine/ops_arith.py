@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -96,8 +97,14 @@ def _conjunction(a: Value, b: Value, bits: int, shape: tuple[int, ...]) -> Value
     factors = [factor for factor in both.factors if isinstance(factor, Tensor)]
     if len(factors) < len(both.factors):
         return both
-    sizes = torch.broadcast_shapes(*(factor.shape for factor in factors))
-    return dense(both, torch.bool, shape) if any(factor.shape == sizes for factor in factors) else both
+    sizes = _broadcast(factor.shape for factor in factors)
+    return dense(both, torch.bool, shape) if any(tuple(factor.shape) == sizes for factor in factors) else both
+
+
+def _broadcast(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """The shape of all together; torch's own function for it imports sympy."""
+    columns = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    return tuple(map(max, columns))[::-1]
 
 
 def _factors(value: Value) -> tuple[Tensor | Below, ...]:

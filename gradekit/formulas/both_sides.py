@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.compat.torch import without_dtensor
+from gradekit.compat.torch import without_dtensor, without_symbolic_shapes
 from gradekit.engine import Budget, ForbiddenOp, OverBudget, Unsupported
 from gradekit.engine.addressing import Suspicion
 from gradekit.engine.executor import run_on
@@ -82,7 +82,7 @@ def result_formulas(
     Raises:
         NoFormula: one of the sides has none.
     """
-    with without_dtensor():
+    with without_dtensor(), without_symbolic_shapes():
         try:
             return _pairs(Symbols(call.program), call, function, args, slots)
         except NoFormula:

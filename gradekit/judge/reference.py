@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import torch
 
+from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.inputs.spec import Input
 from gradekit.judge import reference_cache, tolerance
 from gradekit.judge.contents import versions
@@ -200,7 +201,8 @@ def _worked_out(
 
 
 def _call(function: Function, args: Sequence[Any]) -> list[torch.Tensor]:
-    results = function(*args)
+    with without_symbolic_shapes():
+        results = function(*args)
     results = results if isinstance(results, (tuple, list)) else (results,)
     return [r.detach() for r in results]
 

@@ -86,6 +86,17 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     return Design(tuple(chosen[::step]), profile.strength, len(every))
 
 
+def prepare(test: Any, profile: Profile) -> None:
+    """Makes the covering design that the check of a test function will use, if it has one: best while the submission's
+    process starts."""
+    from gradekit.inputs.calls import draws_of
+
+    for strategy in strategies(test).values():
+        draws = draws_of(strategy)
+        if draws is not None:
+            draws.design(profile.strength)
+
+
 def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
     """Each row with the number of the variant of each tensor's layout: the rows of one
     layout have one after the other."""

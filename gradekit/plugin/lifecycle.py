@@ -11,7 +11,7 @@ import pytest
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
-from gradekit.plugin.design import coverage_lines
+from gradekit.plugin.design import coverage_lines, prepare
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
 from gradekit.report.text import counted
@@ -71,7 +71,9 @@ class GradingPlugin:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All checks are known: now the submission must have been executed."""
         self.run.items = list(session.items)
-        if session.items:
+        if session.items and self.run.rejection is None:
+            for item in self.run.items:
+                prepare(getattr(item, "obj", None), self.run.profile)
             self.run.load()
 
     # --- each check --------------------------------------------------------------------------------------------------

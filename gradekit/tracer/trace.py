@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.tracer.aten import StepRecorder
@@ -85,7 +86,7 @@ class CallTracer:
         geometry = following.of(result)
         inputs.append(self._upstream(result, None, args))
         following.like(inputs[-1], geometry)
-        with self.mask, self.steps, following, following.launching():
+        with self.mask, self.steps, following, following.launching(), without_symbolic_shapes():
             return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
 
     def gradient(
@@ -109,7 +110,7 @@ class CallTracer:
                 result = _differentiable(function(*values), entry)
             other = self._forward(function, between, wanted, inputs) if between else None
             inputs.append(self._upstream(result, upstream, args))
-            with self.mask, self.steps:
+            with self.mask, self.steps, without_symbolic_shapes():
                 gradients = torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
             del other  # it lived until here, as in a model that uses the entry twice
             return self._program(inputs, gradients)

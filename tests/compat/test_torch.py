@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -118,3 +120,34 @@ def test_float8_matrices_are_multiplied() -> None:
     one = torch.ones(())
     product = float8_product()(a, (2 * torch.eye(16)).to(a.dtype).t(), one, one, out_dtype=torch.bfloat16)
     assert torch.equal(product, 2 * torch.eye(16, dtype=torch.bfloat16))
+
+
+def without_symbols(code: str) -> str:
+    """What `code` prints in a process of its own, with its last lines without symbolic shapes."""
+    head = "import sys, torch\nfrom gradekit.compat.torch import SYMBOLIC_SHAPES, without_symbolic_shapes\n"
+    command = [sys.executable, "-W", "ignore", "-c", head + code]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_gradients_need_no_symbolic_shapes() -> None:
+    code = """
+x = torch.arange(6.0).view(2, 3).requires_grad_()
+with without_symbolic_shapes():
+    (found,) = torch.autograd.grad((x * x).sum(1), [x], torch.ones(2))
+    try:
+        torch.autograd.grad((x * x).sum(1), [x], torch.ones(3))
+    except RuntimeError as error:
+        print("Mismatch in shape" in str(error))
+print(torch.equal(found, 2 * x), "sympy" in sys.modules, SYMBOLIC_SHAPES in sys.modules)
+"""
+    assert without_symbols(code).split() == ["True", "True", "False", "False"]
+
+
+def test_whoever_asks_for_symbolic_shapes_gets_them() -> None:
+    code = """
+with without_symbolic_shapes():
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv, sym_eq
+    print(hasattr(sys.modules[SYMBOLIC_SHAPES], "__file__"), sys.modules[SYMBOLIC_SHAPES].ShapeEnv is ShapeEnv)
+print(SYMBOLIC_SHAPES in sys.modules, torch.fx.experimental.symbolic_shapes.ShapeEnv is ShapeEnv)
+"""
+    assert without_symbols(code).split() == ["True"] * 4
