@@ -83,6 +83,7 @@ def found(root: Path) -> dict[str, tuple[float, float, str]]:
     return {s: (float(li["points"]), float(li["pending"]), li["status"]) for s, li in book(root).items()}
 
 
+@pytest.mark.slow  # tests/lms/test_pool.py shows the same for one submission
 def test_speed_is_measured_where_a_card_is_from_programs_alone(root: Path, mark: str) -> None:
     finished(grading(root, mark))
     assert found(root) == expected(measured=False)

@@ -67,7 +67,7 @@ def test_a_call_has_its_arguments_in_order_and_its_tensors_agree(join: EntryDoma
     holds()
 
 
-@pytest.mark.parametrize("strength", [2, 3])
+@pytest.mark.parametrize("strength", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_row_is_what_hypothesis_would_draw(join: EntryDomain, strength: int) -> None:
     draws = drawn(join, how=DERIVE)
     rows = list(enumerate(draws.design(strength)))

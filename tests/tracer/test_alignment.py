@@ -92,10 +92,10 @@ def entry(x):
 @pytest.mark.parametrize(
     ("named", "value", "lowered"),
     [
-        ("NAMED = tl.constexpr(7)", "NAMED", 4),
+        pytest.param("NAMED = tl.constexpr(7)", "NAMED", 4, marks=pytest.mark.slow),
         ("NAMED = tl.constexpr(COUNT)", "NAMED", 6),
         ("NAMED = tl.float16 if COUNT == 1 else tl.float32", "tl.full((BLOCK,), 2.5, NAMED)", 5),
-        ("NAMED = None", "1.0", 4),
+        pytest.param("NAMED = None", "1.0", 4, marks=pytest.mark.slow),
     ],
 )
 def test_what_is_loaded_anew_for_another_gpu_has_the_same_text_both_ways(named: str, value: str, lowered: int) -> None:
