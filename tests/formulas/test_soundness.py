@@ -19,6 +19,8 @@ from gradekit.formulas.normal import NormalForms
 from gradekit.formulas.value_paths import CONSTANTS, Fork, ValuePath
 
 Point = Mapping[str, float]
+TIE = 1e-12
+"""Below it, two sides that are equal over the reals differ by the rounding of their normal forms alone."""
 NUMBERS = (2, -1, 3, 0.5, 0.1, 1 / 3, 0.7978845608, 1.4426950408889634, math.sqrt(2), -0.044715)
 
 
@@ -86,7 +88,7 @@ def normal_form(forms: Equality, node: int, at: Point) -> Any:
             return NormalForms(forms.graph, forms.algebra, forms.constants, path).of(node)
         except Fork as fork:
             d = value(dict(fork.key), forms.algebra, at)
-            sign = (d > 0) - (d < 0)
+            sign = (d > TIE) - (d < -TIE)
             path = next(p for p in path.forked(fork, forms.algebra) if sign in p.signs[fork.key])
 
 
