@@ -32,7 +32,7 @@ WARNINGS = [
 
 @pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failing check is not tried with mended programs: for tests of verdicts, as they take most of the time of one."""
+    """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
     monkeypatch.setattr(search, "MOST_WORK", 0)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 
 def sampled(cases: Iterable[Any], name: Callable[[Any], str], often: Callable[[int, Any], bool]) -> list[Any]:
-    """Each case as a parameter with its name; those that `often` (of their number and themselves) leaves out are slow."""
+    """Each case as a parameter with its name; a case is slow unless `often(number, case)`."""
     return [
         pytest.param(case, id=name(case), marks=[] if often(number, case) else [pytest.mark.slow])
         for number, case in enumerate(cases)
@@ -17,5 +17,5 @@ def sampled(cases: Iterable[Any], name: Callable[[Any], str], often: Callable[[i
 
 
 def one_in(count: int) -> Callable[[int, Any], bool]:
-    """Every so-manieth case, the first among them."""
+    """For `sampled`: every `count`-th case, beginning with the first."""
     return lambda number, _: number % count == 0

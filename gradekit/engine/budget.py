@@ -10,7 +10,7 @@ elements: about ten microseconds."""
 
 
 LAUNCH = 50
-"""A launch, beside what its programs do, is as much work as so many operations: half a millisecond."""
+"""A launch counts as this many operations, beside those of its programs: half a millisecond."""
 
 
 class OverBudget(Exception):

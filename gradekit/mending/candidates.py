@@ -66,7 +66,7 @@ def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
         return []
     seen: dict[Hashable, Mend] = {}
     found = list(_all(draft))
-    for mend in sorted([*found, *_together(found)], key=lambda mend: mend.rank):
+    for mend in sorted([*found, *_together(draft, found)], key=lambda mend: mend.rank):
         seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
     return list(seen.values())
 
@@ -79,9 +79,9 @@ def _all(draft: Draft) -> Iterator[Mend]:
         yield from host_rule(draft)
 
 
-def _together(found: Sequence[Mend]) -> Iterator[Mend]:
+def _together(draft: Draft, found: Sequence[Mend]) -> Iterator[Mend]:
     """Steps that are rounded down beside masks that do not bound what the steps count: either alone mends nothing."""
-    steps = [mend for mend in found if mend.family is Family.LOOP and "the last, partial step" in mend.sentence]
+    steps = [mend for kernel in draft.kernels for mend in of_loops.steps_rounded_down(draft, kernel)]
     masks = [mend for mend in found if mend.family is Family.MASK and len(mend.edits) > 1]
     for step in steps:
         for mask in (mask for mask in masks if mask.kernel == step.kernel):

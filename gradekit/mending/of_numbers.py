@@ -115,9 +115,7 @@ def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 def _named(number: str) -> str:
-    return (
-        "its sign" if number == "-1" else "a factor: 1 / sqrt(2)" if number == _ROOT_OF_A_HALF else f"a factor {number}"
-    )
+    return {"-1": "its sign", _ROOT_OF_A_HALF: "a factor: 1 / sqrt(2)"}.get(number, f"a factor {number}")
 
 
 def other_power(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

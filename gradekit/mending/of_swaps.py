@@ -26,11 +26,11 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                         _fit(draft, first, q) + _fit(draft, second, p) - _fit(draft, first, p) - _fit(draft, second, q)
                     )
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
-                    rank = 4 if _falls(draft, first, second) else rank
+                    rank = 4 if _is_reversed(draft, first, second) else rank
                     yield _swapped(draft, launch, (first, second), (p, q), rank)
 
 
-def _falls(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
+def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
     """Whether they are two strides of one tensor, the later dimension first."""
     numbers = [re.fullmatch(r"(.*)\.stride\((-?\d+)\)", draft.source.of(node)) for node in (first, second)]
     one, other = numbers

@@ -34,7 +34,6 @@ def price(text: str, clues: Clues) -> int:
     return 2 + launched + len(text) // CHARACTERS_A_UNIT + clues.elements // ELEMENTS_A_UNIT
 
 
-
 class Mending:
     """The mends of one submission, and what came of those that were tried."""
 

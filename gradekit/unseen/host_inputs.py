@@ -88,12 +88,12 @@ class HostInputs:
             self.narrowly.add(way)
         elif way not in self.narrowly:
             chosen = self._chosen(draws, wanted, way, wide=True)
-        for one in self._not_large_again(chosen, way, wanted):
+        for one in self._not_yet_tried(chosen, way, wanted):
             for more in layouts_like(draws, wanted.path.form):
                 call = made(draws, wanted.path.form, one, turn, more)
                 yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
 
-    def _not_large_again(
+    def _not_yet_tried(
         self, chosen: Sequence[dict[str, int]], way: Way, wanted: OtherWay
     ) -> Sequence[dict[str, int]]:
         """The first, which is the smallest, alone where another check has tried the others with these dtypes."""

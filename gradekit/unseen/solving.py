@@ -34,9 +34,9 @@ MOST_TOGETHER = 30_000
 MOST_TRIALS = 16
 """Paths whose trials are kept: at most 4 MB each."""
 
-USUAL = 33
-LARGER = 4
-"""How many times the smallest sizes those of the largest call may be; what a reference does for many takes longest."""
+USUAL, LARGER = 33, 4
+"""The largest call that is made has sizes of at most LARGER times those of the smallest, or LARGER * USUAL if that is
+more: for large ones, the reference takes longest."""
 
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
@@ -48,6 +48,9 @@ class OtherWay:
 
     path: Path
     step: int
+
+
+# --- by trial --------------------------------------------------------------------------------------------------------
 
 
 class PathTrials:
@@ -108,25 +111,6 @@ def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names)))
 
 
-def possible(wanted: OtherWay, scope: CallScope) -> bool:
-    """Whether the ranges of sizes leave open that the comparison goes the other way."""
-    condition, _ = wanted.path.steps[wanted.step]
-    try:
-        leaves = scope.leaves({name: Bounds(*scope.range(name)) for name in scope.names})
-    except ValueError:  # a shape has more than sums and products
-        return True
-    return can_go(wanted.path.origins.terms, condition, not condition.held, leaves)
-
-
-def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """As `PathTrials.solutions`, by z3 alone."""
-    one = _by_solver(wanted, scope)
-    return [] if one is None else [one]
-
-
-# --- by trial --------------------------------------------------------------------------------------------------------
-
-
 def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
     """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at
     their simplest; then combinations of those that are telling."""
@@ -174,6 +158,22 @@ def constants(terms: Sequence[Leaf]) -> list[int]:
 
 
 # --- by z3 -----------------------------------------------------------------------------------------------------------
+
+
+def possible(wanted: OtherWay, scope: CallScope) -> bool:
+    """Whether the ranges of sizes leave open that the comparison goes the other way."""
+    condition, _ = wanted.path.steps[wanted.step]
+    try:
+        leaves = scope.leaves({name: Bounds(*scope.range(name)) for name in scope.names})
+    except ValueError:  # a shape has more than sums and products
+        return True
+    return can_go(wanted.path.origins.terms, condition, not condition.held, leaves)
+
+
+def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
+    """As `PathTrials.solutions`, by z3 alone."""
+    one = _by_solver(wanted, scope)
+    return [] if one is None else [one]
 
 
 def _by_solver(wanted: OtherWay, scope: CallScope) -> dict[str, int] | None:
