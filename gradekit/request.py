@@ -41,6 +41,7 @@ class GradingOptions:
         device: "auto" (a GPU if there is one), "cpu" (none), "cuda" or "cuda:1".
         trivial: one of TRIVIAL_RESULTS: judge this wrong result in place of the submission's.
         shrink: look for the smallest example that fails; else the simplest that was drawn is shown, which is faster.
+        diagnose: look for the cause of a failure, also by mended programs; else a failure has its message alone.
         stop: end at the first check that fails; those after it are left out.
         isolation: the level of isolation below which no submission is run (see doctor); None: any.
 
@@ -58,6 +59,7 @@ class GradingOptions:
     device: str = "auto"
     trivial: str | None = None
     shrink: bool = True
+    diagnose: bool = True
     stop: bool = False
     isolation: int | None = None
 

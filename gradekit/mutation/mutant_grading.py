@@ -97,7 +97,7 @@ class Trials:
         return replace(every, seconds=round(public.seconds + every.seconds, 2), needs_hidden=bool(every.failed))
 
     def _tried(self, grader: Grader, text: str, *, hidden: bool) -> Trial:
-        options = GradingOptions(hidden=hidden, device="cpu", shrink=False, stop=True)
+        options = GradingOptions(hidden=hidden, device="cpu", shrink=False, diagnose=False, stop=True)
         content = base64.b64encode(text.encode("utf-8")).decode("ascii")
         job = GradingJob(self._assignment.id, self._release, options.to_json(), "submission.py", content, digests=True)
         began = time.monotonic()

@@ -75,15 +75,21 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
             except BaseException as error:
                 _trace_back(evidence, examples, error, design, further)
                 evidence.call = _last_call(run.subject)
-                evidence.diagnosis = _mended(item, run, examples, evidence, error) or diagnosis(
-                    evidence.repeated or error, evidence, run
-                )
-                evidence.details |= pictured(evidence.call, evidence.repeated or error, run)
+                if run.request.options.diagnose:
+                    _diagnose(item, run, examples, evidence, error)
                 raise
             else:
                 evidence.call = _last_call(run.subject)
             finally:
                 evidence.details |= _counted(examples, design, further) | _timed(run.subject)
+
+
+def _diagnose(
+    item: pytest.Item, run: GradingRun, examples: Examples | None, evidence: CheckEvidence, error: BaseException
+) -> None:
+    failed = evidence.repeated or error
+    evidence.diagnosis = _mended(item, run, examples, evidence, error) or diagnosis(failed, evidence, run)
+    evidence.details |= pictured(evidence.call, failed, run)
 
 
 def _mended(

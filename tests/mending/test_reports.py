@@ -28,3 +28,16 @@ def test_no_program_is_mended_for_a_right_submission(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(mended_runs, "mended_diagnosis", lambda *_: pytest.fail("mended"))
     report = grade(get("softmax"), ROOT / "solutions/softmax/right_one_row.py", device="cpu", profile="quick")
     assert report.score.earned == 80
+
+
+def test_without_a_diagnosis_no_program_is_mended_and_the_verdict_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "submission.py"
+    path.write_text(next(m for m in corpus("softmax") if m.name == "zeros_beyond_the_end").text, encoding="utf-8")
+    options = {"device": "cpu", "profile": "quick", "shrink": False, "stop": True}
+    explained = grade(get("softmax"), path, **options)
+    monkeypatch.setattr(mended_runs, "mended_diagnosis", lambda *_: pytest.fail("mended"))
+    unexplained = grade(get("softmax"), path, diagnose=False, **options)
+    outcomes = [[(check.id, check.outcome) for check in report.checks] for report in (explained, unexplained)]
+    assert outcomes[0] == outcomes[1] and unexplained.score.earned == explained.score.earned < 80
