@@ -15,7 +15,8 @@ corpus/<id>.toml has them, for one assignment each:
     '''
 
 gradekit.course.edits says how an edit is written. Where a line is missing from the submission, `line` is a list of pieces of
-lines that a tutor would point at instead. Every third mistake of a file is held out: rules are not to be made for it.
+lines that a tutor would point at instead. The mistakes of corpus/held_out/<id>.toml are held out: they were written before anybody
+saw what is said about them, and rules are not to be made for them. Where there is no such file, every third mistake is held out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -107,17 +108,24 @@ def corpus(assignment: str) -> Iterator[BeginnersMistake]:
         EditError: an edit does not fit its base in exactly one way.
         ValueError: no line of the mistaken submission has the piece that its line is to have.
     """
-    data = tomllib.loads((FOLDER / f"{assignment}.toml").read_text(encoding="utf-8"))
+    kept_aside = FOLDER / "held_out" / f"{assignment}.toml"
+    is_apart = kept_aside.is_file()
+    for number, mistake in enumerate(_read(FOLDER / f"{assignment}.toml"), 1):
+        yield replace(mistake, held_out=not is_apart and number % 3 == 0)
+    if is_apart:
+        yield from (replace(mistake, held_out=True) for mistake in _read(kept_aside))
+
+
+def _read(path: Path) -> Iterator[BeginnersMistake]:
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
     usual = data.pop("base", "")
-    for number, (name, table) in enumerate(data.items(), 1):
+    for name, table in data.items():
         base = table.get("base", usual)
         text = edited((ROOT / base).read_text(encoding="utf-8"), table["edit"], base)
         pieces = (table["line"],) if isinstance(table["line"], str) else tuple(table["line"])
-        found = BeginnersMistake(
-            assignment, name, table["title"], text, tuple(table["words"]), pieces, held_out=number % 3 == 0
-        )
+        found = BeginnersMistake(path.stem, name, table["title"], text, tuple(table["words"]), pieces, held_out=False)
         if not found.lines:
-            raise ValueError(f"{assignment}: {name}: no line has {' or '.join(pieces)}")
+            raise ValueError(f"{path.stem}: {name}: no line has {' or '.join(pieces)}")
         yield found
 
 
