@@ -88,10 +88,10 @@ class KernelDraft:
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 for target in targets:
-                    for name in _names(target):
+                    for name in sorted(_names(target)):
                         found.setdefault(name, []).append(node.value)
             elif isinstance(node, ast.For):
-                for name in _names(node.target):
+                for name in sorted(_names(node.target)):
                     found.setdefault(name, []).append(node.iter)
         return found
 
@@ -256,7 +256,7 @@ class KernelDraft:
         found: dict[str, list[str]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE)):
-                for name in _names(node.left) & set(self.indices):
+                for name in sorted(_names(node.left) & set(self.indices)):
                     right = self.source.of(node.comparators[0])
                     if right not in found.setdefault(name, []):
                         found[name].append(right)

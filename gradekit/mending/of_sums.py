@@ -183,7 +183,7 @@ def cancelled_variance(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 continue
             square = kernel.source.of(value.right).replace(" ", "")
             mean = square.split("*")[0].strip("()")
-            behind = [value, *(v for n in kernel.names(value) for v in kernel.values.get(n, ()))]
+            behind = [value, *(v for n in sorted(kernel.names(value)) for v in kernel.values.get(n, ()))]
             sums = [c for v in behind for c in calls(list(ast.walk(v)), "tl.sum")]
             masks = [kernel.source.of(a.mask) for a in kernel.accesses if a.mask is not None and a.is_load]
             tiles = [n for c in sums for n in sorted(kernel.names(c)) if n not in (mean, *kernel.sizes)]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,28 @@ def test_every_mend_is_another_program_of_as_many_lines(path: str) -> None:
         changed = mend.applied(source)
         assert changed != source and changed.count("\n") == source.count("\n")
         assert 1 <= mend.line <= source.count("\n") and mend.sentence and mend.hint
+
+
+SENTENCES = """
+import pathlib, sys
+from gradekit.mending.candidates import mends
+for path in sys.argv[1:]:
+    for mend in mends(pathlib.Path(path).read_text()):
+        print(mend.rank, mend.sentence, [(edit.start, edit.new) for edit in mend.edits])
+"""
+
+
+def test_the_mends_and_their_order_are_the_same_in_every_process() -> None:
+    """Sets of strings are walked in another order in each process; which mends fit the budget must not depend on it."""
+    paths = ["solutions/matmul/solution.py", "solutions/custom_op/solution.py", "tests/course/right/layer_norm/welford.py"]
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", SENTENCES, *paths], env=os.environ | {"PYTHONHASHSEED": seed}, cwd=ROOT,
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]  # fmt: skip
+    assert said[0] and said[0] == said[1] == said[2]
 
 
 def test_what_is_no_python_has_no_mends() -> None:
