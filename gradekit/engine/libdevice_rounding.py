@@ -1,6 +1,7 @@
-"""libdevice's float32 arithmetic and conversions that round down (rd), up (ru) or toward zero (rz).
+"""libdevice's arithmetic and conversions that round down (rd), up (ru) or toward zero (rz): all of float32, and sums
+and integers in float64.
 
-The nearest float32 is found first; the sign of what it lacks, which float64 can hold exactly, says whether the result
+The nearest number is found first; the sign of what it lacks, which float64 can hold exactly, says whether the result
 is its neighbour.
 """
 
@@ -15,12 +16,13 @@ from gradekit.engine.libdevice_integers import UINT32
 
 Function = Callable[..., Tensor]
 Pair = tuple[Tensor, Tensor]
+RoundedSum = Callable[[Tensor, Tensor, str], Tensor]
 
 INFINITY = torch.tensor(float("inf"))
 
 
 def _settled(nearest: Tensor, rest: Tensor, mode: str) -> Tensor:
-    """`nearest` (float32), or its neighbour: `rest` has the sign of exact - nearest,
+    """`nearest`, or its neighbour: `rest` has the sign of exact - nearest,
     NaN where there is nothing to do."""
     down = torch.where(rest < 0, torch.nextafter(nearest, -INFINITY), nearest)
     up = torch.where(rest > 0, torch.nextafter(nearest, INFINITY), nearest)
@@ -84,13 +86,28 @@ def _to_float(mode: str) -> Function:
     return lambda x: _rounded_sum(x.double(), torch.zeros_like(x, dtype=torch.float64), mode)
 
 
-def _from_integer(mode: str, bits: int, signed: bool) -> Function:
-    """Both halves of an integer are exact in float64; their sum is rounded once."""
+def _wide_sum(a: Tensor, b: Tensor, mode: str) -> Tensor:
+    """a + b of float64 operands, rounded once, to float64; a sum of finite numbers that overflows lacks something."""
+    total, lost = _sum(a, b)
+    overflows = total.isinf() & a.isfinite() & b.isfinite()
+    return _settled(total, torch.where(overflows, -torch.sign(total), lost), mode)
+
+
+def _add_wide(mode: str) -> Function:
+    return lambda a, b: _wide_sum(a, b, mode)
+
+
+def _subtract_wide(mode: str) -> Function:
+    return lambda a, b: _wide_sum(a, -b, mode)
+
+
+def _from_integer(mode: str, bits: int, signed: bool, rounded: RoundedSum = _rounded_sum) -> Function:
+    """Both halves of an integer are exact in float64; their sum is `rounded` once."""
 
     def convert(x: Tensor) -> Tensor:
         wide = x.to(torch.int64) & UINT32 if bits == 32 and not signed else x.to(torch.int64)
         high = (wide >> 32) if signed or bits == 32 else (wide >> 32) & UINT32
-        return _rounded_sum(high.double() * 2.0**32, (wide & UINT32).double(), mode)
+        return rounded(high.double() * 2.0**32, (wide & UINT32).double(), mode)
 
     return convert
 
@@ -103,8 +120,11 @@ def _table(mode: str) -> dict[str, Function]:
         f"fmaf_{mode}": fma, f"double2float_{mode}": _to_float(mode),
         f"int2float_{mode}": _from_integer(mode, 32, True), f"uint2float_{mode}": _from_integer(mode, 32, False),
         f"ll2float_{mode}": _from_integer(mode, 64, True), f"ull2float_{mode}": _from_integer(mode, 64, False),
+        f"ll2double_{mode}": _from_integer(mode, 64, True, _wide_sum),
+        f"ull2double_{mode}": _from_integer(mode, 64, False, _wide_sum),
+        f"dadd_{mode}": _add_wide(mode), f"dsub_{mode}": _subtract_wide(mode),
     }  # fmt: skip
 
 
 ROUNDED: dict[str, Function] = {name: f for mode in ("rd", "ru", "rz") for name, f in _table(mode).items()}
-"""By libdevice's names without their prefix; the arithmetic of float64 that rounds this way is not known."""
+"""By libdevice's names without their prefix; products, quotients and roots of float64 that round this way are not known."""

@@ -1,8 +1,9 @@
-"""float32 arithmetic that rounds down, up or toward zero, against exact rational arithmetic."""
+"""Arithmetic that rounds down, up or toward zero, against exact rational arithmetic."""
 
 import itertools
 import math
 import struct
+import sys
 from fractions import Fraction
 
 import pytest
@@ -77,6 +78,46 @@ def test_conversions_are_rounded_in_their_direction(mode):
     for number in (0.1, -0.1, 1e300, -1e-300, 16777217.0):
         got = find(f"__nv_double2float_{mode}")(torch.tensor([number], dtype=torch.float64)).item()
         assert got == rounded(Fraction(number), mode)
+
+
+DOUBLES = [0.0, 1.0, -1.0, 0.1, 1 / 3, 1e-300, -1e16, 5e-324, sys.float_info.max, -sys.float_info.max]
+
+
+def rounded_double(exact, mode):
+    nearest = float(exact)
+    if (mode == "rd" or (mode == "rz" and exact > 0)) and nearest > exact:
+        return math.nextafter(nearest, -math.inf)
+    if (mode == "ru" or (mode == "rz" and exact < 0)) and nearest < exact:
+        return math.nextafter(nearest, math.inf)
+    return nearest
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sums_of_doubles_are_rounded_once_in_their_direction(mode):
+    for a, b in itertools.product(DOUBLES, DOUBLES):
+        if abs(a + b) == math.inf:
+            continue
+        one, other = torch.tensor([a], dtype=torch.float64), torch.tensor([b], dtype=torch.float64)
+        exact = Fraction(a) + Fraction(b)
+        assert find(f"__nv_dadd_{mode}")(one, other).item() == rounded_double(exact, mode), (a, b)
+        assert find(f"__nv_dsub_{mode}")(one, -other).item() == rounded_double(exact, mode), (a, b)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_integers_become_doubles_in_their_direction(mode):
+    for number in (0, 1, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63) + 1, 2**62 + 1):
+        got = find(f"__nv_ll2double_{mode}")(torch.tensor([number])).item()
+        assert got == rounded_double(Fraction(number), mode)
+        got = find(f"__nv_ull2double_{mode}")(torch.tensor([number])).item()
+        assert got == rounded_double(Fraction(number % 2**64), mode)
+
+
+def test_a_sum_of_doubles_that_overflows_goes_to_infinity_only_in_its_direction():
+    largest = torch.tensor([sys.float_info.max], dtype=torch.float64)
+    assert find("__nv_dadd_rz")(largest, largest).item() == sys.float_info.max
+    assert find("__nv_dadd_rd")(largest, largest).item() == sys.float_info.max
+    assert find("__nv_dadd_ru")(largest, largest).item() == math.inf
+    assert find("__nv_dadd_rd")(-largest, -largest).item() == -math.inf
 
 
 @pytest.mark.parametrize("mode", MODES)
