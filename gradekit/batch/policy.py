@@ -7,7 +7,7 @@ own, never the clock's, so that grading again tomorrow gives the same grade.
     due = 2026-12-01T23:59:00+01:00
     closes = "7d"                     # after the due date, or a time; what comes later counts nothing
     grace = "15m"
-    late = {percent_a_day = 10, at_most = 50}        # or: late = {steps = [["1d", 10], ["3d", 30]]}
+    late = {percent_a_day = 10, at_most = 50}  # or percent_an_hour, or {steps = [["1d", 10], ["3d", 30]]}
     keep = "best"                     # or "last"
     scale = 100                       # what all points of the assignment count in the grade book; as they are by
     default extra_credit = 10                 # points above the possible ones that may count; none by default
@@ -31,7 +31,8 @@ from gradekit.credit import rounded
 
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
 KEEPS = ("best", "last")
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+LATE = ("percent_a_day", "percent_an_hour", "steps", "at_most")
 
 
 class PolicyError(UsageError):
@@ -42,21 +43,22 @@ class PolicyError(UsageError):
 class LatePolicy:
     """What lateness costs, in percent of the points earned.
 
-    Either `percent_a_day` for each day begun, or `steps`: (from this much lateness on, percent),
-    rising; never more than `at_most`.
+    `percent_a_day` for each day begun, `percent_an_hour` for each hour begun, or `steps`: (from this much lateness on,
+    percent), rising; never more than `at_most`.
     """
 
     percent_a_day: float = 0.0
     steps: tuple[tuple[timedelta, float], ...] = ()
     at_most: float = 100.0
+    percent_an_hour: float = 0.0
 
     def percent(self, late: timedelta) -> float:
         """The percent lost by a submission that is `late` (grace already taken off)."""
         if late <= timedelta(0):
             return 0.0
-        by_day = self.percent_a_day * math.ceil(late / DAY)
+        by_time = self.percent_a_day * math.ceil(late / DAY) + self.percent_an_hour * math.ceil(late / HOUR)
         by_step = max((percent for after, percent in self.steps if late > after), default=0.0)
-        return min(by_day + by_step, self.at_most, 100.0)
+        return min(by_time + by_step, self.at_most, 100.0)
 
 
 @dataclass(frozen=True)
@@ -254,13 +256,14 @@ def _table(value: Any, where: str) -> Mapping[str, Any]:
 
 def _late(value: Any, where: str) -> LatePolicy:
     table = _table(value, where)
-    unknown = table.keys() - {"percent_a_day", "steps", "at_most"}
+    unknown = table.keys() - set(LATE)
     if unknown:
-        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are percent_a_day, steps, at_most")
+        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are {', '.join(LATE)}")
     return LatePolicy(
         _number(table.get("percent_a_day", 0), f"{where}.percent_a_day", 100),
         tuple(_step(step, f"{where}.steps") for step in table.get("steps", ())),
         _number(table.get("at_most", 100), f"{where}.at_most", 100),
+        _number(table.get("percent_an_hour", 0), f"{where}.percent_an_hour", 100),
     )
 
 

@@ -40,6 +40,8 @@ BY_STEP = LatePolicy(steps=((timedelta(0), 5), (DAY, 20), (3 * DAY, 40)))
         (BY_STEP, DAY + HOUR, 20),
         (BY_STEP, 30 * DAY, 40),
         (LatePolicy(percent_a_day=60), 9 * DAY, 100),
+        (LatePolicy(percent_an_hour=2), timedelta(minutes=61), 4),
+        (LatePolicy(percent_an_hour=2, at_most=25), DAY, 25),
         (LatePolicy(), 9 * DAY, 0),
     ],
 )
