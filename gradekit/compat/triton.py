@@ -108,8 +108,7 @@ def _argument_types(module: Any) -> list[str]:
     return [str(kind) for kind in module.get_function_signature(entry)]
 
 
-# --- from TTIR to machine code
-# ------------------------------------------------------------------------------------------
+# --- from TTIR to machine code ---------------------------------------------------------------------------------------
 
 
 def shared_memory(path: str, options: Any) -> int:
@@ -265,8 +264,7 @@ def descriptor_arguments(descriptor: TensorDescriptor, meta: Any) -> list[Any]:
     return _TENSOR_MAP(descriptor, meta, *[None] * more)
 
 
-# --- what the tracer puts in the place of Triton's own
-# -----------------------------------------------------------------
+# --- what the tracer puts in the place of Triton's own ---------------------------------------------------------------
 
 
 def use_driver(own: Any) -> None:

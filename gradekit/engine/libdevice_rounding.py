@@ -127,4 +127,4 @@ def _table(mode: str) -> dict[str, Function]:
 
 
 ROUNDED: dict[str, Function] = {name: f for mode in ("rd", "ru", "rz") for name, f in _table(mode).items()}
-"""By libdevice's names without their prefix; products, quotients and roots of float64 that round this way are not known."""
+"""By libdevice's names without their prefix; float64 products, quotients and roots that round this way are missing."""
