@@ -268,8 +268,7 @@ def _folders(root: Path, wanted: Wanted) -> list[HandIn]:
     return found if any(not hand_in.problem for hand_in in found) else []
 
 
-# --- several files, of which one is the submission
-# ----------------------------------------------------------------------
+# --- several files, of which one is the submission -------------------------------------------------------------------
 
 
 def chosen(hand_in: HandIn, places: Sequence[Path], wanted: Wanted) -> HandIn:

@@ -215,8 +215,7 @@ def _sign(forms: NormalForms, p: Normal) -> int:
 
 _PRIMES = (2, 3, 5, 7, 11, 13)
 
-# --- functions: each has the values of the real function of its name
-# ----------------------------------------------------
+# --- functions: each has the values of the real function of its name -------------------------------------------------
 
 
 def _exp(forms: NormalForms, p: Normal) -> Normal:

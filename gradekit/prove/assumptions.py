@@ -110,8 +110,7 @@ def _symbols(sizes: Mapping[str, Term]) -> dict[str, Symbol]:
     return {name: Symbol(size) for name, size in sizes.items()}
 
 
-# --- what tensors hold
-# -----------------------------------------------------------------------------------------------------
+# --- what tensors hold -----------------------------------------------------------------------------------------------
 
 
 def contents(

@@ -159,8 +159,7 @@ def _not_negative(walk: Walking, op: Op, *values: Term) -> None:
         walk.owe(op, value, 0, None)
 
 
-# --- bits
-# ----------------------------------------------------------------------------------------------------------------
+# --- bits ------------------------------------------------------------------------------------------------------------
 
 
 @rule("arith.andi")
@@ -208,8 +207,7 @@ def _is_shift(value: Value, bits: int) -> bool:
     return isinstance(value, Term) and value.number is not None and 0 <= value.number < bits
 
 
-# --- other types
-# ---------------------------------------------------------------------------------------------------------
+# --- other types -----------------------------------------------------------------------------------------------------
 
 
 @rule("arith.extsi")
@@ -237,8 +235,7 @@ def _index(walk: Walking, op: Op, a: Value) -> Value:
     return fit(walk, op, a) if isinstance(a, Term) else OTHER
 
 
-# --- comparing and choosing
-# ------------------------------------------------------------------------------------------------
+# --- comparing and choosing ------------------------------------------------------------------------------------------
 
 COMPARE: dict[str, Callable[[Term, Term], Truth]] = {
     "eq": equal,

@@ -173,8 +173,7 @@ def _difference(before: Value, after: Value) -> Value:
     return ZERO if before == after else OTHER
 
 
-# --- conditions and calls
-# ------------------------------------------------------------------------------------------------
+# --- conditions and calls --------------------------------------------------------------------------------------------
 
 
 def _if(walk: Walk, op: Op) -> None:

@@ -93,8 +93,7 @@ def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAcces
     return SymbolicAccess(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns)
 
 
-# --- block pointers and descriptors
-# --------------------------------------------------------------------------------------
+# --- block pointers and descriptors ----------------------------------------------------------------------------------
 
 
 @rule("tt.make_tensor_ptr", "tt.make_tensor_descriptor")

@@ -157,8 +157,7 @@ def of_atom(atom: Atom) -> Term:
     return Term({(atom,): 1})
 
 
-# --- ranges
-# ------------------------------------------------------------------------------------------------------------
+# --- ranges ----------------------------------------------------------------------------------------------------------
 
 
 def _range_of(parts: Mapping[Monomial, int]) -> Range:
@@ -203,8 +202,7 @@ def within(value: Term, low: int, high: int) -> bool:
     return least is not None and most is not None and least >= low and most <= high
 
 
-# --- operations that no polynomial expresses
-# -----------------------------------------------------------------------------
+# --- operations that no polynomial expresses -------------------------------------------------------------------------
 
 
 def choose(condition: Truth, yes: Term, no: Term) -> Term:
@@ -246,8 +244,7 @@ def power(a: Term) -> Term:
     return of_atom(Atom("power", (a,), (0, high)))
 
 
-# --- conditions
-# ----------------------------------------------------------------------------------------------------------
+# --- conditions ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

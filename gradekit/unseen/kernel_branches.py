@@ -119,8 +119,7 @@ def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
     return list(found)
 
 
-# --- values that follow from sizes
-# -------------------------------------------------------------------------------------
+# --- values that follow from sizes -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
