@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gradekit.mending.kernel_text import KernelDraft, target_of, value_of
-from gradekit.submission.parsed_source import ParsedSource
+from gradekit.submission.parsed_source import ParsedSource, called
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,8 @@ class Draft:
         by_name = {kernel.name: kernel for kernel in self.kernels}
         found = []
         for node in self.host_nodes:
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Subscript)
-                and isinstance(node.func.value, ast.Name)
-            ):
-                kernel = by_name.get(node.func.value.id)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+                kernel = by_name.get(_launched(node.func.value))
                 if kernel is not None:
                     found.append(LaunchCall(node, kernel, node.func.slice, _given(node, kernel)))
         return found
@@ -72,12 +68,36 @@ class Draft:
 def stored_pointers(text: str) -> dict[str, tuple[bool, ...]]:
     """For each kernel of a source, whether something is stored through each of its pointers, in the order of its
     parameters; nothing of a kernel with an access whose pointer is not seen, or of what is not Python."""
+    return {k.name: tuple(p in k.stored for p in k.params if p in k.pointers) for k in _clear_kernels(text)}
+
+
+def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
+    """For each kernel of a source, the line of the first load through each of its pointers, 0 where there is none, in
+    the order of its parameters; nothing of a kernel with an access whose pointer is not seen."""
+    found = {}
+    for kernel in _clear_kernels(text):
+        lines: dict[str, int] = {}
+        for access in kernel.accesses:
+            if access.is_load:
+                lines.setdefault(access.pointer, access.line)
+        found[kernel.name] = tuple(lines.get(p, 0) for p in kernel.params if p in kernel.pointers)
+    return found
+
+
+def _clear_kernels(text: str) -> list[KernelDraft]:
+    """The kernels of a source all of whose accesses go through a pointer that is seen; none of what is not Python."""
     try:
         kernels = Draft(text).kernels
     except (SyntaxError, ValueError, RecursionError):
-        return {}
-    clear = [kernel for kernel in kernels if all(access.pointer for access in kernel.accesses)]
-    return {kernel.name: tuple(p in kernel.stored for p in kernel.params if p in kernel.pointers) for kernel in clear}
+        return []
+    return [kernel for kernel in kernels if all(access.pointer for access in kernel.accesses)]
+
+
+def _launched(node: ast.expr) -> str:
+    """The name of the kernel in `kernel[grid]`, or in `wrap_triton(kernel)[grid]`."""
+    if called(node).rpartition(".")[2] == "wrap_triton" and isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _given(call: ast.Call, kernel: KernelDraft) -> dict[str, ast.expr]:

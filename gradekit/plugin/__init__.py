@@ -7,6 +7,7 @@
     check_points    points and partial credit, which instructors write
     check_run       runs one check and collects its evidence; `examples` stands between it and Hypothesis
     check_results   from that evidence to the checks of the report
+    blamed_lines    the line to look at where a failed check names none
     example_cache   examples that were drawn before, for a process that grades many submissions
     profiles        how many examples, and Hypothesis's settings
     timed           the calls that the checks of speed time

@@ -79,6 +79,8 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
     verdict = _passed(evidence) if error is None else verdict_of(error)
     if verdict.outcome is Outcome.FAILED and evidence.diagnosis is not None:
         verdict = _diagnosed(verdict, evidence.diagnosis)
+    if verdict.outcome is Outcome.FAILED and verdict.line is None and verdict.source is None:
+        verdict = replace(verdict, line=_blamed(run, verdict, evidence))
     possible = run.possible.get(item.nodeid, 0.0)
     return Check(
         id=item.name,
@@ -210,13 +212,20 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
 
     May run further examples: call it while the check is open.
     """
+    from gradekit.judge.by_operator import operator_mistake
     from gradekit.judge.diagnose import diagnose
     from gradekit.judge.failure import Failure
+    from gradekit.sandbox import TraceError
 
     call = evidence.call
-    if not isinstance(error, Failure) or call is None or call.observation is None:
+    if call is None or run.submission is None:
         return None
-    text = run.submission.text if run.submission else ""
+    text = run.submission.text
+    if call.observation is None and isinstance(error, (Failure, TraceError)):
+        of_an_operator = error.cause in (Cause.EXCEPTION, Cause.NO_KERNEL)
+        return operator_mistake(text, call.entry, error.cause) if of_an_operator else None
+    if not isinstance(error, Failure) or call.observation is None:
+        return None
     return diagnose(error, call.observation, _named(call, run), evidence.history, text)
 
 
@@ -232,6 +241,16 @@ def _named(call: Call, run: GradingRun) -> list[Any]:
     """The call's arguments, each spec under the name that the student gave it."""
     named = zip(call.args, names(call, run), strict=True)
     return [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
+
+
+def _blamed(run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence) -> int | None:
+    from gradekit.plugin.blamed_lines import blamed_line
+
+    if run.submission is None or run.rejection or not run.request.options.diagnose:
+        return None
+    call = evidence.call
+    named = zip(call.args, names(call, run), strict=True) if call is not None else ()
+    return blamed_line(verdict, evidence, [name for arg, name in named if hasattr(arg, "stride")], run.submission.text)
 
 
 def _source(run: GradingRun, line: int | None) -> SourceLine | None:

@@ -24,6 +24,20 @@ HINTS = (
      ("If this is a launch, the brackets hold the grid alone, one tuple of up to three sizes. A program has no threads to "
       "count: the size of its block is an argument of the kernel.")),
     (r"'function' object is not subscriptable", "If this is a launch, is @triton.jit missing above the kernel?"),
+    (r"not enough values to unpack \(expected 2, got 1\)",
+     ('If this registers an operator, its name lacks a namespace: "course::NAME". If these are ctx.saved_tensors, one tensor '
+      "was saved and two are taken out.")),
+    (r"not enough values to unpack \(expected \d+, got \d+\)",
+     ("More names stand on the left than there are values. If these are ctx.saved_tensors, ctx.save_for_backward must have saved "
+      "as many: in `forward`, or in the setup_context that register_autograd is given.")),
+    (r"no autograd formula was registered",
+     "An operator's derivative is registered beside it: NAME.register_autograd(backward, setup_context=setup_context)."),
+    (r"Backward returned an incorrect number of gradients",
+     "`backward` returns one gradient for each argument of `forward`, and None for those that have none, such as numbers."),
+    (r"Backward returned an invalid gradient at index \d+ - got \[.*\] but expected shape",
+     "A gradient has the shape of its input: what was spread over several dimensions is added up over these again."),
+    (r"Parameter \w+ must have a type annotation|infer_schema\(func\): ",
+     "The annotations of an operator become its schema: say the type of every parameter and of the result, torch.Tensor."),
     (r"^KeyError: '?\w+'?$",
      "If this is a grid's function, it finds what the launch passes by name: `meta['BLOCK']` for a parameter BLOCK."),
     (r"<lambda>\(\) takes 0 positional arguments but 1 was given",
@@ -92,6 +106,9 @@ HINTS = (
      "Write x * x, or tl.exp2(y * tl.log2(x)) for other powers."),
     (r"'tensor' object has no attribute '(item|cpu|cuda|numpy|tolist|clone|contiguous|detach)'",
      "A kernel's block is no torch tensor: its elements are on the chip already; compute with them by tl's functions."),
+    (r"'int' object has no attribute 'to'",
+     ("A plain number stands where a block belongs: numbers of Python's have no dtype. tl.rand takes the seed first, and then a "
+      "block of counters: tl.rand(seed, offsets).")),
     (r"'tensor' object has no attribute",
      "A block in a kernel is no torch tensor and has few of its methods: look for a function in tl, such as tl.sum."),
     (r"must be Tensor, not tensor", "torch works on the host only. Inside a kernel use triton.language: tl.exp for torch.exp."),

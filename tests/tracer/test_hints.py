@@ -86,10 +86,25 @@ def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
         ("create_reduce(): incompatible function arguments", "tl.maximum"),
         ("'tuple' object has no attribute 'dtype'", "x.shape[0]"),
         ("AttributeError: module 'triton.language' has no attribute 'float'", "tl.float32"),
+        ("AttributeError: 'int' object has no attribute 'to'", "tl.rand(seed, offsets)"),
     ],
 )
 def test_what_another_release_of_triton_says_is_understood(said: str, advice: str) -> None:
     assert advice in hints.hint(f"Triton cannot compile `kernel`: {said}")
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("ValueError: not enough values to unpack (expected 2, got 1)", '"course::NAME"'),
+        ("ValueError: not enough values to unpack (expected 2, got 0)", "ctx.save_for_backward"),
+        ("RuntimeError: function DropoutBackward returned an incorrect number of gradients (expected 3, got 1)", "None"),
+        ("RuntimeError: Trying to backward through a.b.default but no autograd formula was registered.", "register_autograd"),
+        ("ValueError: infer_schema(func): Parameter x must have a type annotation.", "torch.Tensor"),
+    ],
+)
+def test_what_torch_says_of_operators_and_gradients_is_explained(said: str, advice: str) -> None:
+    assert advice in hints.hint(said)
 
 
 def test_no_name_is_guessed_where_the_advice_has_one() -> None:

@@ -1,0 +1,158 @@
+"""The line to look at where a failed check names none: read off the program that was traced and the submission's text.
+
+Nothing is judged here. A line is given only where what failed says which one it must be: where the result was
+allocated for a wrong dtype, where a kernel was launched for what no program writes, where `backward` returns for a
+gradient that autograd refuses.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradekit.causes import Cause
+from gradekit.program import Allocate, Program, View, every_step
+
+if TYPE_CHECKING:
+    from gradekit.plugin.check_results import CheckEvidence, CheckVerdict
+
+_REFUSED_GRADIENTS = r"Backward returned an (incorrect number of gradients|invalid gradient)|gives no gradient for"
+_NOT_CONNECTED = r"is not differentiable|no autograd formula was registered"
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """What failed: its `message`, the function that was called, the `names` of the tensors among its arguments, the
+    traced program where there is one, and the submission's text."""
+
+    message: str
+    entry: str
+    names: Sequence[str]
+    program: Program | None
+    tree: ast.Module
+    text: str
+
+
+def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, names: Sequence[str], text: str) -> int | None:
+    """The line of a submission to look at; None where nothing says which.
+
+    Args:
+        verdict: what a check that failed says, without a line.
+        evidence: its last call.
+        names: what the tensors among the call's arguments are called, in order.
+        text: the submission's source.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    call = evidence.call
+    program = call.observation.program if call is not None and call.observation is not None else None
+    seen = _Failed(verdict.message, call.entry if call is not None else "", names, program, tree, text)
+    rule = _BY_CAUSE.get(verdict.cause) if verdict.cause is not None else None
+    return rule(seen) if rule is not None else None
+
+
+# --- read off the program ---------------------------------------------------------------------------------------------
+
+
+def _allocation(seen: _Failed) -> int | None:
+    """Where the memory of the result that is spoken of was allocated."""
+    if seen.program is None:
+        return None
+    number = re.search(r"\bresult (\d+)\b", seen.message, re.IGNORECASE)
+    results = seen.program.results
+    result = results[int(number[1])] if number and int(number[1]) < len(results) else next(iter(results), None)
+    made = [
+        step for step in every_step(seen.program.steps)
+        if isinstance(step, Allocate) and isinstance(result, View) and step.storage == result.storage
+    ]  # fmt: skip
+    return made[-1].source.line if made and made[-1].source else None
+
+
+def _launch(seen: _Failed) -> int | None:
+    """Where the kernel is launched, if all of the call's launches stand in one line."""
+    launches = seen.program.launches() if seen.program is not None else ()
+    lines = {launch.source.line for launch in launches if launch.source is not None}
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _first_load(seen: _Failed) -> int | None:
+    """Where a kernel first loads the tensor whose strides are spoken of."""
+    from gradekit.mending.draft import loads_by_pointer
+
+    named = re.search(r"strides? of (.+?)(?: and |:|\?|$)", seen.message)
+    if seen.program is None or named is None or named[1] not in seen.names:
+        return None
+    position, inputs, loads = seen.names.index(named[1]), seen.program.inputs, loads_by_pointer(seen.text)
+    for launch in seen.program.launches() if position < len(inputs) else ():
+        pointers = [argument for argument in launch.args if isinstance(argument, View)]
+        lines = loads.get(seen.program.kernels[launch.kernel].name, ())
+        if len(lines) == len(pointers):
+            for line, view in zip(lines, pointers, strict=True):
+                if line and view.storage == inputs[position].storage:
+                    return line
+    return None
+
+
+# --- read off the text ------------------------------------------------------------------------------------------------
+
+
+def _functions(seen: _Failed, name: str) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(seen.tree) if isinstance(node, ast.FunctionDef) and node.name == name]
+
+
+def _returned_input(seen: _Failed) -> int | None:
+    """Where the name that is returned was given its value, or else the `return`."""
+    for function in _functions(seen, seen.entry)[-1:]:
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        value = returns[-1].value if returns else None
+        made = [
+            node.lineno for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and isinstance(value, ast.Name)
+            and any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
+        ]  # fmt: skip
+        return max(made) if made else returns[-1].lineno if returns else None
+    return None
+
+
+def _gradients(seen: _Failed) -> int | None:
+    """Where `backward` returns, if there is one such function with one `return`."""
+    found = [n for function in _functions(seen, "backward") for n in ast.walk(function) if isinstance(n, ast.Return)]
+    return found[0].lineno if len(found) == 1 else None
+
+
+def _definition(seen: _Failed) -> int | None:
+    return next((function.lineno for function in _functions(seen, seen.entry)[-1:]), None)
+
+
+def _of_an_exception(seen: _Failed) -> int | None:
+    if re.search(_REFUSED_GRADIENTS, seen.message):
+        return _gradients(seen)
+    return _definition(seen) if re.search(_NOT_CONNECTED, seen.message) else None
+
+
+def _schema(seen: _Failed) -> int | None:
+    """Where mutates_args says that an input is changed."""
+    said = [node.value for node in ast.walk(seen.tree) if isinstance(node, ast.keyword) and node.arg == "mutates_args"]
+    wrong = [value.lineno for value in said if not (isinstance(value, (ast.Dict, ast.Tuple)) and not _size(value))]
+    return wrong[0] if len(wrong) == 1 and "schema" in seen.message else None
+
+
+def _size(value: ast.Dict | ast.Tuple) -> int:
+    return len(value.keys) if isinstance(value, ast.Dict) else len(value.elts)
+
+
+_BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {
+    Cause.WRONG_DTYPE: _allocation,
+    Cause.WRONG_SHAPE: _allocation,
+    Cause.UNWRITTEN_OUTPUT: _launch,
+    Cause.IGNORES_STRIDES: _first_load,
+    Cause.INPUT_MODIFIED: _schema,
+    Cause.UNCHANGED_INPUT: _returned_input,
+    Cause.WRONG_TYPE: _of_an_exception,
+    Cause.EXCEPTION: _of_an_exception,
+}

@@ -1,0 +1,90 @@
+"""A failed check that names no line points at the one that must be meant, and at none where nothing says which."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from gradekit.causes import Cause
+from gradekit.findings import Outcome
+from gradekit.plugin.blamed_lines import blamed_line
+from gradekit.plugin.check_results import CheckEvidence, CheckVerdict
+from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
+
+TEXT = '''
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x + y, mask=i < n)
+
+
+def backward(ctx, dout):
+    return dout
+
+
+def add(x, y):
+    out = x
+    kernel[(1,)](x, y, out, 4, BLOCK=4)
+    return out
+'''
+X, Y, OUT = (View(storage, "float32", (4,), (1,)) for storage in range(3))
+PROGRAM = Program(
+    inputs=(X, Y),
+    storages={0: 16, 1: 16},
+    steps=(Allocate(2, 16, Source(14)), Launch("k", (1, 1, 1), (X, Y, OUT), Source(15))),
+    results=(OUT,),
+    returned="tensor",
+    kernels={"k": Kernel("kernel", "")},
+)
+
+
+def line(cause: Cause, message: str, text: str = TEXT, program: Program | None = PROGRAM) -> int | None:
+    verdict = CheckVerdict(Outcome.FAILED, message, cause)
+    observation = SimpleNamespace(program=program) if program is not None else None
+    call = SimpleNamespace(entry="add", args=(), observation=observation, wanted=())
+    return blamed_line(verdict, CheckEvidence(call=call), ["x", "y"], text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("cause", "message", "expected"),
+    [
+        (Cause.WRONG_DTYPE, "The result is float32, and must be float16.", 14),
+        (Cause.WRONG_SHAPE, "Result 0 has shape [4], and must have [2].", 14),
+        (Cause.UNWRITTEN_OUTPUT, "Columns 2 to 3 of the result are never written, only the first 2 of 4 are.", 15),
+        (Cause.IGNORES_STRIDES, "The kernel ignores the strides of x: the result is what comes of it.", 5),
+        (Cause.IGNORES_STRIDES, "Does it use every stride of y?", 6),
+        (Cause.IGNORES_STRIDES, "Does it use every stride of z?", None),
+        (Cause.UNCHANGED_INPUT, "add returns an input, or a view of one; the result must be a new tensor.", 15),
+        (Cause.EXCEPTION, "RuntimeError: function AddBackward returned an incorrect number of gradients", 11),
+        (Cause.WRONG_TYPE, "The backward pass of add gives no gradient for y: its `backward` returns None there.", 11),
+        (Cause.EXCEPTION, "`add` is not differentiable: its result has no grad_fn.", 14),
+        (Cause.EXCEPTION, "ValueError: x", None),
+        (Cause.WRONG_VALUES, "4 of 4 elements are wrong.", None),
+    ],
+)
+def test_the_line_is_the_one_that_the_failure_is_about(cause: Cause, message: str, expected: int | None) -> None:
+    assert line(cause, message) == expected
+
+
+def test_a_schema_that_says_an_input_is_changed_points_at_mutates_args() -> None:
+    text = '@triton_op("a::b",\n    mutates_args={"x"})\ndef add(x, y):\n    return x\n'
+    said = "The operator's schema says that it changes an input: a::b(Tensor(a0!) x) -> Tensor."
+    assert line(Cause.INPUT_MODIFIED, said, text) == 2
+    assert line(Cause.INPUT_MODIFIED, said, text.replace('{"x"}', "{}")) is None
+
+
+def test_nothing_is_pointed_at_where_it_is_not_clear() -> None:
+    two_launches = Program(
+        PROGRAM.inputs, PROGRAM.storages, (*PROGRAM.steps, Launch("k", (1, 1, 1), (X, Y, OUT), Source(20))), (OUT,),
+        "tensor", PROGRAM.kernels,
+    )  # fmt: skip
+    unwritten = "No element of the result is ever written."
+    assert line(Cause.UNWRITTEN_OUTPUT, unwritten, program=two_launches) is None
+    assert line(Cause.UNWRITTEN_OUTPUT, unwritten, program=None) is None
+    assert line(Cause.WRONG_DTYPE, "The result is float32, and must be float16.", "def f(:") is None
+    two_returns = "def backward(ctx, d):\n    if d:\n        return d\n    return None\n"
+    refused = "RuntimeError: function AddBackward returned an incorrect number of gradients"
+    assert line(Cause.EXCEPTION, refused, two_returns) is None
