@@ -32,7 +32,8 @@ def multiprocessors_for(args: Sequence[Argument], key: str) -> int:
 class Form:
     """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it; host
     code that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called
-    before the backward pass: its tensors are inputs of the program too, after those of `args`."""
+    before the backward pass: its tensors are inputs of the program too, after those of `args`. Of many configurations
+    of an autotuned launch some are recorded, which the form decides; all of them where it `is_timed`."""
 
     entry: str
     args: tuple[Argument, ...]
@@ -40,18 +41,24 @@ class Form:
     upstream: View | None = None
     multiprocessors: int = MANY
     between: tuple[Argument, ...] = ()
+    is_timed: bool = False
 
     @functools.cached_property
     def name(self) -> str:
         """A key that tells apart calls which compare equal: 1 and True, 0.0 and -0.0."""
         return repr(self)
 
+    @property
+    def turn(self) -> int | None:
+        """Which of many configurations the call records: see `gradekit.tracer.autotune`."""
+        return None if self.is_timed else zlib.crc32(self.name.encode())
+
     @functools.cached_property
     def request(self) -> dict[str, Any]:
         """What the tracer is asked: worked out once, for a class makes the same calls. Not to be changed."""
         request = {
             "do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args],
-            "multiprocessors": self.multiprocessors,
+            "multiprocessors": self.multiprocessors, "turn": self.turn,
         }  # fmt: skip
         if not self.wanted:
             return request

@@ -97,8 +97,9 @@ def _described(
 ) -> CallSpec:
     signature = repr((entry, arguments, wanted))
     count = MANY if timed else multiprocessors_for(arguments, signature)
-    told = "" if count == MANY else f" with {count} multiprocessors"
-    return CallSpec(_form(entry, arguments, wanted, count), signature + told, is_known)
+    told = " timed" if timed else "" if count == MANY else f" with {count} multiprocessors"
+    form = replace(_form(entry, arguments, wanted, count), is_timed=timed)
+    return CallSpec(form, signature + told, is_known)
 
 
 def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], count: int) -> Form:

@@ -1,12 +1,15 @@
-"""An autotuned launch becomes a Choice: every configuration is recorded, none is timed.
+"""An autotuned launch becomes a Choice: its configurations are recorded, none is timed.
 
 On a GPU, Triton launches every configuration a few times on the first call, then keeps the fastest; later calls launch
 that one alone. Each option of the Choice is such a later call. Where launching more than once can change the result
 (the kernel adds to memory, or hooks prepare it), the first call is an option too.
+
+Of many configurations, each call that is not timed records some: other calls have the others.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,15 +23,21 @@ from gradekit.tracer.recorder import Recorder
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """A configuration that fails so is left out by Triton too, as long as another works."""
 
+MOST, SOME = 16, 8
+"""The most configurations of one launch of which each call records all (Triton's own tutorial of matmul has as many),
+and the most that it records of more."""
+
 FIRST_CALL = "the first call, in which every configuration runs before the last"
 
 
 class Tuning:
-    """Stands in for the autotuner's `run` and `best_config`."""
+    """Stands in for the autotuner's `run` and `best_config`. `turn` says which of many configurations the next call
+    records; all of them where it is None."""
 
     def __init__(self, recorder: Recorder, compiler: Compiler) -> None:
         self.recorder = recorder
         self.compiler = compiler
+        self.turn: int | None = None
 
     def install(self) -> None:
         """Makes every autotuner use it."""
@@ -36,11 +45,12 @@ class Tuning:
         Autotuner.best_config = property(self.best_config, lambda tuner, config: vars(tuner).update(_best=config))
 
     def run(self, tuner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Records the launch in every configuration that Triton would try; gives the first one's kernel."""
+        """Records the launch in the configurations that Triton would try and whose turn it is; gives the first one's
+        kernel."""
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
         configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
         _refuse_conflicts(configs, kwargs)
-        working, options, kernels = self._options(tuner, configs, args, kwargs)
+        working, options, kernels = self._options(tuner, in_turn(configs, self.turn), args, kwargs)
         tuner.best_config = working[0]
         if len(options) == 1:
             for step in options[0]:
@@ -94,6 +104,12 @@ class Tuning:
             tuner.pre_hook({**tuner.nargs, **kwargs, **configs[0].all_kwargs()}, reset_only=True)
             _launch(tuner, configs[0], args, kwargs)
         return tuple(steps)
+
+
+def in_turn(configs: Sequence[Config], turn: int | None) -> Sequence[Config]:
+    """Those that the call with the number `turn` records; all where it is None. Each has its turn."""
+    turns = 1 if turn is None or len(configs) <= MOST else math.ceil(len(configs) / SOME)
+    return configs[(turn or 0) % turns :: turns]
 
 
 def _launch(tuner: Any, config: Config, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -70,6 +70,7 @@ class Child:
         if self.modules:
             self.modules.clear()
             self.tracer.compiler.hashes_first = True
+            self.tracer.compiler.budget.renew()
         self.text, cuda.multiprocessors.count = text, cuda.MANY
         self._load()
         if self._loaded().notes and self.tracer.compiler.gave_lazy:  # one may have been taken for an int
@@ -77,15 +78,18 @@ class Child:
         loaded = self._loaded()
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
-    def trace(self, entry: str, args: list[Any], multiprocessors: int) -> Any:
+    def trace(self, entry: str, args: list[Any], multiprocessors: int, turn: int | None) -> Any:
         """The program of one call; kernels that were sent before are left out of it."""
+        self.tracer.tuning.turn = turn
         views = [decode(arg, object) for arg in args]
         return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, views)))
 
     def gradient(
-        self, entry: str, args: list[Any], multiprocessors: int, wanted: list[int], upstream: Any, between: list[Any]
-    ) -> Any:
+        self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, wanted: list[int], upstream: Any,
+        between: list[Any],
+    ) -> Any:  # fmt: skip
         """The program of one call and its backward pass, perhaps with another call between the two."""
+        self.tracer.tuning.turn = turn
         views, others = ([decode(arg, object) for arg in some] for some in (args, between))
         layout = None if upstream is None else decode(upstream, View)
         call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout, others)
@@ -94,6 +98,7 @@ class Child:
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
         """The program of one call on a GPU with many multiprocessors, and the origins of its numbers."""
         self._usual()
+        self.tracer.tuning.turn = None
         views = [decode(arg, object) for arg in args]
         program, origins = self._tried(lambda: self.tracer.follow(self._loaded(), entry, views, wanted))
         return self._program(program) | {"origins": encode(origins)}
@@ -111,7 +116,8 @@ class Child:
         return {"ways": [exploring.way(self.tracer, self._loaded(), entry, views) for views in every]}
 
     def _usual(self) -> None:
-        """Host code is told of many multiprocessors."""
+        """Host code is told of many multiprocessors, and some configurations are tried."""
+        self.tracer.tuning.turn = 0
         cuda.multiprocessors.count = cuda.MANY
         if self.text and self._told not in self.modules:
             self._load_silently()

@@ -25,6 +25,7 @@ from gradekit.compat.triton import compile_fully, launch_options, lower, use_com
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
 from gradekit.tracer import alignment, cuda, lazy, resource_usage
 from gradekit.tracer.errors import PassesFailed
+from gradekit.tracer.lowering_budget import LoweringBudget
 from gradekit.tracer.output import spoken
 from gradekit.tracer.recorder import NAME, Recorder
 
@@ -47,12 +48,14 @@ class Compiler:
         self.lazy = True  # whether host code may get LazyInts in place of ints
         self.gave_lazy = False  # whether it has got one
         self.hashes_first = False  # whether a kernel that an earlier text had too is to be known before it is compiled
-        self._alignments = alignment.Alignments(_lower)
+        self.budget = LoweringBudget()
+        self._alignments = alignment.Alignments(self._lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
     def install(self) -> None:
         """Makes Triton use it, for every jit function that has not compiled anything yet."""
         use_compiler(self)
+        self.budget.install()
 
     def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
         key = alignment.key(src, options or {})
@@ -74,6 +77,10 @@ class Compiler:
         self._alignments.share(src, options or {})
         kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), launch_options(parsed))
         return TracedKernel(self, src, kernel, argument_types, parsed)
+
+    def _lower(self, src: Any, options: dict[str, Any]) -> alignment.Lowered:
+        self.budget.spend()
+        return _lower(src, options)
 
 
 def _lower(src: Any, options: dict[str, Any]) -> alignment.Lowered:

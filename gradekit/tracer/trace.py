@@ -30,7 +30,8 @@ class CallTracer:
         self.recorder = Recorder(path)
         self.compiler = Compiler(self.recorder)
         self.compiler.install()
-        Tuning(self.recorder, self.compiler).install()
+        self.tuning = Tuning(self.recorder, self.compiler)
+        self.tuning.install()
         torch.UntypedStorage.data_ptr = lambda storage: self.recorder.address_of(storage)  # type: ignore[assignment,method-assign]
         self.mask = CudaMask(self.recorder)
         self.steps = StepRecorder(self.recorder, self.mask)

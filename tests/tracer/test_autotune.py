@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
 from gradekit.findings import Cause
 from gradekit.program import Choice, Fill, Launch, Scalar
+from gradekit.sandbox import Form, Tracer
+from gradekit.tracer.autotune import MOST, SOME, in_turn
 
-from .helpers import X, kinds, only, refused, tensor, traced
+from .helpers import X, kinds, only, refused, submission, tensor, traced
 
 KERNEL = """
         @triton.jit
@@ -122,3 +128,38 @@ def test_asking_for_the_best_configuration_settles_on_the_first() -> None:
     )
     assert kinds(program.steps) == ["Allocate", "Launch"]
     assert only(program.steps, Launch).args[2] == Scalar(100, "i32")
+
+
+MANY_BLOCKS = (
+    "@triton.autotune([triton.Config({'BLOCK': 16 << i % 4}, num_warps=1 << i // 4) for i in range(20)], key=['n'])"
+)
+
+
+def labels(tracer: Tracer, size: int, is_timed: bool = False) -> tuple[str, ...]:
+    program = tracer.trace_form(Form("entry", (tensor(0, size),), is_timed=is_timed))
+    return only(program.steps, Choice).labels
+
+
+def test_many_configurations_have_their_turns_in_calls_of_other_forms() -> None:
+    """Twenty configurations: a call has at most eight of them, forty calls have all, and a call has the same again"""
+    with Tracer(submission(body(MANY_BLOCKS))) as tracer:
+        seen = [labels(tracer, size) for size in range(1, 41)]
+        assert max(map(len, seen)) <= SOME
+        assert len({*itertools.chain(*seen)}) == 20
+        assert labels(tracer, 7) == seen[6]
+
+
+def test_a_timed_call_has_every_configuration() -> None:
+    """The card picks the fastest of all"""
+    with Tracer(submission(body(MANY_BLOCKS))) as tracer:
+        assert len(labels(tracer, 7, is_timed=True)) == 20
+
+
+@pytest.mark.parametrize("count", [1, MOST, MOST + 1, 60, 100])
+def test_each_configuration_has_its_turn(count: int) -> None:
+    """Up to 16 in each call, more in turns of at most eight"""
+    configs = list(range(count))
+    turns = [in_turn(configs, turn) for turn in range(200)]
+    assert sorted({*itertools.chain(*turns)}) == configs
+    assert max(map(len, turns)) <= (count if count <= MOST else SOME)
+    assert in_turn(configs, None) == configs
