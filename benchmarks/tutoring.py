@@ -37,7 +37,8 @@ from tests.mending.corpora import assignments as with_corpus
 Wanted = Callable[[BeginnersMistake], bool]
 
 _HEADER = (
-    f"{'assignment':18} {'mistakes':>8} {'named':>6} {'line':>5} {'wrong':>6} {'seen':>5} {'silent':>7} {'mending s':>6} {'most':>6}"
+    f"{'assignment':18} {'mistakes':>8} {'named':>6} {'line':>5} {'wrong':>6} {'seen':>5} {'silent':>7} {'passes':>7} "
+    f"{'mending s':>9} {'most':>6}"
 )
 
 
@@ -144,9 +145,10 @@ def _sentence(message: str) -> str:
 def _row(id: str, found: Sequence[Measured]) -> str:
     of = Counter(measured.tutored.verdict for measured in found)
     lines = sum(measured.tutored.line for measured in found)
-    counts = f"{len(found):>8} {of[Verdict.NAMED]:>6} {lines:>5} {of[Verdict.WRONG]:>6} {of[Verdict.SYMPTOM]:>5} {of[Verdict.SILENT]:>7}"
+    counts = f"{len(found):>8} {of[Verdict.NAMED]:>6} {lines:>5} {of[Verdict.WRONG]:>6} {of[Verdict.SYMPTOM]:>5}"
+    counts += f" {of[Verdict.SILENT]:>7} {of[Verdict.PASSES]:>7}"
     mending = [measured.mending for measured in found] or [0.0]
-    return f"{id:18} {counts} {sum(mending) / len(mending):>6.1f} {max(mending):>6.1f}"
+    return f"{id:18} {counts} {sum(mending) / len(mending):>9.1f} {max(mending):>6.1f}"
 
 
 def _cpu_seconds() -> float:

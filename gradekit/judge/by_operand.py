@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from gradekit.findings import Cause
+from gradekit.judge import ttir_text
 from gradekit.judge.evidence import Diagnosis, Evidence, explained
 
 _OTHERS: tuple[tuple[Callable[[torch.Tensor], torch.Tensor], str], ...] = (
@@ -23,11 +24,22 @@ def one_input_replaced(evidence: Evidence) -> Diagnosis | None:
     comparison = evidence.comparison
     if comparison is None or len(evidence.specs) != len(comparison.reference.inputs) or len(evidence.specs) < 2:
         return None
-    found = [sentence for others, sentence in _hypotheses(evidence) if explained(comparison, others)]
-    return Diagnosis(Cause.WRONG_VALUES, found[0]) if len(found) == 1 else None
+    found = [(place, sentence) for place, others, sentence in _hypotheses(evidence) if explained(comparison, others)]
+    if len(found) > 1:  # as where all inputs are alike: an input that no kernel reads is left out
+        unread = _unread(evidence)
+        found = [(place, sentence) for place, sentence in found if place in unread]
+    return Diagnosis(Cause.WRONG_VALUES, found[0][1]) if len({place for place, _ in found}) == 1 else None
 
 
-def _hypotheses(evidence: Evidence) -> Iterator[tuple[list[torch.Tensor], str]]:
+def _unread(evidence: Evidence) -> set[int]:
+    """The positions of inputs that a kernel is given and none reads."""
+    if evidence.program is None:
+        return set()
+    unread = ttir_text.unread_storages(evidence.program)
+    return {place for place, view in enumerate(evidence.program.inputs) if view.storage in unread}
+
+
+def _hypotheses(evidence: Evidence) -> Iterator[tuple[int, list[torch.Tensor], str]]:
     assert evidence.comparison is not None
     inputs = evidence.comparison.reference.inputs
     for position, tensor in enumerate(inputs):
@@ -35,4 +47,4 @@ def _hypotheses(evidence: Evidence) -> Iterator[tuple[list[torch.Tensor], str]]:
             continue
         for other, sentence in _OTHERS:
             name = evidence.name(position)
-            yield [*inputs[:position], other(tensor), *inputs[position + 1 :]], sentence.format(name)
+            yield position, [*inputs[:position], other(tensor), *inputs[position + 1 :]], sentence.format(name)

@@ -316,8 +316,10 @@ def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
     comparison = evidence.comparison
     if comparison is None or evidence.program is None or comparison.actual.is_floating_point():
         return None
-    exact = comparison.reference.exact.double()
-    if not bool(((comparison.actual.double() - exact).abs() <= 2.0**-23 * exact.abs()).all()):
+    exact, actual = comparison.reference.exact.double(), comparison.actual
+    info = torch.iinfo(actual.dtype)
+    rounded = (actual.double() - exact).abs() <= 2.0**-23 * exact.abs()
+    if not bool((rounded | _at_an_end(comparison, info.min, info.max)).all()):
         return None
     for name, lines in ttir_text.narrow_lines(evidence.program, r"arith\.sitofp .* to (?:tensor<[^>]*x)?(f32)\b"):
         line = min(lines, default=None)
@@ -325,6 +327,16 @@ def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
         sentence = f"{where} converts whole numbers to {name}, which holds them exactly only up to 2**24."
         return Diagnosis(Cause.WRONG_VALUES, sentence[0].upper() + sentence[1:] + " Compute with integers.", line)
     return None
+
+
+def _at_an_end(comparison: Comparison, least: int, most: int) -> torch.Tensor:
+    """True where a result is the least or the largest integer, and one of the inputs is so large that a sum may leave
+    their range: a float stays there, where integers begin again at the other end."""
+    large = torch.zeros_like(comparison.wrong)
+    for tensor in comparison.reference.inputs:
+        if tensor.shape == large.shape:
+            large |= tensor.double().abs() >= most / 2
+    return large & ((comparison.actual == least) | (comparison.actual == most))
 
 
 def rounded_result(evidence: Evidence) -> Diagnosis | None:

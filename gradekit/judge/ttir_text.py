@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gradekit.program import Program
+from gradekit.program import Program, View
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _ACCESS = re.compile(r"\btt\.(load|store) ([^:{\n]*)(.*)$", re.MULTILINE)
@@ -60,6 +60,19 @@ def uses(program: Program, operation: str) -> bool:
     """Whether some kernel has `operation`, such as "math.exp", as a whole word."""
     word = re.compile(rf"{re.escape(operation)}\b")
     return any(word.search(kernel.ttir) for kernel in program.kernels.values())
+
+
+def unread_storages(program: Program) -> set[int]:
+    """The storages that every launch which is given them takes for an argument that its kernel does not use."""
+    given: dict[int, bool] = {}
+    for launch in program.launches():
+        head, _, body = program.kernels[launch.kernel].ttir.partition("tt.func public @")[2].partition(" attributes ")
+        names = re.findall(r"(%\w+): ", head)
+        for name, argument in zip(names, launch.args, strict=False):
+            if isinstance(argument, View):
+                used = re.search(rf"{re.escape(name)}\b", body) is not None
+                given[argument.storage] = given.get(argument.storage, False) or used
+    return {storage for storage, used in given.items() if not used}
 
 
 def _is_masked(match: re.Match[str]) -> bool:

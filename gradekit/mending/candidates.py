@@ -8,6 +8,7 @@ from dataclasses import replace
 from gradekit.causes import Cause
 from gradekit.mending import (
     of_addresses,
+    of_curves,
     of_formulas,
     of_indices,
     of_launches,
@@ -31,6 +32,7 @@ _IN_KERNELS = (
     *of_unused.RULES,
     *of_formulas.RULES,
     *of_numbers.RULES,
+    *of_curves.RULES,
     *of_random.RULES,
 )
 

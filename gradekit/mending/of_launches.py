@@ -128,12 +128,18 @@ def _is_shape(node: ast.expr) -> bool:
 def _renumbered(draft: Draft, node: ast.expr, number: ast.Constant, what: str) -> Iterator[Mend]:
     text = draft.source.of(node)
     rank = 9 if _is_repeated(draft, node) else 28
-    for new in {0: (1,), 1: (0, 2), 2: (3, 1), 3: (2,)}.get(int(str(number.value)), ()):
+    last = (-1,) if what == "size" and number.value >= 0 and _counts_from_behind(draft) else ()  # type: ignore[operator]
+    for new in (*last, *{0: (1,), 1: (0, 2), 2: (3, 1), 3: (2,)}.get(int(str(number.value)), ())):
         yield Mend(
             Family.STRIDES, rank, node.lineno, (draft.source.replaced(number, str(new)),),
             f"Line {node.lineno} takes `{text}`, the {what} of the wrong dimension.",
             f"the {what} that belongs there is that of dimension {new}",
         )  # fmt: skip
+
+
+def _counts_from_behind(draft: Draft) -> bool:
+    """Whether the last dimension is asked for somewhere as such: tensors have as many dimensions as they like."""
+    return ".shape[-1]" in draft.source.text or ".size(-1)" in draft.source.text
 
 
 def _is_repeated(draft: Draft, node: ast.expr) -> bool:

@@ -83,13 +83,25 @@ def _widened(kernel: KernelDraft, access: PointerAccess, more: str, index: str, 
     verb = "load" if access.is_load else "store"
     other = "" if access.other is not None or not access.is_load else ", other=0.0"
     edits: tuple[Edit, ...] = (kernel.replaced(access.mask, f"{mask} & {more}{other}"),)
+    made = _made_at(kernel, access.mask, index)
+    where = f", which line {made} makes," if made and made != access.line else ""
     return Mend(
-        Family.MASK, rank, access.line, edits,
-        f"The mask of the {verb} in line {access.line} does not bound `{index}`: lanes past the end get through in "
-        "that "
-        "dimension.",
+        Family.MASK, rank, made or access.line, edits,
+        f"The mask of the {verb} in line {access.line}{where} does not bound `{index}`: lanes past the end get "
+        "through in that dimension.",
         f"let the mask bound `{index}` too, joined with &", Cause.MISSING_MASK, kernel.name,
     )  # fmt: skip
+
+
+def _made_at(kernel: KernelDraft, mask: ast.expr, index: str) -> int | None:
+    """The line that makes a mask, where the mistake is there: every access with this mask has the index in its address
+    too. None where the mask stands in the access itself, or is right for another access."""
+    values = kernel.values.get(mask.id, ()) if isinstance(mask, ast.Name) else ()
+    if len(values) != 1:
+        return None
+    users = [a for a in kernel.accesses if a.mask is not None and kernel.source.of(a.mask) == kernel.source.of(mask)]
+    wanted = all(any(atom.name == index for atom in kernel.atoms(access.address)) for access in users)
+    return values[0].lineno if wanted else None
 
 
 def other_value(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

@@ -114,6 +114,21 @@ def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
+def half_or_double(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A result that lacks a factor 0.5, or 2, as a whole."""
+    for access in kernel.accesses:
+        value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
+        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+            for factor in ("0.5", "2.0"):
+                yield Mend(
+                    Family.FORMULA, 19, value.lineno,
+                    (kernel.replaced(value, f"{factor} * ({kernel.source.of(value)})"),),
+                    f"What line {value.lineno} stores lacks the factor {factor}.",
+                    f"compare the line with the formula in the handout: a factor {factor} is missing", None,
+                    kernel.name,
+                )  # fmt: skip
+
+
 def _named(number: str) -> str:
     return {"-1": "its sign", _ROOT_OF_A_HALF: "a factor: 1 / sqrt(2)"}.get(number, f"a factor {number}")
 
@@ -191,4 +206,6 @@ def term_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-RULES = (other_number, factor_too_many, factor_left_out, other_power, term_left_out, term_too_early)
+RULES = (
+    other_number, factor_too_many, factor_left_out, half_or_double, other_power, term_left_out, term_too_early,
+)  # fmt: skip

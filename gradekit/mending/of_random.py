@@ -119,16 +119,18 @@ def _kept(draft: Draft) -> set[str]:
 
 
 def one_more_on_the_host(draft: Draft) -> Iterator[Mend]:
-    """`ctx.seed + 1` among the arguments of a call."""
+    """`ctx.seed + 1` among the arguments of a call; a grid of one program less."""
+    in_grids = {id(node) for launch in draft.launches for node in ast.walk(draft.grid_of(launch))}
     for call in draft.host_nodes:
         for node in call.args if isinstance(call, ast.Call) and not is_call(call, "triton.cdiv") else ():
             if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) and node.right.value == 1:
-                yield Mend(
-                    Family.INDEX, 9, node.lineno, (draft.source.replaced(node, draft.source.of(node.left)),),
-                    f"Line {node.lineno} passes `{draft.source.of(node)}`, and {draft.source.of(node.left)} belongs "
-                    "there.",
-                    f"pass {draft.source.of(node.left)} as it is",
-                )  # fmt: skip
+                text, rest = draft.source.of(node), draft.source.of(node.left)
+                sentence = f"Line {node.lineno} passes `{text}`, and {rest} belongs there."
+                if id(node) in in_grids:
+                    sentence = f"The grid in line {node.lineno} has the wrong number of programs: it counts `{text}`."
+                family = Family.GRID if id(node) in in_grids else Family.INDEX
+                edit = draft.source.replaced(node, rest)
+                yield Mend(family, 9, node.lineno, (edit,), sentence, f"pass {rest} as it is")
 
 
 RULES = (drawn_otherwise, kept_otherwise)

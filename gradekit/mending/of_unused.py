@@ -99,7 +99,8 @@ def _operands(value: ast.expr, sizes: list[str]) -> list[ast.expr]:
 def _relevant(kernel: KernelDraft, statements: list[ast.stmt]) -> list[ast.stmt]:
     values = [s for s in statements if isinstance(s, (ast.Assign, ast.AugAssign)) or is_stored(s)]
     kept = [s for s in values if (v := value_of(s)) is not None and (is_stored(s) or _is_arithmetic(v))]
-    return [*(s for s in values if _is_alias(kernel, s)), *kept][:6]
+    bare = [s for s in kept if is_stored(s) and isinstance(value_of(s), ast.Name)]  # a result as it was named
+    return list(dict.fromkeys([*(s for s in values if _is_alias(kernel, s)), *bare, *kept]))[:6]
 
 
 def _is_alias(kernel: KernelDraft, statement: ast.stmt) -> bool:

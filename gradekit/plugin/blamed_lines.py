@@ -98,6 +98,24 @@ def _first_load(seen: _Failed) -> int | None:
     return None
 
 
+def _left_out(seen: _Failed) -> int | None:
+    """Where the kernel that is given an input and never reads it first loads another: there it would be needed."""
+    from gradekit.judge.ttir_text import unread_storages
+    from gradekit.mending.draft import loads_by_pointer
+
+    named = re.search(r"what comes of (.+?) filled with", seen.message)
+    if seen.program is None or named is None or named[1] not in seen.names:
+        return None
+    position, inputs = seen.names.index(named[1]), seen.program.inputs
+    if position >= len(inputs) or inputs[position].storage not in unread_storages(seen.program):
+        return None
+    for launch in seen.program.launches():
+        if any(isinstance(arg, View) and arg.storage == inputs[position].storage for arg in launch.args):
+            lines = loads_by_pointer(seen.text).get(seen.program.kernels[launch.kernel].name, ())
+            return min((line for line in lines if line), default=None)
+    return None
+
+
 # --- read off the text ------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +168,7 @@ _BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {
     Cause.WRONG_DTYPE: _allocation,
     Cause.WRONG_SHAPE: _allocation,
     Cause.UNWRITTEN_OUTPUT: _launch,
+    Cause.WRONG_VALUES: _left_out,
     Cause.IGNORES_STRIDES: _first_load,
     Cause.INPUT_MODIFIED: _schema,
     Cause.UNCHANGED_INPUT: _returned_input,

@@ -12,6 +12,7 @@ from gradekit.inputs.spec import Input
 from gradekit.judge import Failure, assert_close, reference
 from gradekit.judge.by_operand import one_input_replaced
 from gradekit.judge.evidence import Evidence
+from gradekit.program import Kernel, Launch, Program, View
 
 Formula = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -56,3 +57,20 @@ def test_what_is_missing_from_a_formula_is_named(wrong: Formula, words: str, siz
 )
 def test_what_is_not_clear_is_not_said(wrong: Formula) -> None:
     assert said(wrong) == ""
+
+
+def test_of_inputs_that_are_all_alike_the_one_that_no_kernel_reads_is_named() -> None:
+    """x + y of ones without y: that x or y is left out would explain it, and the kernel does not use y_ptr."""
+    specs = [Input("float32", (4,), (1,), profile="ones", seed=seed, name=name) for seed, name in enumerate("xy")]
+    with pytest.raises(Failure) as caught:
+        assert_close(specs[0].tensor(), reference(torch.add, *specs))
+    x, y, out = (View(storage, "float32", (4,), (1,)) for storage in range(3))
+    ttir = (
+        "  tt.func public @k(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %out_ptr: !tt.ptr<f32>) attributes {a} {\n"
+        "    tt.load %x_ptr\n    tt.store %out_ptr\n"
+    )
+    steps = (Launch("k", (1, 1, 1), (x, y, out)),)
+    program = Program((x, y), {0: 16, 1: 16}, steps, (out,), "tensor", {"k": Kernel("k", ttir)})
+    found = one_input_replaced(Evidence(caught.value, tuple(specs), program=program))
+    assert found is not None and "what comes of y filled with zeros" in found.sentence
+    assert one_input_replaced(Evidence(caught.value, tuple(specs))) is None

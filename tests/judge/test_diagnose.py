@@ -584,6 +584,19 @@ def test_whole_numbers_that_went_through_float32_are_told_by_the_line() -> None:
     assert sentence.startswith("Line 15 converts whole numbers to float32, which holds them exactly only up to 2**24.")
 
 
+def test_a_sum_that_stays_at_the_largest_integer_went_through_float32() -> None:
+    x = plain(9, dtype="int32", profile="large")
+    ttir = halved("arith.sitofp %x : tensor<64xi32> to tensor<64xf32>")
+    ends = torch.iinfo(torch.int32)
+
+    def doubled_as_float32(x: torch.Tensor) -> torch.Tensor:
+        return (2 * x.double()).clamp(ends.min, ends.max).to(torch.int32)
+
+    assert "converts whole numbers to float32" in said(judged(double, [x], doubled_as_float32, ttir=ttir))[1]
+    small = plain(9, dtype="int32", profile="integers")
+    assert judged(double, [small], lambda x: torch.full_like(x, ends.max), ttir=ttir) is None
+
+
 def test_whole_numbers_that_are_far_off_are_not_called_rounded() -> None:
     x = plain(9, dtype="int32", profile="integers")
     ttir = halved("arith.sitofp %x : tensor<64xi32> to tensor<64xf32>")

@@ -40,13 +40,19 @@ _PATTERN = re.compile(r"Every element is|Within a row all|Only the first|(n)?eve
 """Sentences of diagnoses that tell what all wrong elements have in common, and blame nothing."""
 
 
+_FIGURES = re.compile(r"At shape [^:]*: .*?expected [^ ]+(\.(?= |$)|$)")
+"""What a message shows of numbers, in which any word may occur ("exp" in "expected"), and which names nothing."""
+
+
 class Verdict(StrEnum):
-    """What a report says of a mistake: its cause, something else, a pattern in what was seen, or wrong numbers alone."""
+    """What a report says of a mistake: its cause, something else, a pattern in what was seen, or wrong numbers alone;
+    or that no check fails, so that there is nothing to explain."""
 
     NAMED = "named"
     WRONG = "WRONG"
     SYMPTOM = "seen"
     SILENT = "silent"
+    PASSES = "passes"
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class BeginnersMistake:
 
     def is_named_by(self, check: Mapping[str, Any]) -> bool:
         """Whether a check of a record says the cause, in its message or its hint."""
-        said = f"{check['message']} {check['hint']}"
+        said = f"{_FIGURES.sub('', check['message'])} {check['hint']}"
         return check["outcome"] == "failed" and all(re.search(word, said, re.IGNORECASE) for word in self.words)
 
     def points_right(self, check: Mapping[str, Any]) -> bool:
@@ -97,7 +103,7 @@ class Tutored:
             return Tutored(mistake, Verdict.NAMED, any(map(mistake.points_right, naming)))
         diagnosed = [check for check in failed if "observed_cause" in check["details"]]
         told = [check for check in diagnosed if not _PATTERN.search(check["message"])]
-        verdict = Verdict.WRONG if told else Verdict.SYMPTOM if diagnosed else Verdict.SILENT
+        verdict = Verdict.WRONG if told else Verdict.SYMPTOM if diagnosed else Verdict.SILENT if failed else Verdict.PASSES
         return Tutored(mistake, verdict, any(map(mistake.points_right, failed)))
 
 

@@ -31,6 +31,8 @@ MISTAKE = BeginnersMistake("softmax", "m", "Forgets a.", "a = 1\nb = 2\n", ("abo
         ([check("The mask is below.", 1, observed_cause="nan")], Verdict.NAMED, False),
         ([check("Look above.", 2, observed_cause="nan")], Verdict.WRONG, True),
         ([check("3 elements are wrong.", 1)], Verdict.SILENT, False),
+        ([check("At shape [2], float32: 1 of 2 is wrong, above the mask at [0]: got 1, expected 2.", 2)], Verdict.SILENT, True),
+        ([], Verdict.PASSES, False),
         ([check("Every element is 2 times what it must be.", 1, observed_cause="x")], Verdict.SYMPTOM, False),
         ([check("3 elements are wrong.", 2), check("The mask from above.", None)], Verdict.NAMED, False),
     ],

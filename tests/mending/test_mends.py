@@ -98,12 +98,46 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
         ("solutions/dropout/right_tutorial.py", "tl.rand(seed, offsets)", "tl.rand(0, offsets)", "seed"),
         ("solutions/dropout/right_tutorial.py", "tl.rand(seed", "tl.randn(seed", "uniform"),
         ("solutions/layer_norm/right_column_sums.py", "(x - mean) * rstd * w + b", "(x - mean) / rstd * w + b", "where * belongs"),
+        ("solutions/custom_op/right_flat.py", "0.5 * h * (1 + tl.erf(h * 0.7071067811865476))", "h * tl.sigmoid(1.702 * h)",
+         "another form of gelu than the formula, which has erf"),
+        ("tests/course/right/vector_add/tutorial.py", '(triton.cdiv(n_elements, meta["BLOCK_SIZE"]),)',
+         '(triton.cdiv(n_elements, meta["BLOCK_SIZE"]) - 1,)', "wrong number of programs"),
+        ("solutions/custom_op/right_flat.py", "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[-1]",
+         "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[0]", "wrong dimension"),
     ],
 )  # fmt: skip
 def test_a_beginners_mistake_has_a_mend_that_gives_the_right_program_back(
     path: str | Path, old: str, new: str, said: str
 ) -> None:
     assert mended(text(path), old, new, said)
+
+
+def test_a_result_without_its_factor_of_a_half_is_told_so() -> None:
+    wrong = text("solutions/custom_op/right_flat.py").replace("0.5 * h * (1 + tl.erf", "h * (1 + tl.erf")
+    mend = next(mend for mend in mends(wrong) if "lacks the factor 0.5" in mend.sentence)
+    assert "0.5 * (h * (1 + tl.erf(h * 0.7071067811865476)))" in mend.applied(wrong)
+
+
+def test_a_form_of_gelu_is_not_blamed_for_a_mistake_in_its_own_formula() -> None:
+    wrong = text("solutions/custom_op/right_flat.py").replace("h * 0.7071067811865476", "h")
+    assert not [mend for mend in mends(wrong) if "which has erf" in mend.sentence]
+
+
+def test_a_mask_that_forgets_a_dimension_is_blamed_where_it_is_made() -> None:
+    rows_and_columns = text("tests/course/right/vector_add/rows_and_columns.py")
+    wrong = rows_and_columns.replace("(cols < N)[None, :]", "(cols >= 0)[None, :]")
+    saying = [mend for mend in mends(wrong) if "does not bound `cols`" in mend.sentence]
+    assert saying and {wrong.splitlines()[mend.line - 1].split()[0] for mend in saying} == {"mask"}
+
+
+def test_a_mask_that_is_right_for_another_tensor_is_blamed_where_it_is_used() -> None:
+    kernel = (
+        "@triton.jit\ndef k(x_ptr, y_ptr, M, N, B: tl.constexpr):\n    m = tl.arange(0, B)\n    n = tl.arange(0, B)\n"
+        "    mask = m < M\n    x = tl.load(x_ptr + m, mask=mask)\n"
+        "    tl.store(y_ptr + m[:, None] * N + n[None, :], x[:, None], mask=mask)\n"
+    )
+    saying = [mend for mend in mends(kernel) if "does not bound `n`" in mend.sentence]
+    assert {mend.line for mend in saying} == {7}
 
 
 def test_a_mask_that_holds_an_index_above_zero_alone_does_not_bound_it() -> None:

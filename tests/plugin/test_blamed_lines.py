@@ -39,6 +39,7 @@ PROGRAM = Program(
     returned="tensor",
     kernels={"k": Kernel("kernel", "")},
 )
+PROGRAM_PARTS = (PROGRAM.inputs, PROGRAM.storages, PROGRAM.steps, PROGRAM.results, PROGRAM.returned)
 
 
 def line(cause: Cause, message: str, text: str = TEXT, program: Program | None = PROGRAM) -> int | None:
@@ -74,6 +75,17 @@ def test_a_schema_that_says_an_input_is_changed_points_at_mutates_args() -> None
     said = "The operator's schema says that it changes an input: a::b(Tensor(a0!) x) -> Tensor."
     assert line(Cause.INPUT_MODIFIED, said, text) == 2
     assert line(Cause.INPUT_MODIFIED, said, text.replace('{"x"}', "{}")) is None
+
+
+def test_an_input_that_no_kernel_reads_points_at_the_first_load() -> None:
+    signature = 'module {\n  tt.func public @kernel(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %out_ptr: !tt.ptr<f32>)'
+    body = " attributes {noinline = false} {\n    tt.load %x_ptr\n    tt.store %out_ptr\n  }\n}\n"
+    text = TEXT.replace("    y = tl.load(y_ptr + i, mask=i < n)\n", "")
+    said = "The result is what comes of y filled with zeros: it is left out, or loaded and not used."
+    one = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body)})
+    assert line(Cause.WRONG_VALUES, said, text, one) == 5
+    reads_both = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body.replace("load %x", "load %y_ptr %x"))})
+    assert line(Cause.WRONG_VALUES, said, text, reads_both) is None
 
 
 def test_nothing_is_pointed_at_where_it_is_not_clear() -> None:
