@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 import torch
 from hypothesis import settings
 
 from gradekit.mending import search
+from gradekit.processes import Command
+from tests import zygote
 from tests.leaks import Process
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -30,6 +32,17 @@ WARNINGS = [
 """What happens to warnings, once other plugins are configured: what those have to say must not end the tests."""
 
 
+REAL_START = Command.start
+
+
+@pytest.fixture(scope="module")
+def real_starts() -> Iterator[None]:
+    """Processes are started as gradekit starts them, and not forked from one that has imported torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Command, "start", REAL_START)
+        yield
+
+
 @pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
@@ -39,6 +52,8 @@ def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     for line in WARNINGS:
         session.config.addinivalue_line("filterwarnings", line)
+    if not torch.cuda.is_available():  # what needs a card meets it in a process that was started for it
+        Command.start = zygote.starting(zygote.shared)  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,6 +14,8 @@ from gradekit.processes import ChildProcess, Command, clean_environment
 
 from .patience import GUARD, eventually
 
+pytestmark = pytest.mark.usefixtures("real_starts")
+
 SLEEPS = """
 import os, signal, sys, time
 if os.fork() == 0:

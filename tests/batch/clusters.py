@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.patience import GUARD
+from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,11 +85,6 @@ def hand_in(folder: Path, count: int) -> Path:
         text = f"{KINDS[number % len(KINDS)]}\n# student {number}\n"
         (folder / f"s{number:04d}/submission.py").write_text(text)
     return folder
-
-
-def python_path() -> str:
-    """This checkout first, then whatever these tests are run with."""
-    return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
 
 def environment(root: Path, mark: str) -> dict[str, str]:

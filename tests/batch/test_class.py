@@ -17,10 +17,12 @@ from pathlib import Path
 import pytest
 
 from gradekit.batch.store import Store
-from tests.batch.clusters import alive, python_path
+from tests import zygote
+from tests.batch.clusters import alive
 from tests.patience import GUARD, eventually
 from tests.plugin.samples import RIGHT, laid_out
 from tests.plugin.samples import TRIPLES as WRONG
+from tests.zygote import python_path
 
 OTHER = RIGHT.replace("64", "128")
 
@@ -64,10 +66,7 @@ def environment(scratch: Path, mark: str = "") -> dict[str, str]:
 
 def run(folder: Path, *words: str | Path) -> str:
     """What the command says."""
-    done = subprocess.run(
-        command(*words), cwd=folder, env=environment(folder / "scratch"), capture_output=True, text=True,
-        timeout=2 * GUARD, check=False,
-    )  # fmt: skip
+    done = zygote.ran(["-m", "gradekit", *words], folder=folder, environment=environment(folder / "scratch"))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -142,10 +141,8 @@ def test_nothing_is_left_behind(graded: tuple[Path, str]) -> None:
 
 def test_what_is_there_is_not_graded_again_and_needs_a_word(graded: tuple[Path, str]) -> None:
     folder = graded[0]
-    again = subprocess.run(
-        command("grade", folder / "in", "-a", "double", "-o", folder / "out"), cwd=folder,
-        env=environment(folder / "scratch"), capture_output=True, text=True, timeout=GUARD, check=False,
-    )  # fmt: skip
+    words = ["-m", "gradekit", "grade", folder / "in", "-a", "double", "-o", folder / "out"]
+    again = zygote.ran(words, folder=folder, environment=environment(folder / "scratch"))
     assert again.returncode == 2 and "--resume" in again.stderr
     assert "0 submissions to grade" in grade(folder, "--resume")
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.batch.clusters import python_path
-from tests.patience import GUARD
+from tests import zygote
 
 
 def found(*words: str) -> dict[str, Any]:
     """What patched.py saw."""
-    command = [sys.executable, str(Path(__file__).with_name("patched.py")), *words]
-    environment = os.environ | {"PYTHONPATH": python_path()}  # gradekit need not be installed
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
+    done = zygote.ran([Path(__file__).with_name("patched.py"), *words])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

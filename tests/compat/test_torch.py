@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -24,6 +22,7 @@ from gradekit.compat.torch import (
     storage_pointer,
     storage_uses,
 )
+from tests import zygote
 
 
 def test_torchs_own_operators_have_no_code_in_python() -> None:
@@ -125,8 +124,9 @@ def test_float8_matrices_are_multiplied() -> None:
 def without_symbols(code: str) -> str:
     """What `code` prints in a process of its own, with its last lines without symbolic shapes."""
     head = "import sys, torch\nfrom gradekit.compat.torch import SYMBOLIC_SHAPES, without_symbolic_shapes\n"
-    command = [sys.executable, "-W", "ignore", "-c", head + code]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = zygote.ran(["-c", head + code])
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_gradients_need_no_symbolic_shapes() -> None:

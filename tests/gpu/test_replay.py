@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -15,7 +10,7 @@ from gradekit.gpu.cpu_emulation import CpuMachine
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.replay import Replay, peak_bytes, touched_bytes
 from gradekit.program import Allocate, Aten, Choice, Copy, Fill, Launch, Literal, Scalar, Source, View, run_steps
-from tests.patience import GUARD
+from tests import zygote
 
 from .programs import ALLOWED, AUTOTUNED, COPY, FAR_AWAY, MANY_STEPS, TABLE, entry, normal, program
 
@@ -172,11 +167,10 @@ def test_everything_that_a_call_touches_is_counted() -> None:
 
 def test_the_worker_has_nothing_that_judges() -> None:
     """What the worker's process imports neither compares nor expects"""
-    code = "import sys, gradekit.gpu.server, gradekit.gpu.cpu_emulation, gradekit.gpu.cuda_machine; print(*sys.modules)"
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
+    code = "import sys, gradekit.gpu.server, gradekit.gpu.cpu_emulation, gradekit.gpu.cuda_machine, gradekit.gpu.inputs, gradekit.gpu.worker; print(*sys.modules)"
+    done = zygote.ran(["-c", code])
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.split()
     assert "gradekit.gpu.replay" in loaded
-    assert [name for name in loaded if name.startswith(("gradekit.judge", "gradekit.plugin", "pytest"))] == []
+    wrong = ("gradekit.judge", "gradekit.plugin", "pytest", "hypothesis")
+    assert [name for name in loaded if name.startswith(wrong)] == []

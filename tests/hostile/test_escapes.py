@@ -25,7 +25,7 @@ X = View(0, "float32", (4,), (1,))
 
 
 @pytest.fixture(scope="module", params=PLACES.values(), ids=PLACES)
-def level(request: pytest.FixtureRequest) -> Iterator[int]:
+def level(request: pytest.FixtureRequest, real_starts: None) -> Iterator[int]:
     with host.without(*request.param):
         yield host.means().level
 

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,15 @@ import pytest
 
 from gradekit.lms.autograde import autograde
 from gradekit.lms.platforms import PLATFORMS, Platform
-from tests.batch.clusters import python_path
-from tests.patience import GUARD
+from tests import zygote
 from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED, laid_out
+from tests.zygote import python_path
 
 
 def graded(lms: str, root: Path, folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gradekit", "autograde", lms, "double", "--root", str(root), *options]
+    words = ["-m", "gradekit", "autograde", lms, "double", "--root", str(root), *options]
     course = {"PYTHONPATH": python_path(), "GRADEKIT_ASSIGNMENTS": str(laid_out(root)), "PYTHONWARNINGS": "ignore"}
-    return subprocess.run(
-        command, cwd=folder, env=os.environ | course | environment, capture_output=True, text=True, timeout=GUARD, check=False
-    )
+    return zygote.ran(words, folder=folder, environment=os.environ | course | environment)
 
 
 def handed_in(folder: Path, text: str, name: str = "submission.py") -> Path:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,8 @@ from gradekit.batch.grader import GradingJob, JobResult
 from gradekit.lms import autograde as module
 from gradekit.lms.autograde import timed
 from gradekit.lms.platforms import PLATFORMS
+from tests import zygote
 from tests.batch.clusters import RIGHT, assignments, environment, running
-from tests.patience import GUARD
 from tests.report.samples import FAILED, PENDING, record
 
 pytest.importorskip("distributed")
@@ -40,10 +38,7 @@ def results(root: Path, address: str) -> dict[str, Any]:
     """What it reads of a container with half an hour."""
     words = ["autograde", "gradescope", "double", "--root", str(root), "--seconds", "1800"]
     variables = environment(root, uuid.uuid4().hex) | {"GRADEKIT_CLUSTER": address}
-    done = subprocess.run(
-        [sys.executable, "-m", "gradekit", *words], cwd=root, env=variables, capture_output=True, text=True,
-        timeout=GUARD, check=False,
-    )  # fmt: skip
+    done = zygote.ran(["-m", "gradekit", *words], folder=root, environment=variables)
     assert done.returncode == 0, done.stderr
     return read(root)
 

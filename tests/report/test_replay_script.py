@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gradekit.report.replay_script import NoReplay, chosen, script
+from tests import zygote
 
 from .samples import FAILED, PASSED, record
 
@@ -26,7 +25,7 @@ def test_the_file_calls_the_submission_and_the_reference(tmp_path: Path) -> None
     (tmp_path / "test_square.py").write_text("def slope(x, upstream):\n    return (2 * x * upstream).detach()\n")
     check = replace(FAILED, counterexample=EXAMPLE)
     text = script(chosen(record(PASSED, check)), tmp_path / "mine.py", tmp_path)
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    done = zygote.ran(["-c", text])
     assert done.stdout == "got      (tensor([ 6., 12.]),)\nexpected tensor([2., 4.])\n"
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from gradekit.assignment import discover
 from gradekit.course.mistakes import bases
 from gradekit.program import ALIGNMENT, Argument, Launch, Program, Scalar, View, encode
 from gradekit.submission import read
+from tests import zygote
 from tests.graded import grade
 
 from . import styles
@@ -36,11 +35,9 @@ def entry(x):
 
 def compared(*arguments: str, given: Any = None) -> list[dict[str, Any]]:
     """What tests/tracer/alignments.py says: of the corpus, or of each submission in `given`."""
-    command = [sys.executable, str(Path(__file__).with_name("alignments.py")), *arguments]
-    environment = sandbox.clean_environment("/tmp")
-    done = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env=environment, input=json.dumps(given)
-    )
+    words = [Path(__file__).with_name("alignments.py"), *arguments]
+    done = zygote.ran(words, environment=sandbox.clean_environment("/tmp"), told=json.dumps(given))
+    assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"compared"')]
 
 

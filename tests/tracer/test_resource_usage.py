@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,16 @@ import pytest
 from gradekit import sandbox
 from gradekit.program import Launch
 from gradekit.tracer import resource_usage
+from tests import zygote
 
 from .helpers import X, kinds, only, submission, tensor, traced
 
 
 def compared(step: int, cache: Path) -> dict[str, Any]:
     """What tests/tracer/compiled.py says."""
-    command = [sys.executable, str(Path(__file__).with_name("compiled.py")), str(step)]
-    done = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env=sandbox.clean_environment(str(cache))
-    )
+    words = [Path(__file__).with_name("compiled.py"), str(step)]
+    done = zygote.ran(words, environment=sandbox.clean_environment(str(cache)))
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
