@@ -7,6 +7,7 @@ it imports. tests/floors holds the code to that, and tools/rooms.py draws it.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,9 +32,15 @@ def room(module: str) -> str:
 
 def imports(file: Path, known: dict[str, Path]) -> Iterator[str]:
     """The modules of gradekit that `file` imports, anywhere in it, also for type checking alone."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(file)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from named(node, known)
+
+
+@functools.cache
+def tree(file: Path) -> ast.Module:
+    """The syntax tree of a file, parsed once."""
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def named(node: ast.Import | ast.ImportFrom, known: dict[str, Path]) -> Iterator[str]:

@@ -17,6 +17,7 @@ Text to text: nothing is imported or run here.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
 from collections.abc import Sequence
@@ -82,11 +83,16 @@ def _found(place: _Place, lines: Sequence[str], name: str) -> tuple[int, int, tu
 
 
 def _function(function: str, lines: Sequence[str], name: str) -> tuple[int, int]:
-    nodes = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
-    named = [node for node in nodes if node.name == function]
+    named = [node for node in _functions("\n".join(lines)) if node.name == function]
     if len(named) != 1:
         raise EditError(f"{name} has {len(named)} functions called {function}, not one")
     return named[0].lineno - 1, named[0].end_lineno or len(lines)
+
+
+@functools.lru_cache(maxsize=16)
+def _functions(text: str) -> list[ast.FunctionDef]:
+    """All functions of a text, nested ones too; an assignment's edits are all of a few texts."""
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
 
 
 def edit_between(old: str, new: str) -> str:
@@ -117,7 +123,7 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 
 def _enclosing(text: str, line: int) -> str:
     """The innermost function around a line, counted from 0; "" where there is none, or another of its name."""
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    nodes = _functions(text)
     around = [node for node in nodes if node.lineno - 1 <= line < (node.end_lineno or 0)]
     name = max(around, key=lambda node: node.lineno).name if around else ""
     return name if [node.name for node in nodes].count(name) == 1 else ""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -32,24 +31,13 @@ def mutants(text: str) -> list[Mutant]:
         SyntaxError: the text is not Python.
     """
     found: dict[str, Mutant] = {}
-    for mutant in _made(ParsedSource(text)):
-        if mutant.text != text and mutant.text not in found and _is_python(mutant.text):
-            found[mutant.text] = mutant
-    return list(found.values())
-
-
-def _made(source: ParsedSource) -> Iterator[Mutant]:
+    source = ParsedSource(text)
     for operator in OPERATORS.values():
         for edit in operator.find(source):
-            yield Mutant(operator, source.line(edit.start), edit.says, source.after(edit))
-
-
-def _is_python(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except SyntaxError:
-        return False
-    return True
+            changed = source.after(edit)
+            if changed != text and changed not in found and source.stays_python(edit):
+                found[changed] = Mutant(operator, source.line(edit.start), edit.says, changed)
+    return list(found.values())
 
 
 def spread(found: Sequence[Mutant], most: int) -> list[Mutant]:

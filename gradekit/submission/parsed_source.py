@@ -55,15 +55,23 @@ class ParsedSource:
 
     def in_kernels(self) -> Iterator[ast.AST]:
         """Every node of the kernels' bodies, in the order of the text."""
-        return self._nodes(self.kernels)
+        return iter(self._in_kernels)
 
     def on_host(self) -> Iterator[ast.AST]:
         """Every node of the other functions' bodies, in the order of the text."""
-        return self._nodes(self.host)
+        return iter(self._on_host)
 
     def everywhere(self) -> Iterator[ast.AST]:
         """Every node of a function's body, in the order of the text."""
         return self._nodes(self._functions)
+
+    @cached_property
+    def _in_kernels(self) -> list[ast.AST]:
+        return list(self._nodes(self.kernels))
+
+    @cached_property
+    def _on_host(self) -> list[ast.AST]:
+        return list(self._nodes(self.host))
 
     def _nodes(self, functions: list[ast.FunctionDef]) -> Iterator[ast.AST]:
         nodes = dict.fromkeys(node for function in functions for part in function.body for node in ast.walk(part))
@@ -118,7 +126,29 @@ class ParsedSource:
 
     def after(self, edit: Edit) -> str:
         """The whole text after an edit."""
-        return (self._data[: edit.start] + edit.new.encode("utf-8") + self._data[edit.end :]).decode("utf-8")
+        return self._after(edit, 0, len(self._data))
+
+    def _after(self, edit: Edit, start: int, end: int) -> str:
+        return (self._data[start : edit.start] + edit.new.encode("utf-8") + self._data[edit.end : end]).decode("utf-8")
+
+    def stays_python(self, edit: Edit) -> bool:
+        """Whether the text is Python after an edit. Of a long text only the statement at its top level is parsed again
+        in which the edit lies."""
+        around = (span for span in self._top_level if span[0] <= edit.start and edit.end <= span[1])
+        try:
+            ast.parse(self._after(edit, *next(around, (0, len(self._data)))))
+        except SyntaxError:
+            return False
+        return True
+
+    @cached_property
+    def _top_level(self) -> list[tuple[int, int]]:
+        """Where each statement begins, with its decorators, and ends."""
+        found = []
+        for node in self.tree.body:
+            lines = [node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]
+            found.append((self._starts[min(lines) - 1], self.span(node)[1]))
+        return found
 
 
 def shown(text: str, most: int = 60) -> str:
