@@ -53,7 +53,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     for line in WARNINGS:
         session.config.addinivalue_line("filterwarnings", line)
     if not torch.cuda.is_available():  # what needs a card meets it in a process that was started for it
-        Command.start = zygote.starting(zygote.shared)  # type: ignore[method-assign]
+        Command.start = zygote.starting(zygote.shared, REAL_START)  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
