@@ -16,6 +16,7 @@ from gradekit.mending import (
     of_masks,
     of_numbers,
     of_random,
+    of_scores,
     of_sums,
     of_swaps,
     of_unused,
@@ -25,6 +26,7 @@ from gradekit.mending.mend import Clues, Family, Mend
 
 _IN_KERNELS = (
     *of_masks.RULES,
+    *of_scores.RULES,
     *of_loops.RULES,
     *of_indices.RULES,
     *of_addresses.RULES,
