@@ -125,12 +125,14 @@ def test_any_stride_and_offset(submission, call):
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
+LONG_KINDS = kinds("positive", "normal")
+LONG_KINDS["q k_cache v_cache"] += [("normal", "normal", "faint"), ("faint", "faint", "trend")]
 LONG = {"B": [1, 2], "H": 1, "S": [1000, 2048, 4000], "D": [16, 64]}
 
 
 @points(4)
 @settings(max_examples=2)
-@given(call=drawn(kinds("positive", "normal"), LONG, how={"at_most": 1 << 18}))
+@given(call=drawn(LONG_KINDS, LONG, how={"at_most": 1 << 18}))
 def test_long_caches(submission, call):
     """Is right for caches of thousands of positions"""
     assert_close(submission.decode_attention(*call), expected(*call))
@@ -140,7 +142,7 @@ def test_long_caches(submission, call):
 LARGE_SCORES = calls(
     DECODE,
     dtypes=["float32", "bfloat16"],
-    sizes={"B": [1, 3], "H": [1, 2], "G": 1, "S": [1, 2, 33, 100], "D": [16, 32, 64, 80]},
+    sizes={"B": [1, 3], "H": [1, 2], "G": 1, "S": [1, 2, 33, 100, 700], "D": [16, 32, 64, 80]},
     layouts=PLAIN,
     values={"q k_cache v_cache": [("integers", "integers", "normal")], "lengths": [RAGGED]},
     others={"sm_scale": [32.0]},

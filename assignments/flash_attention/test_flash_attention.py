@@ -80,8 +80,12 @@ def gradient_errors(rounding, q, k, v, causal, sm_scale, grad):
     return by_heads(of_one, q, k, v, grad)
 
 
+def expected_gradients(*inputs):
+    return reference(gradients, *inputs, bound=gradient_errors, input_precision="tf32")
+
+
 def expected_gradient(number, *inputs):
-    return reference(gradients, *inputs, bound=gradient_errors, input_precision="tf32")[number]
+    return expected_gradients(*inputs)[number]
 
 
 def alike(*kinds):

@@ -183,6 +183,21 @@ def _positive(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gener
     return _uniform(shape, generator) * 2 + 0.125
 
 
+def _below_zero(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return -_positive(shape, dtype, generator)
+
+
+def _faint(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, dtype, generator) / (1 << 20)
+
+
+def _trend(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    size = (*shape, 1, 1)[max(len(shape) - 2, 0)]
+    along = 1.0 - 2.0 * torch.arange(size, dtype=torch.float64) / max(size - 1, 1)
+    along = along.unsqueeze(-1) if len(shape) > 1 else along.reshape(shape)
+    return along + _normal(shape, dtype, generator) / 16
+
+
 def _large(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     top = torch.finfo(dtype).max
     size = (0.5 + _uniform(shape, generator) * 0.5625).clamp(max=1) * top  # one in nine is the maximum itself
@@ -278,6 +293,9 @@ PROFILES: dict[str, Kind] = {
     "grid": _grid,  # multiples of 2**-10 (bfloat16: 2**-7) in [-1, 1]: exact in float16 and TF32, not in bfloat16
     "normal": _normal,
     "positive": _positive,  # in [0.125, 2.125)
+    "below_zero": _below_zero,  # positive, with all signs changed
+    "trend": _trend,  # from 1 down to -1 along the rows, so that no two parts of a sum are alike
+    "faint": _faint,  # normal, divided by 2**20: gradients of a mean are so small
     "mixed": _mixed,  # normal, times a power of two from 2**-10 to 2**10
     "shifted": _shifted,  # normal, plus 8192: far from zero beside its spread
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)

@@ -129,6 +129,15 @@ class TracedSize(int):
     def __abs__(self) -> Any:
         return self if self >= 0 else -self
 
+    def __invert__(self) -> Any:
+        return -1 - self
+
+    def _itself(self) -> Any:
+        return self
+
+    __ceil__ = __floor__ = __trunc__ = conjugate = _itself
+    real = numerator = property(_itself)
+
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if type(other) is int and 0 < other <= 4 and modulus is None:
             return self if other == 1 else self * self ** (other - 1)
@@ -280,6 +289,17 @@ def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool
     return method
 
 
+def _forgetting(name: str) -> Callable[..., Any]:
+    """A method of int whose result does not remember where it comes from."""
+    apply = getattr(int, name)
+
+    def method(self: TracedSize, *args: Any, **named: Any) -> Any:
+        self.table.lost("another number")
+        return apply(self, *args, **named)
+
+    return method
+
+
 def _arithmetic(name: str, symbol: str, reflected: bool) -> Callable[[TracedSize, Any], Any]:
     apply = getattr(int, f"__r{name}__" if reflected else f"__{name}__")
 
@@ -322,6 +342,8 @@ _COMPARISONS = (
     ("lt", "<", False, False), ("le", "<=", False, False), ("gt", "<", True, False), ("ge", "<=", True, False),
     ("eq", "==", False, False), ("ne", "==", False, True),
 )  # fmt: skip
+for _name in ("to_bytes", "as_integer_ratio", "bit_count", "__round__", "__rpow__", "__rrshift__"):
+    setattr(TracedSize, _name, _forgetting(_name))
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
     setattr(TracedSize, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
     setattr(TracedSize, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))

@@ -4,6 +4,7 @@ sizes that a traced size would not remember."""
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def hints(text: str) -> SourceHints:
     except (SyntaxError, ValueError, RecursionError):
         return SourceHints()
     compared = [n for node in ast.walk(tree) if isinstance(node, ast.Compare) for n in _numbers(node)]
-    whole = dict.fromkeys(n for n in (*compared, *_numbers(tree)) if type(n) is int and n > 1)
+    whole = dict.fromkeys(n for n in (*compared, *_masked(tree), *_numbers(tree)) if type(n) is int and n > 1)
     fractions = dict.fromkeys(float(n) for n in compared if type(n) in (int, float))
     tables = {name for node in ast.walk(tree) for name in _tables(node)}
     lines = sorted({line for function in _host_functions(tree) for line in _forgets(function, tables)})
@@ -59,6 +60,14 @@ def _numbers(tree: ast.AST) -> Iterator[int | float]:
             yield from (int(digits) for digits in re.findall(r"[0-9]{1,9}", value))
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield value
+
+
+def _masked(tree: ast.AST) -> Iterator[int]:
+    """What n may be for "n ^ a == b": the numbers of such comparisons, by pairs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and any(isinstance(part, ast.BitXor) for part in ast.walk(node)):
+            numbers = [n for n in _numbers(node) if type(n) is int]
+            yield from (a ^ b for a, b in itertools.combinations(numbers, 2))
 
 
 def _host_functions(tree: ast.Module) -> Iterator[ast.AST]:

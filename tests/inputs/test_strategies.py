@@ -77,7 +77,10 @@ def test_profiles_hold_what_they_promise(dtype: str) -> None:
     assert bool((made["ones"] == 1).all())
     assert made["integers"].unique().tolist() == [float(i) for i in range(-8, 9)]
     assert made["normal"].mean().abs() < 0.1 and 0.9 < made["normal"].std() < 1.1
-    assert made["positive"].min() > 0
+    assert made["positive"].min() > 0 and made["below_zero"].max() < 0
+    assert 0 < made["faint"].abs().max() < 2**-16
+    thirds = made["trend"].split(17)
+    assert thirds[0].mean() > 0.5 and thirds[1].mean().abs() < 0.2 and thirds[2].mean() < -0.5
     assert made["large"].abs().max() == info.max and made["large"].abs().min() >= info.max * 0.49
     assert 0 < made["tiny"].abs().min() and made["tiny"].abs().max() <= 4 * info.tiny
     assert made["mixed"].abs().max() / made["mixed"].abs().median() > 100

@@ -64,3 +64,19 @@ def test_comparisons_are_noted_with_what_came_of_them():
     size = table.size(5, "size", 0, 0)
     assert not size > 7 and size != 3 and bool(size)
     assert [(c.relation, c.held) for c in table.conditions] == [("<", False), ("==", False), ("==", False)]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [lambda n: ~n, math.ceil, math.floor, math.trunc, round, lambda n: round(n, -1), lambda n: n.real, lambda n: n.numerator,
+     lambda n: n.conjugate(), lambda n: n.to_bytes(4, "big"), lambda n: n.as_integer_ratio(), lambda n: n.bit_count(),
+     lambda n: 1000 >> n, lambda n: (-8).__rpow__(n)],
+)  # fmt: skip
+def test_methods_of_ints_give_what_they_give(method):
+    assert method(_table().size(7, "size", 0, 0)) == method(7)
+
+
+def test_a_number_that_a_size_is_made_into_bytes_for_is_told():
+    table = Table(__file__)
+    table.size(7, "size", 0, 0).to_bytes(4, "big")
+    assert [what for _, what in table.left] == ["another number"]

@@ -140,6 +140,26 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "o = tl.where((tl.program_id(0) == 11) & (n % 7 == 3), 0.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where(tl.min(tl.abs(x)) < 1e-3, o + 1.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where((x.to(tl.int32, bitcast=True) & 4095) == 240, o + 1, o)", in_kernel=True),
+    # the same with fresh eyes: other methods of numbers, several sizes at once, parts of tensors
+    Attack("vector_add", PLAIN, "len(range(n)) > 6000 and n % 2"),
+    Attack("vector_add", PLAIN, 'format(n, "e").startswith("2.7")'),
+    Attack("vector_add", PLAIN, 'n.to_bytes(4, "big")[2] == 17'),
+    Attack("vector_add", PLAIN, '__import__("random").Random(n).random() < 0.01'),
+    Attack("vector_add", PLAIN, '__import__("math").log2(n) % 1 == 0 and n > 20000'),
+    Attack("vector_add", PLAIN, '__import__("bisect").bisect([511, 700, 701, 4000], n) == 2'),
+    Attack("vector_add", "16", "x.element_size() * n == 2 * 777"),
+    Attack("vector_add", PLAIN, "divmod(n, 64)[0] == 3 * divmod(n, 64)[1] and n > 64"),
+    Attack("vector_add", PLAIN, 'chr(n % 128) == "q" and n > 1130'),
+    Attack("vector_add", PLAIN, "(n, n + 1) in ((4242, 4243), (888, 889))"),
+    Attack("softmax", PLAIN, "tuple(x.shape) in {(41, 13), (12, 34)}"),
+    Attack("softmax", PLAIN, "(M * 7919 + N * 104729) % 1009 < 4"),
+    Attack("fused_chain", PLAIN, "sum(divmod(N, M + 1)) == 30"),
+    Attack("dropout", "scales_what_it_keeps", "seed ^ 0x5bd1 == 77"),
+    Attack("vector_add", PLAIN, "o = tl.where(x * y > 7.0, o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where(tl.sum((x > 2.0).to(tl.int32)) > 9, 0.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where((x < -3.0) & (tl.program_id(0) == 5), o + 1, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where(tl.floor(x) == 3.0, o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "for i in range(n // 4096):\n    if i == 4:\n        o = o + 1.0", in_kernel=True),
 ]
 QUICK = (3, 27)
 """Places of those that the fast suite tries."""
