@@ -150,11 +150,11 @@ def _is_repeated(draft: Draft, node: ast.expr) -> bool:
 
 def _shapes_for_strides(draft: Draft) -> Iterator[Mend]:
     for launch in draft.launches:
-        tensors = [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.pointers]
         for param, value in launch.given.items():
             text = draft.source.of(value)
             if param not in launch.kernel.strides or "stride" in text or isinstance(value, ast.Starred):
                 continue
+            tensors = draft.tensors_of(launch, param)
             near = sorted(tensors, key=lambda t: -difflib.SequenceMatcher(None, param, t).ratio())[:2]
             for tensor in near:
                 for dim in (0, 1):

@@ -61,8 +61,8 @@ def strides_exchanged(draft: Draft) -> Iterator[Mend]:
 
 
 def _strides_of_another(draft: Draft, launch: LaunchCall) -> Iterator[Mend]:
-    tensors = {draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.pointers}
     for param, value in launch.given.items():
+        tensors = set(draft.tensors_of(launch, param))
         found = re.fullmatch(r"(\w+)\.stride\((-?\d+)\)", draft.source.of(value))
         for tensor in sorted(tensors - {found[1]}) if found else ():
             assert found is not None

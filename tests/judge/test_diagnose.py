@@ -428,6 +428,18 @@ def test_a_shift_is_not_read_into_two_rows_that_are_alike() -> None:
     assert "16 places before it" in said(judged(double, [plain(3, 16)], lambda x: 2 * x.roll(1, 0)))[1]
 
 
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float = 0.25) -> torch.Tensor:
+    return torch.softmax(scale * (q @ k.T), -1) @ v
+
+
+@pytest.mark.parametrize("rows", [2, 3, 8])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_missing_scale_is_no_shift_by_a_row(rows: int, seed: int) -> None:
+    inputs = [plain(rows, 16, seed=10 * seed + n) for n in range(3)]
+    diagnosis = judged(attention, inputs, lambda q, k, v: attention(q, k, v, scale=1.0))
+    assert diagnosis is None or "shifted" not in diagnosis.sentence
+
+
 def test_a_shift_is_not_read_into_few_or_equal_elements() -> None:
     assert judged(double, [plain(7)], lambda x: 2 * x.roll(1)) is None
     assert judged(double, [plain(64, profile="ones")], torch.ones(64)) is None
@@ -621,6 +633,18 @@ def test_rows_filled_up_with_zeros_are_proved_by_computation() -> None:
     assert cause is Cause.WRONG_VALUES and "filled up with zeros from 33 to 64 elements" in sentence
     short = judged(softmax, [plain(2, 31)], padded_softmax)
     assert short is None or "filled up" not in short.sentence
+
+
+def centered(x: torch.Tensor) -> torch.Tensor:
+    return x - x.sum(-1, keepdim=True) / x.shape[-1]
+
+
+def test_lanes_past_the_end_are_not_blamed_alone_where_the_block_may_be_the_divisor() -> None:
+    """A mean divided by the block's width gives what rows filled up with zeros give."""
+    ttir = TTIR.replace("math.exp", "math.absf")
+    diagnosis = judged(centered, [plain(3, 33)], lambda x: x - x.sum(-1, keepdim=True) / 64, ttir=ttir)
+    _, sentence = said(diagnosis)
+    assert "either the lanes past the end of a row take part, or something is divided by the width of the block" in sentence
 
 
 def normalized_with_padding(x: torch.Tensor) -> torch.Tensor:

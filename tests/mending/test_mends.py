@@ -112,6 +112,17 @@ def test_a_beginners_mistake_has_a_mend_that_gives_the_right_program_back(
     assert mended(text(path), old, new, said)
 
 
+def test_no_stride_of_an_input_is_advised_for_the_result() -> None:
+    """Where x is contiguous, its strides are the result's, and a program with them comes out right."""
+    right = text("solutions/softmax/right_one_row.py").replace("row * N + cols", "row * stride_out + cols")
+    right = right.replace("out_ptr, N, stride_xm", "out_ptr, N, stride_out, stride_xm")
+    for passed in ("M", "x.stride(1)"):
+        wrong = right.replace("](x, out, N, x.stride(0)", f"](x, out, N, {passed}, x.stride(0)")
+        advised = [mend.hint for mend in mends(wrong) if f"passes {passed} for stride_out" in mend.sentence]
+        assert any("out.stride(" in hint for hint in advised)
+        assert not any("x.stride(" in hint for hint in advised)
+
+
 def test_a_result_without_its_factor_of_a_half_is_told_so() -> None:
     wrong = text("solutions/custom_op/right_flat.py").replace("0.5 * h * (1 + tl.erf", "h * (1 + tl.erf")
     mend = next(mend for mend in mends(wrong) if "lacks the factor 0.5" in mend.sentence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gradekit.program import Allocate, Aten, Copy, Fill, Literal, Scalar, View
+from gradekit.program import Allocate, Aten, Copy, Fill, Launch, Literal, Scalar, View
 from gradekit.sandbox import Tracer
 
 from .helpers import X, kinds, only, submission, tensor, traced
@@ -213,3 +213,23 @@ def test_a_tensor_made_at_import_comes_with_the_steps_that_made_it() -> None:
     assert kinds(program.steps) == ["Allocate", "Literal"]
     assert only(program.steps, Literal).values == (0, 1, 2, 3)
     assert program.results[0].offset == 1
+
+
+def test_what_is_converted_among_the_arguments_of_a_long_call_has_its_own_line() -> None:
+    """Of a launch over several lines, x.float() is at its line, and the launch where it begins"""
+    body = """
+    def entry(x):
+        out = torch.empty_like(x)
+        copy_kernel[(1,)](
+            x.contiguous(),
+            out,
+            x.float().numel(),
+            BLOCK=128,
+        )
+        return out
+    """
+    steps = traced(body, tensor(0, 100, dtype="float16")).steps
+    copied = only(steps, Copy)
+    assert copied.source is not None and copied.source.line == 15
+    launch = only(steps, Launch)
+    assert launch.source is not None and launch.source.line == 12
