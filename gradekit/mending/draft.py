@@ -92,6 +92,15 @@ def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def grid_lines(text: str) -> dict[int, int]:
+    """For the line of each launch in a source, the line where its grid is written; nothing of what is not Python."""
+    try:
+        draft = Draft(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    return {launch.call.lineno: draft.grid_of(launch).lineno for launch in draft.launches}
+
+
 def _clear_kernels(text: str) -> list[KernelDraft]:
     """The kernels of a source all of whose accesses go through a pointer that is seen; none of what is not Python."""
     try:

@@ -213,6 +213,24 @@ def turned_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             yield _turned(kernel, access, swapped, 22)
 
 
+def step_of_the_other(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`rows + cols * M` where `rows * N + cols` belongs: the steps of rows and columns are in each other's place."""
+    for access in kernel.accesses:
+        parts = terms(kernel.resolved(access.address))
+        bare = [p for p in parts if kernel.names(p) & set(kernel.indices) and not isinstance(p, ast.BinOp)]
+        stepped = [p for p in parts if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Mult)]
+        for one, product in [(one, product) for one in bare for product in stepped]:
+            index, step = product.left, product.right
+            if not (isinstance(step, ast.Name) and step.id in kernel.lengths and kernel.rank_of(access.address) == 2):
+                continue
+            for size in [s for s in kernel.lengths if s != step.id]:
+                edits = (
+                    kernel.replaced(one, f"{kernel.source.operand(one)} * {size}"),
+                    kernel.replaced(product, kernel.source.of(index)),
+                )
+                yield _turned(kernel, access, edits, 8)
+
+
 def _turned(kernel: KernelDraft, access: PointerAccess, edits: tuple[Edit, ...], rank: int) -> Mend:
     verb = "loads" if access.is_load else "stores"
     return Mend(
@@ -260,5 +278,6 @@ def base_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    row_left_out, head_left_out, own_length, stride_left_out, other_stride, turned_tile, other_pointer, base_moved,
+    row_left_out, head_left_out, own_length, stride_left_out, other_stride, turned_tile, step_of_the_other,
+    other_pointer, base_moved,
 )  # fmt: skip

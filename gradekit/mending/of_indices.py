@@ -268,6 +268,31 @@ def quotient_and_rest(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 _TURNED = {ast.FloorDiv: ("//", "%"), ast.Mod: ("%", "//")}
 
 
+def last_group(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A grouped order in which every group is as high as the first."""
+    counts = [name for name, values in kernel.values.items() if any(is_call(v, "tl.cdiv") for v in values)]
+    for statement in kernel.statements:
+        value = value_of(statement)
+        if not (isinstance(value, ast.Name) and value.id in kernel.constexprs and target_of(statement)):
+            continue
+        firsts = [name for name, values in kernel.values.items() if any(_is_product_with(v, value.id) for v in values)]
+        for first, count in [(first, count) for first in firsts for count in counts]:
+            if first not in counts and "tl.program_id" in kernel.calls_behind(kernel.values[first][0]):
+                yield Mend(
+                    Family.INDEX, 6, value.lineno, (kernel.replaced(value, f"min({count} - {first}, {value.id})"),),
+                    f"Line {value.lineno} makes every group {value.id} tiles high: the last one may be lower, and then "
+                    "some tiles are computed twice and others never.",
+                    f"a group has at most what is left: the smaller of {value.id} and {count} - {first}", None,
+                    kernel.name,
+                )  # fmt: skip
+
+
+def _is_product_with(value: ast.expr, name: str) -> bool:
+    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and any(
+        isinstance(factor, ast.Name) and factor.id == name for factor in factors(value)
+    )  # fmt: skip
+
+
 def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """tl.arange that starts anywhere but at 0; an id that is multiplied by a wrong number."""
     for call in calls(kernel.nodes, "tl.arange"):
@@ -281,5 +306,5 @@ def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 RULES = (
     program_left_out, tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
-    stays_in_place, loads_exchanged, two_places_off,
+    stays_in_place, loads_exchanged, two_places_off, last_group,
 )  # fmt: skip

@@ -35,7 +35,25 @@ def grid_size(draft: Draft) -> Iterator[Mend]:
     for launch in draft.launches:
         grid = draft.grid_of(launch)
         if isinstance(grid, ast.Tuple):
+            yield from _more_axes(draft, launch, grid)
             yield from _other_grids(draft, launch, grid)
+
+
+def _more_axes(draft: Draft, launch: LaunchCall, grid: ast.Tuple) -> Iterator[Mend]:
+    """A grid with fewer axes than its kernel asks for."""
+    asked = {draft.source.of(c.args[0]) for c in calls(launch.kernel.nodes, "tl.program_id") if c.args}
+    if not grid.elts or str(len(grid.elts)) not in asked:
+        return
+    sizes = [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.lengths]
+    blocks = [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.constexprs]
+    whole = ", ".join(map(draft.source.of, grid.elts))
+    for size, block in [(size, block) for size in sizes[:3] for block in blocks[:2] if len(size) < 20]:
+        yield Mend(
+            Family.GRID, 3, grid.lineno, (draft.source.replaced(grid, f"({whole}, triton.cdiv({size}, {block}))"),),
+            f"The grid in line {grid.lineno} has one axis less than the kernel asks for: "
+            f"tl.program_id({len(grid.elts)}) is 0 in every program.",
+            f"give the grid another axis: triton.cdiv({size}, {block})",
+        )  # fmt: skip
 
 
 def _other_grids(draft: Draft, launch: LaunchCall, grid: ast.Tuple) -> Iterator[Mend]:

@@ -73,12 +73,24 @@ def kept_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for p in _probabilities(kernel):
             divided = isinstance(kept, ast.BinOp) and isinstance(kept.op, (ast.Div, ast.Mult))
             part = kept.left if divided and isinstance(kept, ast.BinOp) else kept
+            loaded = [n for n in sorted(kernel.names(kept)) if any(map(_is_loaded, kernel.values.get(n, ())))]
+            loaded = loaded if isinstance(kept, ast.Call) else []
+            for name in loaded:
+                yield _drawn(
+                    kernel, call.lineno, 5, (kernel.replaced(kept, f"{name} / (1 - {p})"),),
+                    f"Line {call.lineno} does not divide what is kept by 1 - {p}, the probability to be kept.",
+                    f"divide by 1 - {p}, so that the expected value stays what it was",
+                )  # fmt: skip
             yield _drawn(
                 kernel, call.lineno, 4,
                 (kernel.replaced(kept, f"{kernel.source.operand(part)} / (1 - {p})"),),
                 f"Line {call.lineno} does not divide what is kept by 1 - {p}, the probability to be kept.",
                 f"divide by 1 - {p}, so that the expected value stays what it was",
             )  # fmt: skip
+
+
+def _is_loaded(value: ast.expr) -> bool:
+    return any(is_call(part, "tl.load") for part in ast.walk(value))
 
 
 def _probabilities(kernel: KernelDraft) -> list[str]:
@@ -112,6 +124,29 @@ def gradient_passed_on(draft: Draft) -> Iterator[Mend]:
     )  # fmt: skip
 
 
+def constant_for_what_was_kept(draft: Draft) -> Iterator[Mend]:
+    """A number in the backward pass where the forward pass gives the same function what is kept as `ctx.name`."""
+    by_name, kept = {function.name: function for function in draft.source.host}, _kept(draft)
+    forward, backward = by_name.get("forward"), by_name.get("backward")
+    if forward is None or backward is None:
+        return
+    made = [node for node in ast.walk(forward) if isinstance(node, ast.Call) and called(node)]
+    for call in [node for node in ast.walk(backward) if isinstance(node, ast.Call)]:
+        for like in made:
+            if called(like) != called(call) or len(like.args) != len(call.args):
+                continue
+            for given, wanted in zip(call.args, like.args, strict=True):
+                name = wanted.id if isinstance(wanted, ast.Name) else ""
+                if isinstance(given, ast.Constant) and name in kept:
+                    text = draft.source.of(given)
+                    yield Mend(
+                        Family.FORMULA, 5, given.lineno, (draft.source.replaced(given, f"ctx.{name}"),),
+                        f"Line {given.lineno} of the backward pass has {text} where the forward pass has {name}, which "
+                        f"is kept as ctx.{name}.",
+                        f"give it ctx.{name}: the backward pass does what the forward pass did",
+                    )  # fmt: skip
+
+
 def _kept(draft: Draft) -> set[str]:
     """The names of what is kept as `ctx.name`."""
     found = [n for n in draft.host_nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)]
@@ -134,4 +169,4 @@ def one_more_on_the_host(draft: Draft) -> Iterator[Mend]:
 
 
 RULES = (drawn_otherwise, kept_otherwise)
-HOST_RULES = (gradient_passed_on, one_more_on_the_host)
+HOST_RULES = (gradient_passed_on, one_more_on_the_host, constant_for_what_was_kept)

@@ -74,10 +74,12 @@ def _allocation(seen: _Failed) -> int | None:
 
 
 def _launch(seen: _Failed) -> int | None:
-    """Where the kernel is launched, if all of the call's launches stand in one line."""
+    """Where the grid of the launch is written, if all of the call's launches stand in one line."""
+    from gradekit.mending.draft import grid_lines
+
     launches = seen.program.launches() if seen.program is not None else ()
     lines = {launch.source.line for launch in launches if launch.source is not None}
-    return lines.pop() if len(lines) == 1 else None
+    return grid_lines(seen.text).get(line := lines.pop(), line) if len(lines) == 1 else None
 
 
 def _first_load(seen: _Failed) -> int | None:
