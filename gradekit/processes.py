@@ -142,6 +142,7 @@ def clean_environment(folder: str) -> dict[str, str]:
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": folder,
+        "USER": "gradekit",  # a user of nobody's has no name to look up, and torch's caches ask for one
         "TMPDIR": folder,
         "LANG": "C.UTF-8",
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(parent for parent in parents if parent)),

@@ -239,6 +239,13 @@ def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SECRET_TOKEN" not in sandbox.clean_environment("/tmp")
 
 
+def test_a_submission_can_ask_for_its_users_name() -> None:
+    """As torch does for its caches: the user that it runs as has no name in the machine's list"""
+    text = "import getpass\nNAME = getpass.getuser()\ndef entry(x):\n    return NAME == 'gradekit'\n"
+    with Tracer(Text(text)) as tracer:
+        assert tracer.trace("entry", [X]).results == (Scalar(True),)
+
+
 FORKS = """
 import ctypes, os, time
 if os.fork() == 0:

@@ -3,7 +3,7 @@
 - Programs run in reverse and in another order, where what an atomic does may depend on it. Other results must be right
   as well: they are variants.
 - Lanes that the mask of a load leaves undefined get another value, where they may reach something. A result that
-  changes is a finding.
+  changes is a finding. Programs that wait for each other run one at a time, so costly runs of theirs have fewer turns.
 - A call that uses memory of earlier calls is made twice. The results of the second are a variant.
 - An autotuned launch that loads from what it stores to is made as in the autotuner's first call. The results are a
   variant.
@@ -51,7 +51,8 @@ def run_with_trials(program: Program, run: Callable[[Conditions], RunResult], nu
         if not _same(usual.results, other.results):
             usual.variants.append(Variant(circumstance, other.results))
     leaves_lanes = any(facts(kernel.unaligned).undefined_loads for kernel in program.kernels.values())
-    if leaves_lanes and not usual.findings and _has_its_turn(cost, number, seldom=OFTEN):
+    waits = any(facts(kernel.unaligned).waits for kernel in program.kernels.values())
+    if leaves_lanes and not usual.findings and _has_its_turn(cost, number, seldom=SELDOM if waits else OFTEN):
         usual.findings += _undefined_lanes(program, usual, run)
     return usual
 
