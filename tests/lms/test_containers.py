@@ -34,7 +34,7 @@ SNOOPS = """
 import glob
 
 
-def add(x, y):
+def double(x):
     found = []
     for pattern in ("source/grader/**/*.py", "submission_metadata.json", "results/*"):
         for name in glob.glob("/autograder/" + pattern, recursive=True):
@@ -108,7 +108,7 @@ def test_gradescope_grades_softmax_within_768_mib_at_half_a_core(tmp_path: Path)
 
 @in_a_container
 def test_gradescope_keeps_its_tests_and_metadata_from_the_submission(tmp_path: Path) -> None:
-    done, results = gradescope(tmp_path, get("vector_add"), SNOOPS)
+    done, results = gradescope(tmp_path, double(tmp_path), SNOOPS)
     assert done.code == 0, done.said
     assert results["score"] == 0 and "SEEN []" in json.dumps(results)
 

@@ -43,7 +43,7 @@ def compared(*arguments: str, given: Any = None) -> list[dict[str, Any]]:
 
 def call(entry: str, *args: Argument) -> dict[str, Any]:
     """What the tracer is asked for the program of a call."""
-    return {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args], "multiprocessors": 132}
+    return {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args], "multiprocessors": 132, "turn": 0}
 
 
 def test_kernels_of_the_corpus_have_the_same_text_both_ways() -> None:
