@@ -8,8 +8,10 @@ from dataclasses import replace
 from gradekit.causes import Cause
 from gradekit.mending import (
     of_addresses,
+    of_attention,
     of_curves,
     of_formulas,
+    of_guards,
     of_indices,
     of_launches,
     of_loops,
@@ -19,12 +21,16 @@ from gradekit.mending import (
     of_scores,
     of_sums,
     of_swaps,
+    of_twins,
     of_unused,
 )
 from gradekit.mending.draft import Draft
 from gradekit.mending.mend import Clues, Family, Mend
 
 _IN_KERNELS = (
+    *of_twins.RULES,
+    *of_guards.RULES,
+    *of_attention.RULES,
     *of_masks.RULES,
     *of_scores.RULES,
     *of_loops.RULES,
@@ -37,6 +43,10 @@ _IN_KERNELS = (
     *of_curves.RULES,
     *of_random.RULES,
 )
+
+_ON_HOST = (
+    *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES,
+)  # fmt: skip
 
 _SPEAKS_FOR = {
     Cause.OUT_OF_BOUNDS_LOAD: (Family.MASK, Family.INDEX, Family.LOOP, Family.STRIDES, Family.GRID),
@@ -79,7 +89,7 @@ def _all(draft: Draft) -> Iterator[Mend]:
     for kernel in draft.kernels:
         for rule in _IN_KERNELS:
             yield from rule(draft, kernel)
-    for host_rule in (*of_launches.RULES, *of_swaps.RULES, *of_random.HOST_RULES):
+    for host_rule in _ON_HOST:
         yield from host_rule(draft)
 
 

@@ -131,4 +131,12 @@ def _given(call: ast.Call, kernel: KernelDraft) -> dict[str, ast.expr]:
             call_args.append(argument)
     else:
         call_args = [x for a in call.args for x in ([a] * each if isinstance(a, ast.Starred) else [a])]
-    return dict(zip(kernel.all_params, call_args, strict=False)) | named
+    found = dict(zip(kernel.all_params, call_args, strict=False)) | named
+    return _behind_the_last(call, kernel, named) | found if starred and not each else found
+
+
+def _behind_the_last(call: ast.Call, kernel: KernelDraft, named: dict[str, ast.expr]) -> dict[str, ast.expr]:
+    """The arguments after the last `*x.stride()`, for the last parameters that are not given by name."""
+    last = max(number for number, argument in enumerate(call.args) if isinstance(argument, ast.Starred))
+    after, open_ = call.args[last + 1 :], [p for p in kernel.all_params if p not in named]
+    return dict(zip(open_[len(open_) - len(after) :], after, strict=True)) if len(after) < len(open_) else {}

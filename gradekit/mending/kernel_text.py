@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,8 +111,8 @@ class KernelDraft:
             self._origins[start] = frozenset(self._walked(start))
         return self._origins[start]
 
-    def _walked(self, start: str) -> set[str]:
-        found: set[str] = set()
+    def _walked(self, start: str, without: Collection[str] = ()) -> set[str]:
+        found: set[str] = set(without)
         todo = [start]
         while todo:
             name = todo.pop()
@@ -159,9 +159,15 @@ class KernelDraft:
             name
             for name, values in self.values.items()
             if any("tl.arange" in self.calls_behind(v) for v in values)
-            and not any(self.calls_behind(v) & _VALUES or is_condition(v) for v in values)
-            and not self.origins(values[0]) & set(self.pointers)
+            and not any(self._is_of_values(v) or is_condition(v) for v in values)
         ]
+
+    def _is_of_values(self, value: ast.expr) -> bool:
+        """Whether loaded values or pointers take part in it, but for those that bound the loop that counts it on."""
+        counters = {name for loop in self.loops for name in _names(loop.target)}
+        names = {name for first in _names(value) - counters for name in self._walked(first, counters)} - counters
+        made_by = {called(part) for part in ast.walk(value)}.union(*map(self._called_for, names))
+        return bool(made_by & _VALUES or names & set(self.pointers))
 
     @cached_property
     def multiplies(self) -> bool:

@@ -24,7 +24,7 @@ def row_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             continue
         for number, (pid, step) in enumerate(_row_steps(kernel, access)):
             verb = "loads" if access.is_load else "stores"
-            idle = any(kernel.uses.get(name, 0) == 0 for name in (pid, step))
+            idle = any(kernel.uses.get(name, 0) == 0 for name in (pid, step) if name != "1")
             rank = 8 if idle or access.pointer in kernel.stored else 23
             yield Mend(
                 Family.INDEX, rank + number, access.line, (kernel.replaced(base, f"{base.id} + {pid} * {step}"),),
@@ -197,6 +197,82 @@ def _candidates(kernel: KernelDraft, access: PointerAccess, now: str) -> Iterato
             yield (6 if likely else 34 if re.search(rf"\b{stride}\b", text) else 28), stride
 
 
+def strides_of_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An address with the strides of another tensor, where the kernel takes as many that nothing uses."""
+    unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
+    for statement, pointer, address in _addresses(kernel) if len(unused) > 1 else ():
+        found = [n for n in ast.walk(address) if isinstance(n, ast.Name) and n.id in kernel.strides]
+        now = sorted({n.id for n in found}, key=kernel.all_params.index)
+        if len(now) == len(unused) and len(found) == len(now):
+            own = dict(zip(now, unused, strict=True))
+            yield Mend(
+                Family.STRIDES, 3, statement.lineno, tuple(kernel.replaced(n, own[n.id]) for n in found),
+                f"Line {statement.lineno} goes through {pointer} with {' and '.join(now)}, the strides of another "
+                f"tensor, and nothing uses {' and '.join(unused)}.",
+                f"the strides of {pointer} belong there", Cause.IGNORES_STRIDES, kernel.name,
+            )  # fmt: skip
+
+
+def _addresses(kernel: KernelDraft) -> Iterator[tuple[ast.stmt | ast.expr, str, ast.expr]]:
+    """Where each is computed, the pointer, and the address: of accesses, and what is added to a pointer itself."""
+    for access in kernel.accesses:
+        if access.pointer:
+            address = kernel.resolved(access.address)
+            yield address, access.pointer, address
+    for statement in kernel.statements:
+        if isinstance(statement, ast.AugAssign) and target_of(statement) in kernel.pointers:
+            yield statement, target_of(statement), statement.value
+
+
+def strides_of_its_own(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An address that counts in sizes, or in single elements, where the kernel takes strides that nothing uses."""
+    unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
+    for statement, pointer, address in _addresses(kernel) if unused else ():
+        parts = [p for p in terms(address) if kernel.names(p) & {*kernel.values} and not _strides_in(kernel, p)]
+        mine = [s for s in unused if _stem(pointer)[:1] in s] or unused
+        for own in (mine, unused) if mine != unused else (unused,):
+            if len(own) == len(parts) and all(map(_index_in, parts)):
+                edits = tuple(
+                    kernel.replaced(part, f"{kernel.source.operand(_index_in(part))} * {stride}")  # type: ignore[arg-type]
+                    for part, stride in zip(parts, own, strict=True)
+                )
+                yield Mend(
+                    Family.STRIDES, 4, statement.lineno, edits,
+                    f"Line {statement.lineno} goes through {pointer} as if it were contiguous, and nothing uses "
+                    f"{' and '.join(own)}.",
+                    "multiply each index by the stride of its dimension", Cause.IGNORES_STRIDES, kernel.name,
+                )  # fmt: skip
+
+
+def _strides_in(kernel: KernelDraft, node: ast.expr) -> set[str]:
+    return kernel.names(node) & set(kernel.strides)
+
+
+def _index_in(part: ast.expr) -> ast.expr | None:
+    """`k[:, None]` in `k[:, None] * N`, or the whole term where nothing multiplies it."""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and isinstance(part.right, ast.Name):
+        return part.left
+    return part
+
+
+def program_not_added(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`ptr += n * stride` without the program's id, where there is a stride for it that nothing uses."""
+    unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
+    for statement in kernel.statements:
+        pointer = target_of(statement)
+        if not isinstance(statement, ast.AugAssign) or pointer not in kernel.pointers:
+            continue
+        for pid in kernel.pids if "tl.program_id" not in kernel.calls_behind(statement.value) else ():
+            for stride in unused[:2]:
+                yield Mend(
+                    Family.INDEX, 4, statement.lineno,
+                    (kernel.replaced(statement.value, f"{kernel.source.of(statement.value)} + {pid} * {stride}"),),
+                    f"Line {statement.lineno} leaves `{pid}` out of the address: every program takes the same part of "
+                    f"{pointer}.",
+                    f"add {pid} times its stride, {stride}", None, kernel.name,
+                )  # fmt: skip
+
+
 def turned_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Rows and columns of a store (or a load) in each other's place: the tile is written transposed."""
     for access in kernel.accesses:
@@ -278,6 +354,6 @@ def base_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    row_left_out, head_left_out, own_length, stride_left_out, other_stride, turned_tile, step_of_the_other,
-    other_pointer, base_moved,
+    row_left_out, head_left_out, own_length, stride_left_out, other_stride, strides_of_another,
+    strides_of_its_own, program_not_added, turned_tile, step_of_the_other, other_pointer, base_moved,
 )  # fmt: skip

@@ -93,7 +93,8 @@ def _is_upside_down(kernel: KernelDraft, node: ast.BinOp) -> bool:
     new, old = node.left, node.right
     if not (is_call(kernel.parents[node], *EXP) and isinstance(new, ast.Name) and isinstance(old, ast.Name)):
         return False
-    return "tl.maximum" in kernel.calls_behind(new) and old.id in kernel.origins(new)
+    grown = any(is_call(value, "tl.maximum") for value in kernel.values.get(new.id, ()))
+    return grown and old.id in kernel.origins(new)
 
 
 _OPERATORS = {

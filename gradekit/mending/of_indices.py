@@ -168,12 +168,18 @@ def loads_exchanged(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             if first.pointer != second.pointer or one == two or apart:
                 continue
             yield Mend(
-                Family.INDEX, 12, first.line,
+                Family.INDEX, 7 if _place(kernel, first) > _place(kernel, second) else 23, first.line,
                 (kernel.replaced(first.address, two), kernel.replaced(second.address, one)),
                 f"Lines {first.line} and {second.line} load {_names_of(kernel, first, second)} from each other's "
                 "place: the two are exchanged.",
                 "see in the handout which place has which value", None, kernel.name,
             )  # fmt: skip
+
+
+def _place(kernel: KernelDraft, access: PointerAccess) -> tuple[int, int]:
+    """How far from its pointer an address seems to lie, by its numbers: `ptr + row + 1` after `ptr + row`."""
+    numbers = [n.value for n in ast.walk(access.address) if isinstance(n, ast.Constant) and isinstance(n.value, int)]
+    return max(numbers, default=0), len(kernel.source.of(access.address))
 
 
 def _names_of(kernel: KernelDraft, *accesses: PointerAccess) -> str:
@@ -186,13 +192,19 @@ def two_places_off(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`row + 2` where `row + 1` belongs."""
     for node in kernel.nodes:
         number = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) else None
-        if isinstance(node, ast.BinOp) and isinstance(number, ast.Constant) and number.value == 2:
+        if not isinstance(node, ast.BinOp) or _is_address(kernel, node):
+            continue
+        if isinstance(number, ast.Constant) and number.value == 2:
             yield Mend(
                 Family.INDEX, 9, node.lineno, (kernel.replaced(number, "1"),),
                 f"Line {node.lineno} is one off: `{kernel.source.of(node)}`, where 1 belongs and not 2"
                 f"{f', for `{name}`' if (name := target_of(kernel.statement(node))) else ''}.",
                 "the next one stands one place on", None, kernel.name,
             )  # fmt: skip
+
+
+def _is_address(kernel: KernelDraft, node: ast.expr) -> bool:
+    return bool(kernel.names(node) & set(kernel.pointers))
 
 
 def _is_scaled(kernel: KernelDraft, node: ast.BinOp) -> bool:

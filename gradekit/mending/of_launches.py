@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft, LaunchCall
-from gradekit.mending.kernel_text import calls, simple
+from gradekit.mending.kernel_text import calls, simple, target_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit, called
 
@@ -19,11 +19,20 @@ def rounded_down(draft: Draft) -> Iterator[Mend]:
     for node in draft.host_nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and not _rounds_up(draft, node):
             text, left, right = (draft.source.of(n) for n in (node, node.left, node.right))
+            rank = 3 if _is_in_a_grid(draft, node) else 24
             yield Mend(
-                Family.GRID, 3, node.lineno, (draft.source.replaced(node, f"triton.cdiv({left}, {right})"),),
+                Family.GRID, rank, node.lineno, (draft.source.replaced(node, f"triton.cdiv({left}, {right})"),),
                 f"Line {node.lineno} rounds `{text}` down: the last, partial block gets no program.",
                 "round the number of programs up, with triton.cdiv", Cause.UNWRITTEN_OUTPUT,
             )  # fmt: skip
+
+
+def _is_in_a_grid(draft: Draft, node: ast.BinOp) -> bool:
+    """Whether a grid is made of a quotient, or of a name that has it; also where no launch is seen."""
+    grids = [part for launch in draft.launches for part in ast.walk(draft.grid_of(launch))]
+    named = {part.id for part in grids if isinstance(part, ast.Name)}
+    holding = [n for n in draft.host_nodes if isinstance(n, ast.Assign) and any(part is node for part in ast.walk(n))]
+    return node in grids or not grids or any(target_of(statement) in named for statement in holding)
 
 
 def _rounds_up(draft: Draft, node: ast.BinOp) -> bool:

@@ -29,9 +29,11 @@ _ROOT_OF_A_HALF = "0.7071067811865476"
 
 
 def numbers_of(handout: str) -> list[str]:
-    """The numbers with five or more digits behind a decimal point that stand in a handout's code, each once."""
+    """The numbers with five or more digits behind a decimal point, and those like 1e-5, that stand in a handout's code,
+    each once."""
     code = re.findall(r"^ {4}.*$|`[^`\n]+`|```.*?```", handout, re.MULTILINE | re.DOTALL)
-    return list(dict.fromkeys(number for part in code for number in re.findall(r"(?<![\w.])\d+\.\d{5,}\b", part)))
+    form = r"(?<![\w.])(?:\d+\.\d{5,}|\d+e-\d+)\b"
+    return list(dict.fromkeys(number for part in code for number in re.findall(form, part)))
 
 
 def _formulas(kernel: KernelDraft) -> Iterator[tuple[ast.stmt, ast.expr]]:
@@ -101,7 +103,7 @@ def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     f"compare the argument with the formula in the handout: it is {new} * {inner}", None, kernel.name,
                 )  # fmt: skip
     text = kernel.source.of(kernel.node)
-    missing = [number for number in draft.numbers if number not in text]
+    missing = [number for number in draft.numbers if number not in text and "e-" not in number]
     for statement, value in _formulas(kernel):
         if not isinstance(value, ast.BinOp) or not (is_stored(statement) or target_of(statement)):
             continue
