@@ -10,7 +10,9 @@ of_launches.py  grids, arguments, allocations             of_sums.py      statis
 of_formulas.py  operators, operands, stores               of_unused.py    what is computed and takes no part
 of_swaps.py     two arguments of a launch                 of_random.py    seeds, counters, what is kept
 of_numbers.py   numbers in formulas, powers, terms        of_curves.py    forms of an activation
-of_scores.py    scores and weights of attention           search.py       tries one after another, within a budget
+of_scores.py    scores and weights of attention           of_attention.py running softmax, shared heads
+of_twins.py     lines unlike their counterparts           of_guards.py    padding, lengths below 0, divisors of 0
+search.py       tries one after another, within a budget
 
 Text to text: a mended program is traced and run by gradekit.plugin.mended_runs, as any submission is.
 """

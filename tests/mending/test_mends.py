@@ -22,6 +22,8 @@ RIGHT = [
     "solutions/spmm/solution.py", "tests/course/right/vector_add/rows_and_columns.py",
 ]  # fmt: skip
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
+BOXES = "solutions/giou_loss/right_by_sample.py"
+DECODE = "solutions/decode_attention/right_one_query_a_program.py"
 ONLINE = ROOT / "solutions/softmax/right_online.py"
 
 
@@ -113,12 +115,38 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
         ("solutions/fused_chain/right_row_and_block.py", "grid = (M, triton.cdiv(N, 256))", "grid = (M,)", "one axis less"),
         ("solutions/custom_op/right_flat.py", "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[-1]",
          "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[0]", "wrong dimension"),
+        (BOXES, "db = area_h + tl.where(pb < gb", "db = area_h + tl.where(pb > gb", "its comparison has > where that has <"),
+        (BOXES, "inter_w = tl.where(iw > 0, d_inter * ih, 0.0)", "inter_w = d_inter * ih", "not made like its counterpart"),
+        (BOXES, "tl.where(real, dl * scale, 0.0)", "dl * scale", "not made like its counterpart"),
+        (BOXES, "dl = -area_w", "dl = area_w", "another sign"),
+        (BOXES, "tl.store(giou_ptr + batch * N + n, tl.where(real, giou, 0.0)", "tl.store(giou_ptr + batch * N + n, giou",
+         "does not heed `real`"),
+        (BOXES, "count.clamp(1)", "count", "0 where nothing counts"),
+        (BOXES, "count.clamp(1)", "(B * N)", "not by `count`"),
+        (DECODE, "b * svb + kv_h * svh + s[:, None] * svs + d[None, :] * svd",
+         "b * skb + kv_h * skh + s[:, None] * sks + d[None, :] * skd", "the strides of another tensor"),
+        (BOXES, " / tl.maximum(tl.load(count_ptr).to(tl.float32), 1.0)", "", "takes count_ptr and never loads it"),
+        (DECODE, "scores = tl.where(s < length, scores, -float(\"inf\"))", "scores = tl.where(s < length, scores, 0.0)", "is a weight"),
+        (DECODE, "new_top = tl.maximum(top, tl.max(scores, axis=0))", "new_top = tl.max(scores, axis=0)", "of this tile alone"),
+        (DECODE, "kv_h = h // group", "kv_h = h", "neighbours share one"),
+        (DECODE, "kv_h = h // group", "kv_h = h % group", "neighbours share one"),
+        (DECODE, "kv_h * svh", "h * svh", "goes by `h` where `kv_h` belongs"),
+        (DECODE, "Hq, Hq // Hkv, sm_scale", "Hq, Hkv, sm_scale", "how many groups there are"),
+        (DECODE, "length = tl.load(lengths_ptr + b * sl)", "length = 4096", "nothing loads what lengths_ptr holds"),
+        ("solutions/spmm/right_row_and_tile.py", "k[:, None] * s_bk + n[None, :] * s_bn", "k[:, None] * N + n[None, :]",
+         "as if it were contiguous"),
     ],
 )  # fmt: skip
 def test_a_beginners_mistake_has_a_mend_that_gives_the_right_program_back(
     path: str | Path, old: str, new: str, said: str
 ) -> None:
     assert mended(text(path), old, new, said)
+
+
+@pytest.mark.parametrize("path", [*RIGHT, BOXES, DECODE])
+def test_lines_of_a_right_program_are_hardly_ever_held_against_counterparts(path: str) -> None:
+    """Each such mend costs a try before all others: the program is right, so that none of them would help."""
+    assert len([mend.sentence for mend in mends(text(path)) if "its counterpart" in mend.sentence]) <= 1
 
 
 def test_no_stride_of_an_input_is_advised_for_the_result() -> None:
