@@ -56,16 +56,20 @@ def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tup
     """The call `entry(*args[:-1])` with its backward pass, and between the two a call with other values; and the
     arguments of both, in the order of the program's inputs."""
     *own, upstream = args
-    others = [
-        replace(arg, seed=arg.seed + 1, name="an input of the other call") if isinstance(arg, Input) else arg
-        for arg in own
-    ]
+    others = [_another(arg) for arg in own]
     arguments = to_arguments([*own, *others, upstream])
     form = _form(
         entry, (*arguments[: len(own)], arguments[-1]), wanted, multiprocessors_for(arguments, repr((entry, arguments)))
     )
     form = replace(form, between=arguments[len(own) : -1])
     return CallSpec(form, form.name, is_known=False), (*own, *others, upstream)
+
+
+def _another(arg: Any) -> Any:
+    """Another value for an argument: other elements, or half of a number that is no whole one."""
+    if isinstance(arg, Input):
+        return replace(arg, seed=arg.seed + 1, name="an input of the other call")
+    return arg / 2 if type(arg) is float else arg
 
 
 def inputs_of(args: Sequence[Any]) -> Hashable | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import heapq
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Recorder:
         self._known: dict[int, TracedStorage] = {}
         self._inputs: dict[int, int] = {}
         self._next_number = 0
+        self._next_place, self._free = 0, list[int]()  # a heap: memory that is free again is used again, as on a GPU
         self.launched: Callable[[Launch, Sequence[Any]], None] | None = (
             None  # is told of each launch and its parameters
         )
@@ -95,7 +97,9 @@ class Recorder:
 
     def _number(self, raw: Any) -> TracedStorage:
         nbytes = raw.nbytes()
-        storage = TracedStorage(self._next_number, nbytes, ADDRESS_START + self._next_number * ADDRESS_GAP, raw)
+        place = heapq.heappop(self._free) if self._free else self._next_place
+        self._next_place += place == self._next_place
+        storage = TracedStorage(self._next_number, nbytes, ADDRESS_START + place * ADDRESS_GAP, raw)
         self._next_number += 1
         self._known[storage_id(raw)] = storage
         return storage
@@ -220,7 +224,9 @@ class Recorder:
 
     def _forget_dead(self) -> None:
         # one reference is the one in `keep`
-        self._known = {identity: known for identity, known in self._known.items() if storage_uses(identity) > 1}
+        dead = [identity for identity in self._known if storage_uses(identity) <= 1]
+        for identity in dead:
+            heapq.heappush(self._free, (self._known.pop(identity).address - ADDRESS_START) // ADDRESS_GAP)
         alive = {known.number for known in self._known.values()}
         self._before = [step for step in self._before if storages_of(step) <= alive]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, layouts_like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import BEYOND, CallScope
+from gradekit.unseen.scope import BEYOND, FAR, CallScope
 from gradekit.unseen.solving import OtherWay, PathTrials, possible, solved
 
 MOST_SOLVED = 12
@@ -18,6 +19,9 @@ MOST_SOLVED = 12
 
 MOST_BY_SOLVER = 6
 """Comparisons of one check that z3 is asked about."""
+
+MOST_FAR = 8
+"""Solutions as large as FAR for one line, in checks that list their sizes."""
 
 MOST_TOLD = 30
 """Unseen ways that a record names."""
@@ -36,6 +40,7 @@ class HostInputs:
     paths: list[Path] = field(default_factory=list)
     _large: set[tuple[Way, tuple[str, ...]]] = field(default_factory=set)
     _trials: PathTrials = field(default_factory=PathTrials)
+    _far: Counter[int | None] = field(default_factory=Counter)
     _left_to_solver: int = 0
     _solved: dict[tuple[Way, CallScope], list[dict[str, int]]] = field(default_factory=dict)
 
@@ -107,11 +112,15 @@ class HostInputs:
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> list[dict[str, int]]:
         scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), wide)
         key = way, scope
-        if key not in self._solved and not possible(wanted, replace(scope, beyond=BEYOND)):
+        farthest = FAR if draws.free or wide and self._far[way[0].line] < MOST_FAR else BEYOND
+        if key not in self._solved and not possible(wanted, replace(scope, beyond=farthest)):
             self._solved[key] = []
         if key not in self._solved:
-            tried = (self._trials.solutions(wanted, replace(scope, beyond=beyond)) for beyond in (1, BEYOND))
-            self._solved[key] = next((found for found in tried if found), [])
+            for beyond in (1, BEYOND, farthest):
+                self._solved[key] = self._trials.solutions(wanted, replace(scope, beyond=beyond))
+                if self._solved[key]:
+                    self._far[way[0].line] += wide and beyond == FAR
+                    break
             if not self._solved[key] and self._left_to_solver:
                 self._left_to_solver -= 1
                 self._solved[key] = solved(wanted, scope)

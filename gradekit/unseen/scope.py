@@ -14,8 +14,9 @@ from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.unseen.evaluation import Leaf
 
-LARGEST, BEYOND = 1 << 21, 4
-"""Elements of the largest tensor of a further call, and how many times the largest of the check's own it may be."""
+LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
+"""Elements of the largest tensor of a further call; how many times the largest of the check's own it may be; and how
+many times where nothing smaller is another way, and the check draws any size that the entry promises."""
 
 MOST_PRODUCT = 1 << 26
 """The product of all sizes of a further call: what a matrix product costs."""
