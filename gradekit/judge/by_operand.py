@@ -25,7 +25,8 @@ def one_input_replaced(evidence: Evidence) -> Diagnosis | None:
     if comparison is None or len(evidence.specs) != len(comparison.reference.inputs) or len(evidence.specs) < 2:
         return None
     found = [(place, sentence) for place, others, sentence in _hypotheses(evidence) if explained(comparison, others)]
-    if len(found) > 1:  # as where all inputs are alike: an input that no kernel reads is left out
+    if len(found) > 1 or not comparison.actual.any():
+        # As where all inputs are alike, or where zeros come of zeros anyway: an input that no kernel reads is left out.
         unread = _unread(evidence)
         found = [(place, sentence) for place, sentence in found if place in unread]
     return Diagnosis(Cause.WRONG_VALUES, found[0][1]) if len({place for place, _ in found}) == 1 else None

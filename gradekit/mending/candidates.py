@@ -67,6 +67,12 @@ ELSEWHERE = 4
 SOONER = 7
 """What a mend of strides gains where an input is strided: a simpler example, without strides, was right."""
 
+SPECIFIC = 5
+"""The rank up to which a mend is made for what a text shows: a line unlike its counterpart, a name nobody uses."""
+
+LATER_IF_SPECIFIC = 12
+"""What such a mend's rank loses where the evidence speaks for other families."""
+
 LATER = 40
 """What a mend's rank loses where the evidence speaks for other families."""
 
@@ -121,7 +127,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         late = bool(wanted) and mend.family not in wanted
         special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
         early = SOONER if clues.strided and mend.family in (Family.STRIDES, Family.LAYOUT) else 0
-        return mend.rank - early + LATER * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
+        later = LATER if mend.rank > SPECIFIC else LATER_IF_SPECIFIC
+        return mend.rank - early + later * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
 
     mine = {*clues.kernels, *clues.others}
     kept = (mend for mend in found if not mend.kernel or not mine or mend.kernel in mine)

@@ -132,7 +132,8 @@ def _given(call: ast.Call, kernel: KernelDraft) -> dict[str, ast.expr]:
     else:
         call_args = [x for a in call.args for x in ([a] * each if isinstance(a, ast.Starred) else [a])]
     found = dict(zip(kernel.all_params, call_args, strict=False)) | named
-    return _behind_the_last(call, kernel, named) | found if starred and not each else found
+    is_open = any(keyword.arg is None for keyword in call.keywords)  # **sizes: which parameters it gives is not seen
+    return _behind_the_last(call, kernel, named) | found if starred and not each and not is_open else found
 
 
 def _behind_the_last(call: ast.Call, kernel: KernelDraft, named: dict[str, ast.expr]) -> dict[str, ast.expr]:

@@ -148,8 +148,19 @@ def index_of_its_twin(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             for name in sorted(there - set(here)):
                 for instead in (n for n in here if n not in there):
                     yield _by_another(kernel, used[instead], name, 4)
-        if len(here) == 1:
-            yield from (_by_another(kernel, used[here[0]], name, 9) for name in kernel.pids if name not in here)
+        one_number = not kernel.names(kernel.resolved(mine.address)) & set(kernel.indices)
+        if len(here) == 1 and one_number:
+            yield from (_by_another(kernel, used[here[0]], name, 9) for name in _parts(kernel) if name not in here)
+
+
+def _parts(kernel: KernelDraft) -> list[str]:
+    """Names of what a program works on: its id, or a quotient or a rest of it."""
+    return [n for n in kernel.pids if len(kernel.values[n]) == 1 and _is_part(kernel.values[n][0])]
+
+
+def _is_part(value: ast.expr) -> bool:
+    divides = isinstance(value, ast.BinOp) and isinstance(value.op, (ast.FloorDiv, ast.Mod))
+    return divides or is_call(value, "tl.program_id")
 
 
 def _by_another(kernel: KernelDraft, node: ast.Name, name: str, rank: int) -> Mend:

@@ -11,6 +11,7 @@ from gradekit.mending.kernel_text import KernelDraft, calls, is_call, is_stored,
 from gradekit.mending.mask_conditions import is_condition
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.of_sums import EXP
+from gradekit.mending.of_twins import has_twin
 from gradekit.mending.of_unused import is_index_line
 from gradekit.submission.parsed_source import Edit, called
 
@@ -20,9 +21,11 @@ def other_function(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     for call in calls(kernel.nodes, *_TAKEN_FOR):
         if called(call) == "tl.sqrt" and _is_divisor(kernel, call):
             continue  # 1 / sqrt is what rsqrt gives
+        clamps = called(call) == "tl.maximum" and isinstance(call.args[-1], ast.Constant)
+        late = 10 * (clamps or has_twin(kernel, kernel.statement(call)))
         for new in _TAKEN_FOR[called(call)]:
             yield Mend(
-                Family.FORMULA, 19, call.lineno, (kernel.replaced(call.func, new),),
+                Family.FORMULA, 19 + late, call.lineno, (kernel.replaced(call.func, new),),
                 f"Line {call.lineno} calls {called(call)} where the formula has another function.",
                 f"{new} is what belongs there", None, kernel.name,
             )  # fmt: skip
@@ -52,8 +55,9 @@ def other_operator(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 continue
             if isinstance(node.op, ast.Sub) and is_call(kernel.parents[node], *EXP):
                 continue
+            late = 10 * has_twin(kernel, kernel.statement(node))
             yield Mend(
-                Family.FORMULA, _operator_rank(kernel, node), node.lineno,
+                Family.FORMULA, _operator_rank(kernel, node) + late, node.lineno,
                 (kernel.source.between_replaced(node.left, node.right, old, new),),
                 f"The formula in line {node.lineno} has {old} in `{kernel.source.of(node)}` where {new} belongs.",
                 "compare the line with the formula in the handout", None, kernel.name,
@@ -220,13 +224,24 @@ def stored_value(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     for n in kernel.statements
                     if target_of(n) != name and not isinstance(n, ast.For)
                 )
+                bare = isinstance(value, ast.Name) and _are_summed_together(kernel, value.id, name)
                 for one in (f"{name}[:, None]", name) if wide else (name,):
                     yield Mend(
-                        Family.FORMULA, 5 if not others else 31, access.line,
+                        Family.FORMULA, 5 if not others or bare else 31, access.line,
                         (kernel.replaced(value, f"{kernel.source.operand(value)} / {one}"),),
                         f"Line {access.line} stores `{kernel.source.of(value)}`, which is not divided by `{name}` yet.",
                         f"divide by {name} at the end", None, kernel.name,
                     )  # fmt: skip
+
+
+def _are_summed_together(kernel: KernelDraft, one: str, other: str) -> bool:
+    """Whether two names are added to in one loop and scaled by the same: a weighted sum and the sum of its weights."""
+    for loop in kernel.loops:
+        inside = [part for part in ast.walk(loop) if isinstance(part, (ast.Assign, ast.AugAssign))]
+        added = {target_of(p): kernel.names(p.value) for p in inside if target_of(p) in (one, other)}
+        if len(added) == 2 and {one, other} & set(kernel.values) and added[one] & added[other] - {one, other}:
+            return True
+    return False
 
 
 def _is_spread(name: str) -> bool:
@@ -265,11 +280,18 @@ def scale_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if isinstance(product, ast.BinOp) and isinstance(right, ast.Name) and right.id == scale:
             line = product.lineno
             yield Mend(
-                Family.FORMULA, 36 if kernel.uses[scale] == 1 else 12, line,
+                Family.FORMULA, _rank_of_a_scale_more(kernel, scale), line,
                 (kernel.replaced(product, kernel.source.operand(product.left)),),
                 f"Line {line} multiplies by {scale} once more than the formula does: the scale is applied twice.",
                 f"multiply by {scale} once", None, kernel.name,
             )  # fmt: skip
+
+
+def _rank_of_a_scale_more(kernel: KernelDraft, scale: str) -> int:
+    """A forward pass, of two products or none, scales once."""
+    if kernel.uses[scale] == 1:
+        return 36
+    return 12 if len(list(calls(kernel.nodes, "tl.dot"))) > 2 else 5
 
 
 def _scale_rank(kernel: KernelDraft, statement: ast.stmt, scale: str) -> int:

@@ -53,6 +53,25 @@ def _unheeding(kernel: KernelDraft, name: str) -> list[ast.expr]:
     return [node for node in found if name not in kernel.origins(node) and not is_call(node, "tl.where")]
 
 
+def other_load_in_condition(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A condition on one number of a row that goes by another number of it: a box's top for its bottom."""
+    loaded: dict[str, list[str]] = {}
+    for access in kernel.accesses:
+        name = target_of(kernel.statement(access.call)) if access.is_load else ""
+        if name and access.pointer:
+            loaded.setdefault(access.pointer, []).append(name)
+    for name in _conditions_of_values(kernel):
+        compared = kernel.values[name][0]
+        node = compared.left if isinstance(compared, ast.Compare) else compared
+        for other in (n for names in loaded.values() if isinstance(node, ast.Name) and node.id in names for n in names):
+            if isinstance(node, ast.Name) and other != node.id:
+                yield Mend(
+                    Family.FORMULA, 7, node.lineno, (kernel.replaced(node, other),),
+                    f"`{name}` goes by `{node.id}` in line {node.lineno}: what tells padding is `{other}`.",
+                    f"compare {other}: see in the handout what tells padding", None, kernel.name,
+                )  # fmt: skip
+
+
 def _heeding(kernel: KernelDraft, name: str, node: ast.expr) -> Mend:
     line = node.lineno
     return Mend(
@@ -202,5 +221,5 @@ def _counts(draft: Draft, node: ast.AST) -> bool:
     return summed or (made and draft.source.of(value.args[0]) == "()")
 
 
-RULES = (ruled_out, not_clamped, divided_by_nothing, pointer_not_loaded, taken_unloaded)
+RULES = (ruled_out, other_load_in_condition, not_clamped, divided_by_nothing, pointer_not_loaded, taken_unloaded)
 HOST_RULES = (other_count,)

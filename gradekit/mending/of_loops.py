@@ -67,6 +67,26 @@ def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             yield _ranged(kernel, loop, stop, f"{longer} + 1", f"ends at {longer}: it is one step too short", 30)
 
 
+def ends_before_its_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A loop that ends elsewhere than the masks of what it counts: range(0, 1, BLOCK) beside `s < length`."""
+    for loop in kernel.loops:
+        given = loop.iter.args if is_call(loop.iter, "range", "tl.range") and isinstance(loop.iter, ast.Call) else []
+        counted = [n for n in kernel.bounds if any(_is_counted_by(kernel, loop, v) for v in kernel.values[n])]
+        for bound in dict.fromkeys(kernel.bounds[name][0] for name in counted):
+            stop = given[1] if len(given) > 1 else None
+            known = stop is not None and bound in kernel.origins(stop)
+            if stop is not None and not known and bound not in kernel.constexprs:
+                yield _ranged(kernel, loop, stop, bound, _ends_at(kernel.source.of(stop), bound, counted[0]), 8)
+
+
+def _is_counted_by(kernel: KernelDraft, loop: ast.For, value: ast.expr) -> bool:
+    return kernel.in_loop(value) is loop and bool(kernel.names(value) & kernel.names(loop.target))
+
+
+def _ends_at(stop: str, bound: str, index: str) -> str:
+    return f"ends at {stop}, and `{index}` goes up to {bound}: what comes after the first steps of the loop is left out"
+
+
 def _blocks(kernel: KernelDraft, loop: ast.For) -> list[str]:
     inside = {n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name)}
     return [name for name in kernel.constexprs if name in inside][:2]
@@ -366,6 +386,7 @@ def _casts_beside(kernel: KernelDraft, name: str) -> Iterator[Edit]:
 
 
 RULES = (
-    steps_rounded_down, other_range, pointer_stays, not_added_up, added_twice, set_back, starts_wrong, not_rescaled,
+    steps_rounded_down, other_range, ends_before_its_bound, pointer_stays, not_added_up, added_twice, set_back,
+    starts_wrong, not_rescaled,
     not_updated, narrow_sum,
 )  # fmt: skip

@@ -8,6 +8,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import ACCESSES, KernelDraft, is_call, target_of, value_of
@@ -109,14 +110,32 @@ class _Line:
 
 def other_than_its_twin(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A line that differs in one place from a line beside it that does the same for other values."""
+    found = [mend for mine, model in _pairs(kernel) for mend in _like_its_twin(mine, model)]
+    yield from found
+    yield from _both(found)
+
+
+def has_twin(kernel: KernelDraft, statement: ast.stmt) -> bool:
+    """Whether another line of its block does the same for other values: both being wrong alike is unlikely."""
+    if kernel not in _TWINS:
+        _TWINS[kernel] = {mine.statement for mine, model in _pairs(kernel) if _is_like(mine, model)}
+    return statement in _TWINS[kernel]
+
+
+_TWINS: WeakKeyDictionary[KernelDraft, set[ast.stmt]] = WeakKeyDictionary()
+
+
+def _is_like(mine: _Line, model: _Line) -> bool:
+    found = _aligned(mine.value, model.value)
+    return not found.places and found.is_consistent and len(found.names) >= LEAST
+
+
+def _pairs(kernel: KernelDraft) -> Iterator[tuple[_Line, _Line]]:
     lines = list(_lines(kernel))
-    found: list[Mend] = []
     for i, mine in enumerate(lines):
         for model in lines[max(0, i - NEAR) : i + NEAR]:
             if model is not mine and _are_counterparts(mine, model):
-                found += _like_its_twin(mine, model)
-    yield from found
-    yield from _both(found)
+                yield mine, model
 
 
 def _are_counterparts(mine: _Line, model: _Line) -> bool:

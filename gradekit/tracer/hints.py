@@ -155,7 +155,7 @@ HINTS = (
      "A block has at most 1048576 elements: take smaller blocks, and loop or use more programs."),
     (SHAPES,
      ("The shapes of the two sides do not fit (a mask must fit its pointers too): compare their sizes, and use [:, None] "
-      "and [None, :] to line them up.")),
+      "and [None, :] to line them up, or reduce along the other axis where one was made by tl.sum or tl.max.")),
     # dot
     (r"Unsupported (lhs|rhs) dtype", "tl.dot multiplies floats (and int8): convert with .to(tl.float32), or multiply and tl.sum."),
     (r"dot operands must be block", "tl.dot multiplies blocks of two dimensions; single numbers are multiplied with `*`."),
