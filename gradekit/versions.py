@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 import tomllib
@@ -25,14 +26,14 @@ def version(name: str) -> str | None:
 
 def environment(gpu: str | None = None) -> dict[str, Any]:
     """The versions that a result depends on, as the report record has them; `gpu` is the card that took part."""
-    return {
-        "gradekit": version("gradekit") or "unknown",
-        "torch": version("torch"),
-        "triton": version("triton"),
-        "hypothesis": version("hypothesis"),
-        "python": platform.python_version(),
-        "gpu": gpu,
-    }
+    return {**_packages(), "python": platform.python_version(), "gpu": gpu}
+
+
+@functools.cache
+def _packages() -> dict[str, str | None]:
+    """The installed versions, read once: each takes some milliseconds, and a class has hundreds of records."""
+    names = ("torch", "triton", "hypothesis")
+    return {"gradekit": version("gradekit") or "unknown"} | {name: version(name) for name in names}
 
 
 def supported() -> dict[str, SpecifierSet]:

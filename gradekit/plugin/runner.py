@@ -56,6 +56,11 @@ class Listener:
         self.left_out: list[str] = []
         self._streams = sys.stdout, sys.stderr
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Have failures formatted as one line each: nobody reads how pytest shows them."""
+        config.option.tbstyle = "line"
+
     def pytest_gradekit_begin(self, title: str, done: int, total: int) -> None:
         """Pass on that a check begins; what the caller prints then goes to the caller's own streams."""
         if self.on_progress is not None:

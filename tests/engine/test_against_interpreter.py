@@ -3,7 +3,9 @@
 The interpreter needs numpy, computes bfloat16 on bit patterns and has no libdevice; such entries bring an oracle.
 """
 
+import fcntl
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,8 +28,16 @@ def interpreted(tmp_path_factory):
     """What the interpreter wrote, for every entry: tensors by argument name, or the reason why it could not."""
     if importlib.util.find_spec("numpy") is None:
         return dict.fromkeys(CASES, "Triton's interpreter needs numpy, which is not installed")
-    path = tmp_path_factory.mktemp("corpus") / "interpreted.pt"
-    subprocess.run([sys.executable, str(INTERPRET), str(path)], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers: the first that comes runs it for the others
+    path = folder / "interpreted.pt"
+    with (folder / "interpreted.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            made = path.with_suffix(".new")
+            subprocess.run([sys.executable, str(INTERPRET), str(made)], check=True, timeout=300, stdout=subprocess.DEVNULL)
+            made.rename(path)
     return torch.load(path)
 
 
