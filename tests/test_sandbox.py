@@ -485,3 +485,14 @@ def test_a_kernel_that_was_refused_is_not_known_later() -> None:
             program = encode(Program((X,), {0: 400}, (), (), "none", kernels))
             with pytest.raises(TraceError, match="makes no sense"):
                 tracer._program({"program": program, "known": known}, [X])
+
+
+def test_a_kernel_of_an_answer_that_was_refused_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else every later call that launches it would be refused, and the submission blamed"""
+    forms = [Form("add", (X, View(1, "float32", (100,), (1,))), multiprocessors=n) for n in (132, 1)]
+    with Tracer(VECTOR_ADD) as tracer:
+        tracer.load()
+        with monkeypatch.context() as patch, pytest.raises(TraceError, match="makes no sense"):
+            patch.setattr(wellformed, "MOST_ELEMENTS", 1)
+            tracer.trace_form(forms[0])
+        assert [len(tracer.trace_form(form).kernels) for form in forms] == [1, 1]

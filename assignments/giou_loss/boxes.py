@@ -29,9 +29,16 @@ def of_four(make: Profile) -> Profile:
 @value_kind("boxes")
 @of_four
 def boxes(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes anywhere; sides of two lists of them hardly ever coincide in float32, and often in narrower dtypes."""
-    corner, size = _drawn(96 << 16, _pairs(shape), generator), _drawn(32 << 16, _pairs(shape), generator) + (1 << 16)
-    return torch.cat([corner, corner + size], dim=-1) / (1 << 16)
+    """Boxes anywhere, in steps of 2**-15."""
+    corner, size = _drawn(96 << 15, _pairs(shape), generator), _drawn(32 << 15, _pairs(shape), generator) + (1 << 15)
+    return torch.cat([corner, corner + size], dim=-1) / (1 << 15)
+
+
+@value_kind("boxes_between")
+@of_four
+def boxes_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes half a step beside those of `boxes`: in float32 no sides coincide, so that gradients are unique."""
+    return boxes(shape, dtype, generator) + 2.0**-16
 
 
 @value_kind("boxes_even")
@@ -73,6 +80,13 @@ def boxes_left(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
     return values
 
 
+@value_kind("boxes_left_between")
+@of_four
+def boxes_left_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes half a step beside those of `boxes_left`."""
+    return boxes_left(shape, dtype, generator) + 2.0**-16
+
+
 @value_kind("boxes_flat")
 @of_four
 def boxes_flat(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -86,16 +100,16 @@ def boxes_flat(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
 @value_kind("boxes_padded")
 @of_four
 def boxes_padded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """As `boxes`, but about a third are padding: all zeros."""
+    """As `boxes_between`, but about a third are padding: all zeros."""
     real = _drawn(3, (*shape[:-1], 1), generator) > 0
-    return boxes(shape, dtype, generator) * real
+    return boxes_between(shape, dtype, generator) * real
 
 
 @value_kind("boxes_gaps")
 @of_four
 def boxes_gaps(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """As `boxes`, but the last of every four is padding, with junk in it, and a bottom below 0."""
-    return torch.where(_every_fourth(shape), _junk(dtype), boxes(shape, dtype, generator))
+    """As `boxes_between`, but the last of every four is padding, with junk in it, and a bottom below 0."""
+    return torch.where(_every_fourth(shape), _junk(dtype), boxes_between(shape, dtype, generator))
 
 
 @value_kind("boxes_junk")

@@ -27,8 +27,8 @@ beside(__file__, "boxes")  # kinds of values
 GIOU = domain_of(__file__)["giou_loss"]
 PLAIN = ("contiguous",)
 AROUND_BLOCKS = [1, 2, 31, 32, 33, 127, 128, 129, 255, 257, 1023, 1024, 1025, 1500, 70_000]
-REAL = ("boxes", "boxes")  # what pred and targets hold
-LEFT = ("boxes_left", "boxes_left")
+REAL = ("boxes", "boxes_between")  # what pred and targets hold
+LEFT = ("boxes_left", "boxes_left_between")
 FLAT = ("boxes_flat", "boxes_flat")
 PADDED = ("boxes", "boxes_padded")
 JUNK = ("boxes_junk", "boxes_gaps")  # padding, of both, holds numbers whose products are infinite

@@ -27,6 +27,7 @@ AROUND_POWERS = {"M": [1, 3, 70_000], "N": [1, 2, 3, 127, 128, 129, 1000, 1023, 
 PARAMETERS = {"weight bias": [("ones", "integers"), ("normal", "normal"), ("positive", "positive")]}
 UPSTREAM = ("integers", "normal", "positive")
 X, WEIGHT, BIAS = 0, 1, 2
+UNIT = 2.0**-24  # half the distance of float32 numbers around 1: right kernels compute in float32
 TRAINED = calls(
     LAYER_NORM,
     sizes={"M": [1, 2, 30, 300], "N": [1, 2, 33, 64, 100, 600]},
@@ -69,6 +70,10 @@ def sizes_in_the_gradients(x, weight, bias, upstream):
     along = (scaled * normalized).mean(-1, keepdim=True).abs()
     common = scaled.abs().mean(-1, keepdim=True)
     of_x = scaled.abs() + common + terms * along + normalized.abs() * (terms * scaled.abs()).mean(-1, keepdim=True)
+    # Of a row that is far from zero and constant, what is normalized is rounding alone: its square counts, too, and
+    # carries rstd away.
+    size = scaled.abs() + common + normalized.abs() * along
+    of_x += UNIT * (terms * (terms * scaled.abs()).mean(-1, keepdim=True) + size * terms.square().mean(-1, keepdim=True))
     return of_x * rstd, (upstream.abs() * terms).sum(0), upstream.abs().sum(0)
 
 

@@ -282,13 +282,7 @@ class Tracer:
 
     def _lost(self, error: wire.WireError, request: dict[str, Any]) -> TraceError:
         """End a child that has exited, does not answer, or sends nonsense; the next request gets a new one."""
-        sock, self._sock, self._loaded = self._sock, None, None
-        self._forget_ahead()
-        self._kernels.clear()
-        status = self._server.end(self._pid)
-        if sock is not None:
-            sock.close()
-        self._run_queue.close()
+        status = self._ended()
         if request["do"] == "load" and self._submission is not NO_SUBMISSION:
             _load_nothing()
         where = requests.activity(request)
@@ -298,8 +292,24 @@ class Tracer:
             return TraceError(Cause.CRASH, f"The submission's process ended {where} ({replies.ending(status)}).")
         return TraceError(Cause.CRASH, f"The submission's process sent no readable answer {where} ({error}).")
 
+    def _ended(self) -> int:
+        """Ends the child, and forgets what it has sent: the next request gets a new one. How the child ended."""
+        sock, self._sock, self._loaded = self._sock, None, None
+        self._forget_ahead()
+        self._kernels.clear()
+        status = self._server.end(self._pid)
+        if sock is not None:
+            sock.close()
+        self._run_queue.close()
+        return status
+
     def _program(self, answer: dict[str, Any], args: Sequence[Argument]) -> Program:
-        program = replies.program(answer, args, self._kernels)
+        try:
+            program = replies.program(answer, args, self._kernels)
+        except TraceError:
+            if self._sock is not None:
+                self._ended()  # it takes the kernels of this answer for known from now on
+            raise
         self._kernels |= program.kernels
         return program
 

@@ -44,6 +44,17 @@ def test_tiny_boxes_have_less_area_than_counts_and_no_side_in_common() -> None:
         assert bool((boxes * 4096 % 2 == rest).all())
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("boxes", "boxes_between"), ("boxes_left", "boxes_left_between"), ("boxes", "boxes_padded"), ("boxes_junk", "boxes_gaps")],
+)
+def test_no_sides_coincide_where_gradients_are_asked_for(one: str, other: str) -> None:
+    """In steps of 2**-16, the sides of one kind are even, and those of the other odd; what is padding aside"""
+    steps, others = boxes_of(one).double() * 2**16, boxes_of(other, seed=1).double() * 2**16
+    real = others[..., 3] > 0
+    assert bool(real.any()) and bool((steps[real] % 2 == 0).all()) and bool((others[real] % 2 == 1).all())
+
+
 def test_some_of_the_padded_boxes_are_zeros() -> None:
     padding = (boxes_of("boxes_padded") == 0).all(-1)
     assert 0 < int(padding.sum()) < padding.numel()
