@@ -10,6 +10,7 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Placement = tuple[tuple[int, ...], int]
 """Strides and offset, in elements."""
@@ -22,8 +23,13 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of a contiguous tensor of `shape`, as torch gives them."""
     strides = [1]
     for size in reversed(shape[1:]):
-        strides.append(strides[-1] * max(size, 1))
+        strides.append(strides[-1] * _one_at_least(size))
     return tuple(reversed(strides))[: len(shape)]
+
+
+def _one_at_least(size: Any) -> Any:
+    """Also for many sizes at once, in a tensor."""
+    return max(size, 1) if isinstance(size, int) else size.clamp(min=1)
 
 
 def place(name: str, shape: tuple[int, ...], variant: int = 0) -> Placement:

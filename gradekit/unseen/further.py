@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,6 +98,35 @@ def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, m
     """The call with the sizes and scalars that were chosen."""
     sizes = {f"size {name}": n for name, n in chosen.items()}
     return draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
+
+
+def contiguous_of(draws: Draws, form: TracedForm) -> tuple[tuple[str, str, int], ...]:
+    """The tensors of a traced call that lie in memory row by row, as `CallScope.laid_out` has them."""
+    views = zip(draws.tensors, form.views, strict=False)
+    return tuple((tensor.name, "contiguous", 0) for tensor, view in views if view.stride == row_major(view.shape))
+
+
+def each_layout(draws: Draws, form: TracedForm) -> Iterator[tuple[tuple[str, str, int], ...]]:
+    """Each layout, in each variant, that the check has for the other tensors of a traced call, with those beside it;
+    those alone where there are no others."""
+    known = dict(draws.layouts)
+    plain = contiguous_of(draws, form)
+    options: dict[str, list[tuple[str, str, int]]] = {}
+    for tensor, view in zip(draws.tensors, form.views, strict=False):
+        if tensor.name not in {name for name, _, _ in plain}:
+            options[tensor.name] = [*_variants(tensor.name, known[tensor.name], len(view.shape))]
+    if not options:
+        yield plain
+    elif all(options.values()):
+        for turn in range(max(map(len, options.values()))):
+            yield (*plain, *(each[turn % len(each)] for each in options.values()))
+
+
+def _variants(name: str, options: Sequence[str], rank: int) -> Iterator[tuple[str, str, int]]:
+    for option in options:
+        layout, _, only = option.partition(":")
+        if layout not in DENSE:
+            yield from ((name, layout, number) for number in ([int(only)] if only else range(variants(layout, rank))))
 
 
 def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, str]]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.inputs.draws import Draws
-from gradekit.unseen.further import FurtherCall, fits, layouts_like, made, rank_of
+from gradekit.unseen.evaluation import leaves_in
+from gradekit.unseen.further import FurtherCall, each_layout, fits, layouts_like, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, FAR, CallScope
 from gradekit.unseen.solving import OtherWay, PathTrials, possible, solved
@@ -22,6 +23,9 @@ MOST_BY_SOLVER = 6
 
 MOST_FAR = 8
 """Solutions as large as FAR for one line, in checks that list their sizes."""
+
+MOST_LAYOUTS, MOST_LAID_OUT = 24, 48
+"""Layouts for which one comparison, and all of a check, are solved for."""
 
 MOST_TOLD = 30
 """Unseen ways that a record names."""
@@ -42,15 +46,18 @@ class HostInputs:
     _trials: PathTrials = field(default_factory=PathTrials)
     _far: Counter[int | None] = field(default_factory=Counter)
     _left_to_solver: int = 0
+    _left_laid_out: int = 0
     _solved: dict[tuple[Way, CallScope], list[dict[str, int]]] = field(default_factory=dict)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
         self.branches.ways.clear()
         self._left_to_solver = MOST_BY_SOLVER
+        self._left_laid_out = MOST_LAID_OUT
 
     def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
-        """Calls for the ways that none of these `forms`, which the check has run, has gone."""
+        """Calls for the ways that none of these `forms`, which the check has run, has gone: one for each before another
+        for any, since a check has room for few."""
         first = not self.branches.ways
         paths = self.paths = self.branches.look_at([form for form in forms if fits(draws, form)])
         if first:
@@ -59,7 +66,7 @@ class HostInputs:
         for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), MOST_SOLVED)):
             if not found.get(branch):
                 found[branch] = [*self._calls(draws, wanted, turn)]
-        return [call for calls in found.values() for call in calls]
+        return [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
 
     def as_data(self) -> dict[str, Any]:
         """The branches of the check, as the report record holds them."""
@@ -88,6 +95,10 @@ class HostInputs:
     def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
         condition, branch = wanted.path.steps[wanted.step]
         way = branch, not condition.held
+        strided = [*self._strided(draws, wanted, way, turn)]
+        if strided:
+            yield from strided
+            return
         chosen = self._chosen(draws, wanted, way, wide=False)
         if chosen:
             self.narrowly.add(way)
@@ -97,6 +108,25 @@ class HostInputs:
             for more in layouts_like(draws, wanted.path.form):
                 call = made(draws, wanted.path.form, one, turn, more)
                 yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
+
+    def _strided(self, draws: Draws, wanted: OtherWay, way: Way, turn: int) -> Iterator[FurtherCall]:
+        """For a comparison that strides decide, with the first layout that serves for it."""
+        form, branch = wanted.path.form, way[0]
+        if not _asks_for_strides(wanted):
+            return
+        for laid_out in itertools.islice(each_layout(draws, form), MOST_LAYOUTS):
+            if not self._left_laid_out:
+                return
+            self._left_laid_out -= 1
+            scope = CallScope(_sizes_alone(draws), rank_of(draws, form), True, BEYOND, laid_out)
+            chosen = self._trials.solutions(wanted, scope)
+            for one in reversed(chosen):  # what is larger is likelier to meet what else is asked beside
+                more: dict[str, Any] = {f"layout {name}": layout for name, layout, _ in laid_out}
+                more |= {f"variant {name}": variant for name, _, variant in laid_out}
+                call = made(draws, form, one, turn, more)
+                yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
+            if chosen:
+                return
 
     def _not_yet_tried(
         self, chosen: Sequence[dict[str, int]], way: Way, wanted: OtherWay
@@ -125,6 +155,14 @@ class HostInputs:
                 self._left_to_solver -= 1
                 self._solved[key] = solved(wanted, scope)
         return self._solved[key]
+
+
+def _asks_for_strides(wanted: OtherWay) -> bool:
+    """Whether a stride decides the comparison, or one on the way to it."""
+    path = wanted.path
+    steps = [condition for condition, _ in path.steps[: wanted.step + 1]]
+    numbers = [number for condition in steps for number in (condition.left, condition.right)]
+    return any(leaf[0] == "stride" for leaf in leaves_in(path.origins.terms, *numbers))
 
 
 def _sizes_alone(draws: Draws) -> Draws:

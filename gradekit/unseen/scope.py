@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
 from gradekit.inputs.draws import Draws, shape_parts
+from gradekit.inputs.layouts import place
 from gradekit.unseen.evaluation import Leaf
 
 LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
@@ -24,13 +25,15 @@ MOST_PRODUCT = 1 << 26
 
 @dataclass(frozen=True)
 class CallScope:
-    """Calls of a check's `draws` with `rank` dimensions that have no name, and contiguous tensors. `wide` says that
-    sizes which the check lists may be any that the entry promises."""
+    """Calls of a check's `draws` with `rank` dimensions that have no name. `wide` says that sizes which the check lists
+    may be any that the entry promises; `laid_out` has the names of tensors with the layout and its variant, where
+    strides are to be known."""
 
     draws: Draws
     rank: int
     wide: bool = False
     beyond: int = 1
+    laid_out: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -117,13 +120,24 @@ class CallScope:
         return largest
 
     def leaves(self, names: Mapping[str, Any]) -> dict[Leaf, Any]:
-        """The numbers that host code is given in these calls, where tensors are contiguous."""
+        """The numbers that host code is given in these calls, but for strides."""
         known = self._known(names)
         found: dict[Leaf, Any] = {}
         for number, shape in enumerate(self._shapes(known)[: len(self.draws.tensors)]):
             found |= {("size", number, axis): n for axis, n in enumerate(shape)}
         places = {argument.name: place for place, argument in enumerate(self.draws.entry.arguments)}
         return found | {("scalar", places[s.name]): names[s.name] for s in self._scalars if s.name in names}
+
+    def strides(self, names: Mapping[str, Tensor]) -> dict[Leaf, Any]:
+        """The strides that host code is given in these calls, of the tensors that are `laid_out`."""
+        found: dict[Leaf, Any] = {}
+        how = {name: (layout, variant) for name, layout, variant in self.laid_out}
+        for number, (tensor, shape) in enumerate(zip(self.draws.tensors, self._shapes(dict(names)), strict=False)):
+            if tensor.name in how:
+                layout, variant = how[tensor.name]
+                strides, _ = place(layout, tuple(shape), variant)
+                found |= {("stride", number, axis): stride for axis, stride in enumerate(strides)}
+        return found
 
     def _product(self, names: Mapping[str, Tensor]) -> Tensor:
         product = torch.ones(len(next(iter(names.values()))), dtype=torch.float64)

@@ -108,7 +108,8 @@ def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     names = tried(scope, constants(path.origins.terms))
     if not names:
         return None
-    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(scope.leaves(names)))
+    leaves = scope.leaves(names) | scope.strides(names)
+    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(leaves))
 
 
 def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ from gradekit import FLOATS, assert_close, assert_compiles, assert_opcheck, call
 public = public_tests(__file__)
 
 WIDTHS = {"...": [1, 3], "N": [768, 1280, 3072, 4096]}
+KINDS = ["mixed", "tiny", "normal", "integers", "positive"]
 BOTH = (public.X, public.BIAS)
 
 
@@ -27,7 +28,7 @@ def test_widths_of_models(submission, call):
 
 
 @points(8)
-@given(call=calls(public.BIAS_GELU, sizes={"...": (1, 10), "N": (1, 100)}, values=["mixed", "tiny", "normal"]))
+@given(call=calls(public.BIAS_GELU, sizes={"...": (1, 10), "N": (1, 100)}, values=KINDS))
 def test_everything_at_once(submission, call):
     """Dtypes, layouts and kinds of values all at once"""
     assert_close(submission.bias_gelu(*call[:2]), public.expected(*call[:2]))

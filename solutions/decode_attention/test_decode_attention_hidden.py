@@ -22,7 +22,7 @@ def test_shapes_of_models(submission, call):
     call=public.drawn(
         public.kinds("normal", "integers", "positive", "tiny"),
         {"G": [1, 3, 9], "S": [1, 32, 140], "D": public.HEAD_SIZES},
-        public.STRIDED,
+        (*public.STRIDED, "expanded:1"),  # heads that share values, as in multi-query attention
     )
 )
 def test_everything_at_once(submission, call):
@@ -37,7 +37,7 @@ def test_everything_at_once(submission, call):
         sizes={"B": [1, 3], "H": [1, 2], "G": 3, "S": [1, 33, 200], "D": [16, 80]},
         layouts=public.PLAIN,
         values=public.kinds("normal"),
-        others={"sm_scale": [1.0, 0.01, -0.5, 0.0]},
+        others={"sm_scale": [1.0, 0.01, -0.5, 0.0, "1 / D"]},
     )
 )
 def test_any_scale(submission, call):

@@ -42,7 +42,7 @@ def test_gradients_around_a_tile(submission, number, call):
         sizes={"B": [1, 2], "H": [1, 2], "S": [1, 33, 80], "D": [16, 64]},
         layouts=public.PLAIN,
         values=public.alike("normal"),
-        others={"sm_scale": [1.0, 0.01, -0.3]},
+        others={"sm_scale": [1.0, 0.01, -0.3, "1 / D"]},
         upstream=["normal"],
     )
 )

@@ -11,6 +11,10 @@ public = public_tests(__file__)
 
 WIDTHS = {"M": [1, 5], "N": [768, 1280, 4096, 5120, 12_288]}
 MANY = {"M": [500, 3000], "N": [1, 16, 50]}
+KINDS = {
+    "x": ["normal", "shifted", "mixed", "integers"],
+    "weight bias": [*public.PARAMETERS["weight bias"], ("integers", "ones")],
+}
 EVERY = (public.X, public.WEIGHT, public.BIAS)
 
 
@@ -41,7 +45,7 @@ def test_many_rows(submission, call):
 
 
 @points(8)
-@given(call=drawn({"M": (1, 50), "N": (1, 150)}, {"x": ["normal", "shifted", "mixed"], **public.PARAMETERS}))
+@given(call=drawn({"M": (1, 50), "N": (1, 150)}, KINDS))
 def test_everything_at_once(submission, call):
     """Dtypes, layouts and kinds of values all at once, in both passes"""
     *inputs, upstream = call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,13 @@ import pytest
 
 from gradekit.assignment import Assignment, discover
 from gradekit.compat.hypothesis import strategies
+from gradekit.domain import ANY_DIMENSIONS, EntryDomain, Tensor, load
 from gradekit.findings import Check, Kind, Outcome
+from gradekit.inputs import layouts
 from gradekit.inputs.calls import draws_of
+from gradekit.inputs.draws import Draws
+from gradekit.inputs.layouts import LAYOUTS, variants
+from gradekit.inputs.spec import Input
 from gradekit.plugin.design import Design, coverage_lines, design_of
 from gradekit.plugin.profiles import PROFILES
 from tests.graded import grade
@@ -126,17 +131,86 @@ FILES = [
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Path) -> None:
+@pytest.mark.parametrize("seed", [0, 1234567])
+def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Path, seed: int) -> None:
     for name, test in functions(file).items():
         (strategy,) = strategies(test).values()
         draws = draws_of(strategy)
         assert draws is not None, f"{name} draws from no domain"
-        design = design_of(test, PROFILES["default"])
+        design = design_of(test, PROFILES["default"], seed)
         assert design is not None
         for factor, levels in draws.factors.items():
             assert {str(planned.row[factor]) for planned in design.planned} == set(map(str, levels)), (
                 f"{name}: {factor}"
             )
+        for planned in design.planned:
+            (call,) = planned.given.values()
+            assert is_of(call, planned.row, draws), f"{name}: {planned.row} gives {call}"
+
+
+def is_of(call: tuple[Any, ...], row: Mapping[str, Any], draws: Draws) -> bool:
+    """Whether a call has the dtypes, sizes, layouts and kinds of values that a row of the design says."""
+    inputs = [arg for arg in call if isinstance(arg, Input)]
+    return all(_is_of(x, tensor, row, draws) for x, tensor in zip(inputs, draws.tensors, strict=True))
+
+
+def _is_of(x: Input, tensor: Tensor, row: Mapping[str, Any], draws: Draws) -> bool:
+    if row.get("alias") and tensor.name == str(row["alias"]).split()[1]:
+        return True  # it is the other one
+    layout, _, only = str(row[f"layout {tensor.name}"]).partition(":")
+    count = range(variants(layout, len(x.shape)))
+    places = [layouts.place(layout, x.shape, number) for number in ([int(only)] if only else count)]
+    kinds = next(row[f"values {names}"] for names, _ in draws.values if tensor.name in names.split())
+    names = next(names for names, _ in draws.values if tensor.name in names.split()).split()
+    kind = kinds if len(names) == 1 else kinds[names.index(tensor.name)]
+    sizes = [row[f"size {part}"] for part in tensor.shape if f"size {part}" in row and part != ANY_DIMENSIONS]
+    dtype = row.get(f"dtype {tensor.dtype}", tensor.dtype)
+    return (
+        (x.stride, x.offset) in places
+        and x.dtype == dtype
+        and x.profile.split(":")[0] == kind.split(":")[0]
+        and all(set(size.members) & set(x.shape) for size in sizes)
+    )
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS, ids=lambda one: one.id)
+def test_every_class_that_a_domain_declares_is_drawn_by_a_check(assignment: Assignment) -> None:
+    hidden = sorted(assignment.solutions.glob("test_*.py")) if assignment.solutions else []
+    drawn: dict[str, set[tuple[str, str]]] = {}
+    for file in (assignment.tests, *hidden):
+        for test in functions(file).values():
+            (strategy,) = strategies(test).values()
+            draws = draws_of(strategy)
+            assert draws is not None
+            drawn.setdefault(draws.entry.name, set()).update(levels_of(draws))
+    for name, entry in load(assignment.folder / "domain.toml").items():
+        assert set(declared(entry)) <= drawn[name]
+
+
+def levels_of(draws: Draws) -> Iterator[tuple[str, str]]:
+    """All factors of a check with their levels, those of several tensors each by itself."""
+    for factor, levels in draws.factors.items():
+        what, _, names = factor.partition(" ")
+        for level in levels:
+            if what == "values" and " " in names:
+                yield from ((f"values {name}", kind) for name, kind in zip(names.split(), level, strict=True))
+            else:
+                yield factor, str(level)
+                yield factor, str(level).partition(":")[0]  # one variant of a layout
+
+
+def declared(entry: EntryDomain) -> Iterator[tuple[str, str]]:
+    """The classes of an entry's domain: dtypes, choices, scalars, aliases, and each tensor's kinds of values and layouts."""
+    named = {**{f"dtype {name}": options for name, options in entry.dtypes.items()}, **entry.choices}
+    named |= {scalar.name: scalar.values for scalar in entry.scalars if not scalar.optional}
+    named |= {"alias": entry.aliases, **{f"values {tensor.name}": tensor.values for tensor in entry.tensors}}
+    named |= {f"size {size.name}": size.only for size in entry.sizes.values()}
+    for tensor in entry.tensors:
+        rank = 3 if ANY_DIMENSIONS in tensor.shape else len(tensor.shape)
+        every = tensor.layouts or LAYOUTS
+        named[f"layout {tensor.name}"] = [one for one in every if variants(one.partition(":")[0], rank)]
+    for factor, levels in named.items():
+        yield from ((factor, str(level)) for level in levels)
 
 
 def test_what_was_tried_reads_as_lines() -> None:

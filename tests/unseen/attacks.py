@@ -153,6 +153,8 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "(n, n + 1) in ((4242, 4243), (888, 889))"),
     Attack("softmax", PLAIN, "tuple(x.shape) in {(41, 13), (12, 34)}"),
     Attack("softmax", PLAIN, "(M * 7919 + N * 104729) % 1009 < 4"),
+    Attack("softmax", VIEWS, "x.stride(0) % 16 == 5 and N > 40"),
+    Attack("matmul", VIEWS, "a.stride(0) == 1 and a.stride(1) % 32 == 19"),
     Attack("fused_chain", PLAIN, "sum(divmod(N, M + 1)) == 30"),
     Attack("dropout", "scales_what_it_keeps", "seed ^ 0x5bd1 == 77"),
     Attack("vector_add", PLAIN, "o = tl.where(x * y > 7.0, o + 1.0, o)", in_kernel=True),
