@@ -164,7 +164,8 @@ class Cause(StrEnum):
     IGNORES_STRIDES = (
         "ignores-strides",
         "wrong because the input's strides are not used",
-        "pass x.stride(...) to the kernel and multiply the indices by it, or call .contiguous() first",
+        "pass the strides of that tensor to the kernel (x.stride(0), ...) and multiply the indices by them; where the "
+        "assignment allows copies, .contiguous() will do",
     )
     OVERFLOW = (
         "overflow",

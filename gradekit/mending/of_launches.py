@@ -292,14 +292,16 @@ def _copied(draft: Draft, function: ast.FunctionDef, names: list[str], rank: int
     first = next(statements, None)
     if first is None:
         return
-    start, every = draft.source.span(first)[0], " and ".join(names)
-    line, where = next((found for name in names if (found := _loaded_in(draft, name))[0]), (None, ""))
+    start, every = draft.source.span(first)[0], ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
+    loads = [(name, *_loaded_in(draft, name)) for name in names]
+    name, line, where = next((found for found in loads if found[1]), ("it", None, ""))
     yield Mend(
         Family.LAYOUT, rank, line or function.lineno,
         (Edit(start, start, "".join(f"{name} = {name}.contiguous(); " for name in names), f"{every} copied"),),
         f"The kernel ignores the strides of {every}: right once copied by .contiguous()."
-        f"{f' Line {line} reads it as if it were contiguous.' if line else ''}",
-        f"pass the strides of {every} to the kernel{where}, or call .contiguous() first", Cause.IGNORES_STRIDES,
+        f"{f' Line {line} reads {name} as if it were contiguous.' if line else ''}",
+        f"pass the strides of {every} to the kernel{where}; where the assignment allows copies, .contiguous() will do",
+        Cause.IGNORES_STRIDES,
     )  # fmt: skip
 
 

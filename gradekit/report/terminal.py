@@ -175,7 +175,8 @@ def _tells(check: Mapping[str, Any]) -> bool:
 
 def _untouched(record: Mapping[str, Any], look: Look) -> list[str]:
     """What there is to say of a starter that nobody has begun with."""
-    check, submission = record["checks"][0], record["submission"]
+    first = record["checks"][0]
+    check, submission = next((check for check in record["checks"] if check["source"]), first), record["submission"]
     line = (
         _where(submission, check["source"]["line"]) if check["source"] else "the line that raises NotImplementedError"
     )

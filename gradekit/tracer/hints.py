@@ -106,6 +106,9 @@ HINTS = (
      "Write x * x, or tl.exp2(y * tl.log2(x)) for other powers."),
     (r"'tensor' object has no attribute '(item|cpu|cuda|numpy|tolist|clone|contiguous|detach)'",
      "A kernel's block is no torch tensor: its elements are on the chip already; compute with them by tl's functions."),
+    (r"Expected dtype \[.*\] but got (fp|bf)\d+",
+     "This function takes float32 or float64 alone. Convert right after loading, with .to(tl.float32), and compute in it."),
+    (r"Expected dtype \[.*\] but got u?int\d+", "This function takes floats alone: convert with .to(tl.float32)."),
     (r"'int' object has no attribute 'to'",
      ("A plain number stands where a block belongs: numbers of Python's have no dtype. tl.rand takes the seed first, and then a "
       "block of counters: tl.rand(seed, offsets).")),

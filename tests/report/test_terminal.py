@@ -138,6 +138,9 @@ Checked in 3.2 s on the CPU engine (nothing ran on a GPU); torch 2.13.0, triton
 """
     )
     assert "Nothing is written" not in render(record(*checks, PASSED))
+    by_torch = replace(FAILED, id="test_model", message="torch.compile says: an exception", cause=Cause.EXCEPTION, source=None)
+    assert "Nothing is written yet: fill in the TODOs, and delete line 20" in render(record(by_torch, *checks))
+    assert "Nothing is written" not in render(record(by_torch))
 
 
 @pytest.mark.parametrize("lines", [1, 4, 200])

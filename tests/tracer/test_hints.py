@@ -87,6 +87,8 @@ def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
         ("'tuple' object has no attribute 'dtype'", "x.shape[0]"),
         ("AttributeError: module 'triton.language' has no attribute 'float'", "tl.float32"),
         ("AttributeError: 'int' object has no attribute 'to'", "tl.rand(seed, offsets)"),
+        ("Expected dtype ['fp32', 'fp64'] but got fp16", ".to(tl.float32)"),
+        ("Expected dtype ['fp32', 'fp64'] but got int32", "takes floats alone"),
     ],
 )
 def test_what_another_release_of_triton_says_is_understood(said: str, advice: str) -> None:
