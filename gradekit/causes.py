@@ -164,8 +164,7 @@ class Cause(StrEnum):
     IGNORES_STRIDES = (
         "ignores-strides",
         "wrong because the input's strides are not used",
-        "pass the strides of that tensor to the kernel (x.stride(0), ...) and multiply the indices by them; where the "
-        "assignment allows copies, .contiguous() will do",
+        "pass that tensor's strides to the kernel and multiply the indices by them (or copy it, where that is allowed)",
     )
     OVERFLOW = (
         "overflow",

@@ -24,7 +24,7 @@ def operator_mistake(text: str, entry: str, cause: Cause) -> Diagnosis | None:
         source = ParsedSource(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    rules = (_unregistered, _not_wrapped, _hidden)
+    rules = (_unregistered, _claims_to_write, _not_wrapped, _hidden)
     return next((found for rule in rules for found in rule(source, entry, cause)), None)
 
 
@@ -60,6 +60,22 @@ def _not_wrapped(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Dia
                     node.lineno,  # type: ignore[attr-defined]
                     f"launch with wrap_triton({launched})[grid](...)",
                 )
+
+
+def _claims_to_write(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+    """An operator with a derivative whose schema says that it changes an input."""
+    for function in source.host:
+        for node in function.decorator_list if _made_by(function) else ():
+            for keyword in node.keywords if isinstance(node, ast.Call) else ():
+                changed = getattr(keyword.value, "elts", None)
+                if keyword.arg == "mutates_args" and changed:
+                    yield Diagnosis(
+                        cause,
+                        f"Line {keyword.value.lineno} says by mutates_args that `{function.name}` changes "
+                        f"{source.of(changed[0])}: torch takes no derivative of such an operator.",
+                        keyword.value.lineno,
+                        "an operator that writes a new tensor has mutates_args={}",
+                    )
 
 
 def _is_launch(node: ast.AST) -> bool:

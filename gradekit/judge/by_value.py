@@ -274,9 +274,14 @@ def overflow(evidence: Evidence) -> Diagnosis | None:
     worst = top[bad].abs().max().item()
     return Diagnosis(
         Cause.OVERFLOW,
-        f"Subtract the row's maximum before exp: exp overflows float32 above 88.7 (and is 0 below -104), and a row "
+        f"{_ADVICE[ttir_text.uses(evidence.program, 'tt.reduce')]}: exp overflows float32 above 88.7 (and is 0 below "
+        f"-104), and a row "
         f"here has a maximum of size {worst:.4g}.",
     )
+
+
+_ADVICE = {True: "Subtract the row's maximum before exp", False: "Let the argument of exp never be a large number"}
+"""Where rows are reduced, and where each element is computed by itself."""
 
 
 def _seen_right(bad: torch.Tensor, evidence: Evidence) -> bool:

@@ -10,6 +10,7 @@ from gradekit.mending import (
     of_addresses,
     of_attention,
     of_curves,
+    of_exchanges,
     of_formulas,
     of_guards,
     of_indices,
@@ -23,9 +24,12 @@ from gradekit.mending import (
     of_swaps,
     of_twins,
     of_unused,
+    of_walks,
 )
 from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Clues, Family, Mend
+from gradekit.submission.parsed_source import called
 
 _IN_KERNELS = (
     *of_twins.RULES,
@@ -34,6 +38,7 @@ _IN_KERNELS = (
     *of_masks.RULES,
     *of_scores.RULES,
     *of_loops.RULES,
+    *of_walks.RULES,
     *of_indices.RULES,
     *of_addresses.RULES,
     *of_sums.RULES,
@@ -41,11 +46,12 @@ _IN_KERNELS = (
     *of_formulas.RULES,
     *of_numbers.RULES,
     *of_curves.RULES,
+    *of_exchanges.RULES,
     *of_random.RULES,
 )
 
 _ON_HOST = (
-    *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES,
+    *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES, *of_exchanges.HOST_RULES,
 )  # fmt: skip
 
 _SPEAKS_FOR = {
@@ -94,9 +100,17 @@ def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
 def _all(draft: Draft) -> Iterator[Mend]:
     for kernel in draft.kernels:
         for rule in _IN_KERNELS:
-            yield from rule(draft, kernel)
+            found = rule(draft, kernel)
+            yield from (replace(mend, kernel="") for mend in found) if _is_helper(draft, kernel) else found
     for host_rule in _ON_HOST:
         yield from host_rule(draft)
+
+
+def _is_helper(draft: Draft, kernel: KernelDraft) -> bool:
+    """Whether a function is called by kernels and launched by nobody: what it does is part of any of them."""
+    return not draft.launches_of(kernel) and any(
+        called(node) == kernel.name for other in draft.kernels if other is not kernel for node in other.nodes
+    )
 
 
 def _together(draft: Draft, found: Sequence[Mend]) -> Iterator[Mend]:

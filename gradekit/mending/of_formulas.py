@@ -102,7 +102,8 @@ def _is_upside_down(kernel: KernelDraft, node: ast.BinOp) -> bool:
 
 
 _OPERATORS = {
-    ast.Add: (("+", "-"),), ast.Sub: (("-", "+"),), ast.Mult: (("*", "/"), ("*", "+")), ast.Div: (("/", "*"),),
+    ast.Add: (("+", "-"),), ast.Sub: (("-", "+"),), ast.Mult: (("*", "/"), ("*", "+")),
+    ast.Div: (("/", "*"), ("/", "-")),
 }  # fmt: skip
 
 
@@ -166,8 +167,17 @@ def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 def _name_rank(kernel: KernelDraft, name: str, other: str) -> int:
     """Of another name: lower where nothing uses that, and still where it was computed from this one."""
     if kernel.uses.get(other, 0):
-        return 38
+        return 14 if any(_is_step(kernel, value, name) for value in kernel.values[other][:1]) else 38
     return 5 if any(name in kernel.names(value) for value in kernel.values[other]) else 9
+
+
+def _is_step(kernel: KernelDraft, value: ast.expr, name: str) -> bool:
+    """Whether a value is one step of arithmetic or one function of a name, and so easily mistaken for it."""
+    inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
+    parts = (inner.left, inner.right) if isinstance(inner, ast.BinOp) else (inner,)
+    return not is_call(value, "tl.load", "tl.sum", "tl.max") and any(
+        isinstance(part, ast.Name) and part.id == name for part in parts
+    )
 
 
 def plain_store(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

@@ -258,9 +258,16 @@ def other_size(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if isinstance(right, ast.Name) and right.id in {*kernel.sizes, *kernel.pids} and _is_whole(kernel, node.left):
             others = [s for s in kernel.lengths if s != right.id] if right.id in kernel.sizes else []
             others += [n for n in kernel.values if right.id in kernel.pids and _alike(n, right.id)]
+            others.sort(key=lambda name: not _alike(name, right.id))  # n2 for n3 before all others
+            alike = sum(
+                isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) and kernel.source.of(n.right) == right.id
+                for n in kernel.nodes
+            )
+            near = bool(others) and _alike(others[0], right.id)
+            rank = 9 if isinstance(node.op, ast.Mod) and alike > 1 else 13 if near else 20
             for size in others[:3]:
                 yield Mend(
-                    Family.INDEX, 20, node.lineno, (kernel.replaced(right, size),),
+                    Family.INDEX, rank, node.lineno, (kernel.replaced(right, size),),
                     f"Line {node.lineno}: `{kernel.source.of(node)}` counts in {right.id}, which is the size of "
                     "another dimension.",
                     f"count in {size}", None, kernel.name,

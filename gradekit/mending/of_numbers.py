@@ -102,6 +102,7 @@ def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     f"The argument of {called(call)} in line {call.lineno} lacks {_named(new)}.",
                     f"compare the argument with the formula in the handout: it is {new} * {inner}", None, kernel.name,
                 )  # fmt: skip
+    yield from _wrong_arguments(kernel)
     text = kernel.source.of(kernel.node)
     missing = [number for number in draft.numbers if number not in text and "e-" not in number]
     for statement, value in _formulas(kernel):
@@ -113,6 +114,25 @@ def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 (kernel.replaced(value, f"{number} * {kernel.source.operand(value)}"),),
                 f"Line {statement.lineno} lacks the factor {number}, which the formula in the handout has.",
                 f"multiply by {number}", None, kernel.name,
+            )  # fmt: skip
+
+
+def _wrong_arguments(kernel: KernelDraft) -> Iterator[Mend]:
+    """exp(2 * u) for exp(-2 * u); erf of h and another number than 1 / sqrt(2)."""
+    for call in calls(kernel.nodes, *_CURVES):
+        inner = call.args[0] if call.args else None
+        if inner is None or not any(isinstance(n, ast.Constant) for n in ast.walk(inner)):
+            continue
+        names = sorted(kernel.names(inner))
+        turned = [(f"-({kernel.source.of(inner)})", "has the wrong sign", "the other sign belongs there")]
+        if "erf" in called(call):
+            turned = [(f"{name} * {_ROOT_OF_A_HALF}", "has another factor than 1 / sqrt(2)",
+                       f"it is {name} * {_ROOT_OF_A_HALF}") for name in names[:1] if len(names) == 1]  # fmt: skip
+        for new, what, way in turned:
+            yield Mend(
+                Family.FORMULA, 14, call.lineno, (kernel.replaced(inner, new),),
+                f"The argument of {called(call)} in line {call.lineno} {what}.",
+                f"compare the argument with the formula in the handout: {way}", None, kernel.name,
             )  # fmt: skip
 
 

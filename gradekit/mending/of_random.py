@@ -58,7 +58,19 @@ def _stored_at(kernel: KernelDraft) -> list[str]:
 
 
 def kept_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """What is kept is not divided by the probability to be kept; what is kept and dropped exchanged."""
+    """What is kept is not divided by the probability to be kept; what is kept and dropped exchanged; a number in the
+    place of the probability."""
+    for node in kernel.nodes:
+        number = node.comparators[0] if isinstance(node, ast.Compare) else None
+        if isinstance(number, ast.Constant) and isinstance(node, ast.Compare) and _draws(kernel, node):
+            text = kernel.source.of(kernel.node)
+            for p in (n for n in kernel.sizes if n not in _seeds(kernel) and f"1 - {n}" in text):
+                yield _drawn(
+                    kernel, node.lineno, 3, (kernel.replaced(number, p),),
+                    f"Line {node.lineno} holds the numbers that are drawn against {kernel.source.of(number)}, "
+                    f"whatever `{p}` is.",
+                    f"compare with {p}",
+                )  # fmt: skip
     for call in calls(kernel.nodes, "tl.where"):
         if len(call.args) < 3 or not kernel.calls_behind(call.args[0]) & set(_DRAWS):
             continue
@@ -87,6 +99,10 @@ def kept_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 f"Line {call.lineno} does not divide what is kept by 1 - {p}, the probability to be kept.",
                 f"divide by 1 - {p}, so that the expected value stays what it was",
             )  # fmt: skip
+
+
+def _draws(kernel: KernelDraft, node: ast.expr) -> bool:
+    return bool(kernel.calls_behind(node) & set(_DRAWS))
 
 
 def _is_loaded(value: ast.expr) -> bool:

@@ -58,12 +58,23 @@ def _divided(kernel: KernelDraft, node: ast.BinOp) -> Iterator[Mend]:
                     f"Line {node.lineno} divides by {text}, {why}.",
                     f"divide by the number of elements, {size}", None, kernel.name,
                 )  # fmt: skip
+    for name in _idle_sums(kernel) if isinstance(right, ast.Name) and right.id in kernel.sizes else ():
+        yield Mend(
+            Family.SUM, 4, node.lineno, (kernel.replaced(right, name),),
+            f"Line {node.lineno} divides by {text}, and nothing uses `{name}`, the sum.", f"divide by {name}", None,
+            kernel.name,
+        )  # fmt: skip
     if isinstance(right, ast.BinOp) and isinstance(right.right, ast.Constant):
         yield Mend(
             Family.SUM, 4, node.lineno, (kernel.replaced(right, kernel.source.of(right.left)),),
             f"Line {node.lineno} divides by {text}: this mean divides by {kernel.source.of(right.left)}.",
             f"divide by {kernel.source.of(right.left)}", None, kernel.name,
         )  # fmt: skip
+
+
+def _idle_sums(kernel: KernelDraft) -> list[str]:
+    sums = [name for name, values in kernel.values.items() if any(is_call(value, "tl.sum") for value in values)]
+    return [name for name in sums if not kernel.uses.get(name, 0)]
 
 
 def lengths(kernel: KernelDraft) -> list[str]:
@@ -92,6 +103,9 @@ def maximum_left_in(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 def _maxima(kernel: KernelDraft, call: ast.Call, text: str) -> Iterator[str]:
     named = [n for n, v in kernel.values.items() if any(is_call(one, "tl.max") for one in v)]
     yield from named
+    for name, values in kernel.values.items():  # a maximum that another kernel has found
+        if not kernel.uses.get(name, 0) and any(is_call(value, "tl.load") for value in values):
+            yield from (f"{name}[:, None]", name) if kernel.rank_of(call.args[0]) == 2 else (name,)
     if kernel.rank_of(call.args[0]) == 1:
         yield f"tl.max({text}, axis=0)"
     else:

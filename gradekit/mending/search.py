@@ -6,19 +6,32 @@ the first that the next one tries, and what has failed at one is the last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import math
+from collections.abc import Callable, Iterable
 
 from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Mend
 from gradekit.mending.of_numbers import numbers_of
+from gradekit.program import Program
+from gradekit.submission.parsed_source import called
 
 MOST_WORK = 160
 """The work for all mended programs of a submission, in units of about 12 ms of CPU time (see `price`)."""
 
 CHARACTERS_A_UNIT = 2000
 """So many characters of a submission count as one unit of work."""
+
+TTIR_A_UNIT = 3000
+"""So many characters of TTIR, which Triton has to make, count as one unit of work."""
+
+PROGRAMS_A_UNIT = 40
+"""So many programs of grids, which the engine runs, count as one unit of work."""
+
+A_CALL_ON_IMPORT = 20
+"""The units of work of a statement outside of functions that calls one of them: each try imports the submission."""
 
 ELEMENTS_A_UNIT = 1 << 13
 """So many elements of inputs count as one unit of work."""
@@ -28,10 +41,31 @@ FOR_ONE_CHECK = 0.75
 
 
 def price(text: str, clues: Clues) -> int:
-    """What a try costs, in units of work: a process loads the text and compiles a kernel, which takes longer where they
-    are long; each kernel is launched, and takes longer for many elements."""
+    """What a try costs at least, in units of work: a process loads the text and compiles a kernel, which takes longer
+    where they are long; each kernel is launched, and takes longer for many elements."""
     launched = len(clues.kernels) + len(clues.others)
-    return 2 + launched + len(text) // CHARACTERS_A_UNIT + clues.elements // ELEMENTS_A_UNIT
+    loaded = len(text) // CHARACTERS_A_UNIT + A_CALL_ON_IMPORT * calls_on_import(text)
+    return 2 + launched + loaded + clues.elements // ELEMENTS_A_UNIT
+
+
+def work_of(programs: Iterable[Program]) -> int:
+    """What it has cost to compile the kernels of programs and to run them, in units of work."""
+    found = list(programs)
+    text = sum(len(kernel.ttir) for program in found for kernel in program.kernels.values())
+    grids = sum(math.prod(launch.grid) for program in found for launch in program.launches())
+    return text // TTIR_A_UNIT + grids // PROGRAMS_A_UNIT
+
+
+def calls_on_import(text: str) -> int:
+    """How many statements of a source outside of functions and classes call a function of its own."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return 0
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    run = (ast.Expr, ast.Assign, ast.AnnAssign, ast.For, ast.While, ast.With)
+    others = [statement for statement in tree.body if isinstance(statement, run)]
+    return sum(any(called(node) in own for node in ast.walk(statement)) for statement in others)
 
 
 class Mending:
@@ -46,33 +80,39 @@ class Mending:
         self._right: list[Mend] = []
         self._wrong: set[Mend] = set()
 
-    def diagnosis(self, clues: Clues, is_right: Callable[[str], bool]) -> Diagnosis | None:
+    def diagnosis(
+        self, clues: Clues, is_right: Callable[[str], bool], spent: Callable[[], int] = lambda: 0
+    ) -> Diagnosis | None:
         """What a tutor says where one mend makes everything right; None where none was found.
 
         Args:
             clues: what is known of the failure.
             is_right: whether the failing example, and others of its check, are right for another text of the
                 submission.
+            spent: the units of work of the last try, beyond what every try costs.
         """
-        mend = self._found(clues, is_right)
+        mend = self._found(clues, is_right, spent)
         if mend is None:
             return None
         cause = mend.cause or _seen(clues)
         hint = f"{mend.hint} (with this alone changed, this example and others are right)"
         return Diagnosis(cause, mend.sentence, mend.line, hint)
 
-    def _found(self, clues: Clues, is_right: Callable[[str], bool]) -> Mend | None:
+    def _found(self, clues: Clues, is_right: Callable[[str], bool], spent: Callable[[], int]) -> Mend | None:
         if self._mends is None:
             try:
                 self._mends = mends(self.text, self._numbers)
             except Exception:  # noqa: BLE001  (text that no rule expects is left unmended: a check never fails for it)
                 self._mends = []
         each = price(self.text, clues)
-        most = min(self.work_left // each, max(int(FOR_ONE_CHECK * self.work_left) // each, 2))
-        for mend in self._in_turn(clues)[:most]:
-            self.work_left -= each
+        least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
+        for mend in self._in_turn(clues):
+            if self.work_left - each < max(least, 0):
+                break
             self.tried += 1
-            if is_right(mend.applied(self.text)):
+            right = is_right(mend.applied(self.text))
+            self.work_left -= each + spent()
+            if right:
                 self._right = [mend, *(other for other in self._right if other != mend)]
                 return mend
             self._wrong.add(mend)

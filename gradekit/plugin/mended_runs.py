@@ -61,7 +61,7 @@ def mended_diagnosis(
     mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
     run.mending = mending
     with contextlib.closing(_Tries(item, run, examples, call)) as tries:
-        return mending.diagnosis(_clues(error, call, mending.text), tries.is_right)
+        return mending.diagnosis(_clues(error, call, mending.text), tries.is_right, tries.spent)
 
 
 def _handout(run: GradingRun) -> str:
@@ -107,6 +107,12 @@ class _Tries:
             passes = passes and self._keeps_values(subject)
             seen = {cause for cause, _, _ in subject.found_in_memory}
             return passes and seen <= self._known and not seen & self._mine
+
+    def spent(self) -> int:
+        """The units of work that the last text has cost."""
+        from gradekit.mending.search import work_of
+
+        return work_of(self._subject.programs) if self._subject is not None else 0
 
     def _keeps_values(self, subject: Subject) -> bool:
         """Whether a check of memory has the results that it had: one that does nothing touches nothing outside. Of

@@ -109,6 +109,10 @@ HINTS = (
     (r"Expected dtype \[.*\] but got (fp|bf)\d+",
      "This function takes float32 or float64 alone. Convert right after loading, with .to(tl.float32), and compute in it."),
     (r"Expected dtype \[.*\] but got u?int\d+", "This function takes floats alone: convert with .to(tl.float32)."),
+    (r"'\w+Backward' object has no attribute",
+     "What `backward` needs, `forward` keeps: ctx.p = p there, and ctx.save_for_backward for tensors."),
+    (r"'math\.\w+' op operand #\d+ must be floating-point-like, but got 'i\d+'",
+     "This function takes floats: write 2.0 for 2, or convert a block with .to(tl.float32)."),
     (r"'int' object has no attribute 'to'",
      ("A plain number stands where a block belongs: numbers of Python's have no dtype. tl.rand takes the seed first, and then a "
       "block of counters: tl.rand(seed, offsets).")),
@@ -240,7 +244,9 @@ HINTS = (
     (r"where\(\) missing", "tl.where takes a condition and both values: tl.where(mask, x, 0.0)."),
     (r"program_id\(\) missing|program_id axis must be", "A grid has axes 0, 1 and 2: tl.program_id(0) is the first of them."),
     (r"missing a required argument: 'offset'|rand\w*\(\) missing .*'offset'", "Random numbers take a seed and a block of offsets: tl.rand(seed, offsets)."),
-    (r"it refuses `\w+\.rand", "Random numbers take a seed and a block of offsets, both integers: tl.rand(seed, offsets)."),
+    (r"it refuses `\w+\.rand",
+     ("Random numbers take a seed and a block of offsets, both integers: tl.rand(seed, offsets). Do the launch's arguments stand "
+      "in the order of the kernel's parameters?")),
     (r"missing (a|\d) required|missing a required argument", "Look at the function's parameters: the call leaves some out."),
     (r"Value argument cannot be block type if pointer",
      "This stores a block through a single pointer: add a block of offsets to the pointer, or reduce the block first."),

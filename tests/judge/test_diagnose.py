@@ -497,8 +497,11 @@ def naive_softmax(x: torch.Tensor) -> torch.Tensor:
 def test_nan_in_exactly_the_rows_that_exp_cannot_hold_is_an_overflow() -> None:
     history = [([plain(3, n)], True) for n in (4, 5)]
     x = plain(3, 6, profile="large", name="x")
-    cause, sentence = said(judged(softmax, [x], naive_softmax, history=history))
+    reduced = f"{TTIR}\n%sum = \"tt.reduce\"(%e)"
+    cause, sentence = said(judged(softmax, [x], naive_softmax, history=history, ttir=reduced))
     assert cause is Cause.OVERFLOW and sentence.startswith("Subtract the row's maximum before exp")
+    by_itself = said(judged(softmax, [x], naive_softmax, history=history))[1]
+    assert by_itself.startswith("Let the argument of exp never be a large number")
 
 
 def test_nan_is_no_overflow_without_exp_or_without_anything_right_or_in_small_rows() -> None:

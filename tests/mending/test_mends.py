@@ -13,7 +13,8 @@ import pytest
 from gradekit.causes import Cause
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
-from gradekit.mending.search import MOST_WORK, Mending
+from gradekit.mending.search import A_CALL_ON_IMPORT, MOST_WORK, Mending, calls_on_import, price, work_of
+from gradekit.program import Kernel, Launch, Program
 from tests.mending.corpora import ROOT, assignments, corpus
 
 RIGHT = [
@@ -25,6 +26,13 @@ CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
 BOXES = "solutions/giou_loss/right_by_sample.py"
 DECODE = "solutions/decode_attention/right_one_query_a_program.py"
 ONLINE = ROOT / "solutions/softmax/right_online.py"
+
+
+WALK = """\
+    acc = tl.zeros((BLOCK,), dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load"""
 
 
 def text(path: str | Path) -> str:
@@ -113,6 +121,24 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
          "the probability to be kept"),
         ("solutions/fused_chain/right_row_and_block.py", "bias, residual, out, N,", "bias, residual, out, M,", "passes M for the kernel's parameter N"),
         ("solutions/fused_chain/right_row_and_block.py", "grid = (M, triton.cdiv(N, 256))", "grid = (M,)", "one axis less"),
+        ("tests/course/right/softmax/tutorial.py", "input_ptr + row_idx", "input_ptr + row_start", "where it has come to"),
+        ("tests/course/right/softmax/tutorial.py", "tl.sum(numerator,", "tl.sum(row_minus_max,", "`numerator` belongs"),
+        ("tests/course/right/matmul/persistent.py", "step * BK + tl.arange", "step + tl.arange", "counts steps"),
+        ("tests/course/right/matmul/split_k.py", "K, BK * SPLIT)", "K, BK)", "takes every step"),
+        ("tests/course/right/matmul/persistent.py", "tile // tiles_n, tile % tiles_n", "tile % tiles_n, tile // tiles_n", "are swapped"),
+        ("tests/course/right/matmul/tutorial.py", "tl.arange(0, BLOCK_SIZE_N)) % N", "tl.arange(0, BLOCK_SIZE_N)) % M", "the size of another"),
+        ("solutions/layer_norm/right_column_sums.py", "rstd * w + b", "rstd * b + w", "in each other's place in line"),
+        ("solutions/layer_norm/right_column_sums.py", "xhat * c1 - c2", "xhat * c2 - c1", "in each other's place in line"),
+        ("solutions/layer_norm/right_column_sums.py", "x, weight, mean, rstd = ctx", "x, weight, rstd, mean = ctx", "the order is another"),
+        ("solutions/layer_norm/right_column_sums.py", "return dx, dw, db, None", "return dx, db, dw, None", "order of gradients"),
+        ("tests/course/right/layer_norm/locks.py", "(parts_b, db", "(parts_w, db", "no launch reads parts_b"),
+        ("solutions/custom_op/right_flat.py", "bias_gelu_backward(dy, x, bias)\n    return", "bias_gelu_backward(x, dy, bias)\n    return",
+         "they are swapped"),
+        ("solutions/softmax/right_one_row.py", "e / total", "e / N", "nothing uses `total`, the sum"),
+        ("solutions/softmax/right_one_row.py", "x - tl.max(x, axis=0)", "x / tl.max(x, axis=0)", "has / in"),
+        ("tests/course/right/softmax/two_kernels.py", "tl.exp(x - peak[:, None])", "tl.exp(x)", "overflows float32"),
+        ("solutions/dropout/right_tutorial.py", ">= p", ">= 0.5", "whatever `p` is"),
+        ("solutions/dropout/right_strides.py", "i // n3 % n2 * s2", "i // n2 % n2 * s2", "counts in n2"),
         ("solutions/custom_op/right_flat.py", "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[-1]",
          "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[0]", "wrong dimension"),
         (BOXES, "db = area_h + tl.where(pb < gb", "db = area_h + tl.where(pb > gb", "its comparison has > where that has <"),
@@ -158,6 +184,31 @@ def test_no_stride_of_an_input_is_advised_for_the_result() -> None:
         advised = [mend.hint for mend in mends(wrong) if f"passes {passed} for stride_out" in mend.sentence]
         assert any("out.stride(" in hint for hint in advised)
         assert not any("x.stride(" in hint for hint in advised)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "said"),
+    [
+        ("tests/course/right/matmul/row_sums.py", "        acc = tl.zeros((BN,), tl.float32)\n", "goes on from what it held"),
+        ("tests/course/right/layer_norm/walks.py", WALK, "goes on from what it held"),
+    ],
+)  # fmt: skip
+def test_an_accumulator_that_is_not_begun_anew_is_named(path: str, line: str, said: str) -> None:
+    right = text(path)
+    first = line.split("\n", 1)[0] + "\n"
+    wrong = right.replace(line, line.removeprefix(first))
+    if "row_sums" in path:  # begun once, before all columns
+        wrong = wrong.replace("    for j0 in range", f"{first[4:]}    for j0 in range")
+    assert wrong != right and any(said in mend.sentence for mend in mends(wrong))
+    assert not any(said in mend.sentence for mend in mends(right))
+
+
+def test_exp_with_the_other_sign_and_erf_with_another_factor_are_named() -> None:
+    right = text("solutions/custom_op/right_flat.py")
+    turned = right.replace("tl.exp(-0.5 * h * h)", "tl.exp(0.5 * h * h)")
+    assert any("wrong sign" in mend.sentence and "tl.exp(-(0.5 * h * h))" in mend.applied(turned) for mend in mends(turned))
+    halved = right.replace("tl.erf(h * 0.7071067811865476)), mask", "tl.erf(h / 2.0)), mask")
+    assert any("another factor than 1 / sqrt(2)" in mend.sentence and mend.applied(halved) == right for mend in mends(halved))
 
 
 def test_a_result_without_its_factor_of_a_half_is_told_so() -> None:
@@ -217,6 +268,26 @@ def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends
     for _ in range(8):
         assert mending.diagnosis(CLUES, lambda changed: bool(calls.append(changed))) is None
     assert len(calls) == mending.tried <= MOST_WORK
+
+
+def test_tries_that_compile_and_run_much_are_fewer() -> None:
+    cheap, dear = Mending(text(ONLINE)), Mending(text(ONLINE))
+    assert cheap.diagnosis(CLUES, lambda _: False) is None and dear.diagnosis(CLUES, lambda _: False, lambda: 30) is None
+    assert 2 <= dear.tried < cheap.tried / 3
+    assert dear.tried * 30 <= MOST_WORK + 30
+
+
+def test_work_grows_with_what_triton_compiles_and_with_the_grid() -> None:
+    launches = (Launch("a", (100, 4, 1), ()), Launch("a", (1, 1, 1), ()))
+    program = Program((), {}, launches, (), "tensor", {"a": Kernel("k", "x" * 9000)})
+    assert work_of([program]) == 3 + 10 and work_of([]) == 0
+
+
+def test_a_submission_that_calls_itself_on_import_costs_more_to_try() -> None:
+    """Triton's tutorials end with experiments; a helper that is called in a function costs nothing on import."""
+    tutorial = text("tests/course/right/softmax/tutorial.py")
+    assert calls_on_import(tutorial) == 1 and calls_on_import(text(ONLINE)) == calls_on_import("def f(:") == 0
+    assert price(tutorial, CLUES) >= A_CALL_ON_IMPORT
 
 
 def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:

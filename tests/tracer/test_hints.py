@@ -88,6 +88,7 @@ def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
         ("AttributeError: module 'triton.language' has no attribute 'float'", "tl.float32"),
         ("AttributeError: 'int' object has no attribute 'to'", "tl.rand(seed, offsets)"),
         ("Expected dtype ['fp32', 'fp64'] but got fp16", ".to(tl.float32)"),
+        ("'math.sqrt' op operand #0 must be floating-point-like, but got 'i32'", "2.0 for 2"),
         ("Expected dtype ['fp32', 'fp64'] but got int32", "takes floats alone"),
     ],
 )
@@ -102,6 +103,7 @@ def test_what_another_release_of_triton_says_is_understood(said: str, advice: st
         ("ValueError: not enough values to unpack (expected 2, got 0)", "ctx.save_for_backward"),
         ("RuntimeError: function DropoutBackward returned an incorrect number of gradients (expected 3, got 1)", "None"),
         ("RuntimeError: Trying to backward through a.b.default but no autograd formula was registered.", "register_autograd"),
+        ("AttributeError: 'DropoutBackward' object has no attribute 'p'", "ctx.p = p"),
         ("ValueError: infer_schema(func): Parameter x must have a type annotation.", "torch.Tensor"),
     ],
 )

@@ -1,0 +1,114 @@
+"""Mends of loops that walk over rows, tiles or steps: what begins anew, and by which name it goes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelDraft, calls, is_call, simple, target_of, terms
+from gradekit.mending.mend import Family, Mend
+
+_RANGES = ("range", "tl.range", "tl.static_range")
+
+
+def start_for_the_step(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Where a loop begins, used inside of it in place of where it has come to."""
+    for loop in kernel.loops:
+        given = loop.iter.args if is_call(loop.iter, *_RANGES) and isinstance(loop.iter, ast.Call) else []
+        first = given[0] if len(given) > 1 else None
+        if not isinstance(first, ast.Name) or not isinstance(loop.target, ast.Name):
+            continue
+        for node in (n for part in loop.body for n in ast.walk(part)):
+            if isinstance(node, ast.Name) and node.id == first.id:
+                yield Mend(
+                    Family.INDEX, 3, node.lineno, (kernel.replaced(node, loop.target.id),),
+                    f"Line {node.lineno} uses `{node.id}`, where the loop in line {loop.lineno} begins, and not "
+                    f"`{loop.target.id}`, where it has come to: every step does the same.",
+                    f"use {loop.target.id} there", None, kernel.name,
+                )  # fmt: skip
+
+
+def step_not_counted(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Offsets in a loop without how far it has come; or with the number of the step, not multiplied by the block."""
+    for call in calls(kernel.nodes, "tl.arange"):
+        loop = kernel.in_loop(call)
+        if loop is None or not isinstance(loop.target, ast.Name):
+            continue
+        name, block = loop.target.id, kernel.source.of(call.args[-1])
+        inside = [n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name)]
+        if name not in inside:
+            yield Mend(
+                Family.INDEX, 3, call.lineno, (kernel.replaced(call, f"({name} + {kernel.source.of(call)})"),),
+                f"The offsets in line {call.lineno} are the same in every step of the loop: `{name}` takes no part.",
+                "add how far the loop has come", None, kernel.name,
+            )  # fmt: skip
+        counted = is_call(loop.iter, *_RANGES) and isinstance(loop.iter, ast.Call) and len(loop.iter.args) < 3
+        for part in terms(_sum_around(kernel, call)) if counted else ():
+            if isinstance(part, ast.Name) and part.id == name:
+                yield Mend(
+                    Family.INDEX, 4, part.lineno, (kernel.replaced(part, f"{name} * {block}"),),
+                    f"The steps of the loop begin one element apart: in line {part.lineno} `{name}` counts steps, and "
+                    f"is not multiplied by {block}.",
+                    f"step i begins at i * {block}", None, kernel.name,
+                )  # fmt: skip
+
+
+def _sum_around(kernel: KernelDraft, node: ast.expr) -> ast.expr:
+    parent = kernel.parents[node]
+    while isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)):
+        node, parent = parent, kernel.parents[parent]
+    return node
+
+
+def shared_steps(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Steps that several programs share, and each of them takes: a constexpr that nothing uses."""
+    idle = [name for name in kernel.constexprs if kernel.uses.get(name, 0) == 0]
+    for loop in kernel.loops:
+        given = loop.iter.args if is_call(loop.iter, *_RANGES) and isinstance(loop.iter, ast.Call) else []
+        for name in idle if len(given) == 3 and "tl.program_id" in kernel.calls_behind(given[0]) else ():
+            step = kernel.source.operand(given[2])
+            yield Mend(
+                Family.LOOP, 3, loop.lineno, (kernel.replaced(given[2], f"{step} * {name}"),),
+                f"The loop in line {loop.lineno} goes in steps of {step}: each of {name} programs takes every step "
+                "from its own on.",
+                f"programs that share the steps go on by {step} * {name}", None, kernel.name,
+            )  # fmt: skip
+
+
+def not_begun_anew(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An accumulator that is summed up in a loop within a loop, or in two loops, and set to 0 once."""
+    for name, values in kernel.values.items():
+        begun = [v for v in values if is_call(v, "tl.zeros", "tl.full")]
+        if len(begun) != 1:
+            continue
+        for loop in kernel.loops:
+            adds = any(target_of(part) == name for part in ast.walk(loop)) and kernel.in_loop(begun[0]) is not loop
+            outer = kernel.in_loop(loop)
+            before = _simple_before(kernel, loop)
+            again = outer is not None and not kernel.is_within(begun[0], outer)
+            earlier = [other for other in kernel.loops if other.lineno < loop.lineno]
+            second = outer is None and any(_sums_in(other, name) for other in earlier)
+            if adds and before is not None and (again or second):
+                yield Mend(
+                    Family.SUM, 4, begun[0].lineno if again else loop.lineno,
+                    (kernel.after(before, f"{name} = {kernel.source.of(begun[0])}"),),
+                    f"`{name}` is set to 0 once, in line {begun[0].lineno}, and goes on from what it held when the "
+                    f"loop in line {loop.lineno} begins again.",
+                    f"begin {name} anew before that loop", None, kernel.name,
+                )  # fmt: skip
+
+
+def _sums_in(loop: ast.For, name: str) -> bool:
+    return any(target_of(part) == name for part in ast.walk(loop))
+
+
+def _simple_before(kernel: KernelDraft, loop: ast.For) -> ast.stmt | None:
+    """The simple statement right before a loop, in the same body."""
+    parent = kernel.parents[loop]
+    body = getattr(parent, "body", [])
+    place = body.index(loop) if loop in body else 0
+    return body[place - 1] if place and simple(body[place - 1]) else None
+
+
+RULES = (start_for_the_step, step_not_counted, shared_steps, not_begun_anew)
