@@ -51,7 +51,8 @@ _IN_KERNELS = (
 )
 
 _ON_HOST = (
-    *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES, *of_exchanges.HOST_RULES,
+    *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES,
+    *of_exchanges.HOST_RULES,
 )  # fmt: skip
 
 _SPEAKS_FOR = {
