@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gradekit.submission.renaming import CannotRename, fresh, renamed
+
 _BEGIN = "# --- file {name} ---"
 _PART = re.compile(r"(?m)^# --- file ([\w./-]+) ---$")
 
 _MODULE = re.compile(
-    r"(\w+) = __import__\('types'\)\.ModuleType\('\1'\); vars\(\1\)\.update\((?:(\w+)=\2(?:, (?=\w))?)*\)"
+    r"(\w+) = __import__\('types'\)\.ModuleType\('\1'\); vars\(\1\)\.update\((?:(\w+)=\2(?:_of_\w+)?(?:, (?=\w))?)*\)"
 )
 """What an import of a whole module becomes: a module with names of this source, and nothing else."""
 
@@ -46,7 +48,8 @@ def merged(name: str, text: str, read: Read) -> str:
     """The text of the file called `name` with the own modules that it imports; `text` itself where it imports none.
 
     Raises:
-        ModuleError: two files give one name to different things, or an import asks for what its module does not define.
+        ModuleError: two files give one name to different things in a way that cannot be told apart, or an import asks
+            for what its module does not define.
     """
     order: list[str] = []
     texts = {name: text}
@@ -54,10 +57,10 @@ def merged(name: str, text: str, read: Read) -> str:
     _visit(name, texts, order, read)
     if len(order) == 1:
         return text
-    _agree(order, texts)
+    names = _own_names(order, texts)
     future = sorted({name for part in order for _, names in _futures(texts[part]) for name in names})
     header = [f"from __future__ import {', '.join(future)}"] if future else []
-    parts = [f"{_BEGIN.format(name=part)}\n{_with_bindings(part, texts)}" for part in order]
+    parts = [f"{_BEGIN.format(name=part)}\n{_with_bindings(part, texts, names)}" for part in order]
     return "\n".join([*header, *parts])
 
 
@@ -134,14 +137,58 @@ def _file(module: str, read: Read) -> str | None:
     return next((file for file in files if path and read(file) is not None), None)
 
 
-def _agree(order: Sequence[str], texts: dict[str, str]) -> None:
-    """Refuse a name that two files define differently: in one source, one would replace the other."""
-    owners: dict[str, tuple[str, str]] = {}
+Names = dict[str, dict[str, str]]
+"""What the names of a file have become, for those that were changed."""
+
+
+def _own_names(order: Sequence[str], texts: dict[str, str]) -> Names:
+    """Other names for what files define that another file defines differently: in one source, one would replace the
+    other. The last file, which has the entry, keeps its own."""
+    *modules, main = order
+    clashing = _clashing(order, texts)
+    every, names = "\n".join(texts.values()), Names({main: {}})
+    for file in modules:
+        found = _own_imports(file, texts[file], texts.get)
+        handed_on = {
+            bound: names[one.file][bound]
+            for one in found
+            for bound, member in _bound(one, texts[one.file])
+            if member == bound and bound in names.get(one.file, {})
+        }
+        mine = {name: fresh(name, file, every) for name in _meanings(file, texts) if name in clashing}
+        names[file] = handed_on | mine
+    return names
+
+
+def _clashing(order: Sequence[str], texts: dict[str, str]) -> set[str]:
+    """The names to which two files give different meanings."""
+    found: dict[str, list[list[str]]] = {}
     for file in order:
-        for name, written in _defined(texts[file]):
-            owner, before = owners.setdefault(name, (file, written))
-            if owner != file and before != written:
-                raise ModuleError(f"{owner} and {file} both define {name}: give one of the two another name")
+        for name, meaning in _meanings(file, texts).items():
+            found.setdefault(name, []).append(meaning)
+    return {name for name, meanings in found.items() if any(meaning != meanings[0] for meaning in meanings)}
+
+
+def _meanings(file: str, texts: dict[str, str]) -> dict[str, list[str]]:
+    """What the top level of a file defines, each name with its statements; and own modules, and what is in them, under
+    other names."""
+    found: dict[str, list[str]] = {}
+    for name, statement in _defined(texts[file]):
+        found.setdefault(name, []).append(statement)
+    for one in _own_imports(file, texts[file], texts.get):
+        for bound, member in one.bound:
+            if bound != member:
+                found.setdefault(bound, []).append(f"{one.file}: {member}")
+    return found
+
+
+def _bound(found: _Import, text: str) -> Iterator[tuple[str, str | None]]:
+    """What an import binds, a star written out."""
+    for bound, name in found.bound:
+        if name == "*":
+            yield from ((one, one) for one in sorted(_names(text)) if not one.startswith("_"))
+        else:
+            yield bound, name
 
 
 def _defined(text: str) -> Iterator[tuple[str, str]]:
@@ -185,27 +232,39 @@ def _futures(text: str) -> Iterator[tuple[tuple[int, int], list[str]]]:
             yield (node.lineno, node.end_lineno or node.lineno), [alias.name for alias in node.names]
 
 
-def _with_bindings(name: str, texts: dict[str, str]) -> str:
-    """The text of the file called `name` with its imports of own modules replaced, line for line, by what they bind."""
+def _with_bindings(name: str, texts: dict[str, str], names: Names) -> str:
+    """The text of the file called `name` with its imports of own modules replaced, line for line, by what they bind,
+    and its own names changed as `names` says."""
     text = texts[name]
-    lines = text.split("\n")
+    lines = _renamed(name, text, names[name]).split("\n")
     by_line: dict[tuple[tuple[int, int], int], list[str]] = {(place, 0): [] for place, _ in _futures(text)}
     for found in _own_imports(name, text, texts.get):
-        by_line.setdefault((found.lines, found.indent), []).extend(_bindings(found, texts[found.file]))
+        by_line.setdefault((found.lines, found.indent), []).extend(
+            _bindings(found, texts[found.file], names[name], names.get(found.file, {}))
+        )
     for ((first, last), indent), statements in by_line.items():
         lines[first - 1 : last] = [" " * indent + ("; ".join(statements) or "pass"), *[""] * (last - first)]
     return "\n".join(lines)
 
 
-def _bindings(found: _Import, text: str) -> Iterator[str]:
+def _renamed(file: str, text: str, names: dict[str, str]) -> str:
+    try:
+        return renamed(text, names) if names else text
+    except CannotRename as error:
+        why = f"{file} and another file both define {error}, in a way that cannot be told apart"
+        raise ModuleError(f"{why}: give one of the two another name") from None
+
+
+def _bindings(found: _Import, text: str, here: dict[str, str], there: dict[str, str]) -> Iterator[str]:
     """Statements for what an import binds of the module whose source is `text`: a kernel may call what is in a module,
-    and in no other namespace."""
+    and in no other namespace. Names are changed as `here` and `there` say."""
     names, always = _names(text), _names(text, branches=False)
-    for bound, name in found.bound:
+    for bound, name in _bound(found, text):
+        target = here.get(bound, bound)
         if name is None:
-            members = ", ".join(f"{member}={member}" for member in sorted(always))
-            yield f"{bound} = __import__('types').ModuleType('{bound}'); vars({bound}).update({members})"
-        elif name != "*" and name not in names:
+            members = ", ".join(f"{member}={there.get(member, member)}" for member in sorted(always))
+            yield f"{target} = __import__('types').ModuleType('{target}'); vars({target}).update({members})"
+        elif name not in names:
             raise ModuleError(f"{found.file} does not define {name}, which is imported from it")
-        elif name not in ("*", bound):
-            yield f"{bound} = {name}"
+        elif target != there.get(name, name):
+            yield f"{target} = {there.get(name, name)}"

@@ -163,9 +163,65 @@ def test_an_entry_from_another_students_file_is_named_as_the_reason(
     assert grade(load(tmp_path / "assignments/double"), folder, profile="quick", device="cpu").score.earned == 60
 
 
-def test_one_name_for_two_things_is_refused_with_both_files(tmp_path: Path) -> None:
-    with pytest.raises(SubmissionError, match="a.py and main.py both define BLOCK"):
-        read(lay(tmp_path, main="import a\nBLOCK = 1\n", a="BLOCK = 2\n") / "main.py")
+A_HELPER = """
+BLOCK = 2
+SIZES = [BLOCK for BLOCK in (5, 6)]
+
+
+def helper(n, BLOCK=BLOCK):
+    inner = lambda: scale(n) + BLOCK
+    return inner()
+
+
+def scale(n):
+    return n * BLOCK
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "use"),
+    [
+        ("import a", "a.helper(3) + a.BLOCK"),
+        ("from a import helper as other, BLOCK as two", "other(3) + two"),
+        ("import b", "b.through(3) + b.BLOCK"),
+        ("from b import *", "through(3) + 2"),
+    ],
+)
+def test_each_file_has_names_of_its_own(tmp_path: Path, statement: str, use: str) -> None:
+    """BLOCK is 2 in a.py and 64 in main.py, and scale multiplies there and divides here"""
+    lay(tmp_path, a=A_HELPER, b="from a import helper, BLOCK\ndef through(n):\n    return helper(n)\n")
+    main = f"{statement}\nBLOCK = 64\ndef scale(n): return n / BLOCK\nFOUND = {use}, scale(64), BLOCK\n"
+    found = read(lay(tmp_path, main=main) / "main.py")
+    namespace: dict[str, object] = {}
+    exec(found.text, namespace)  # noqa: S102  # the test's own text
+    assert namespace["FOUND"] == (3 * 2 + 2 + 2, 1, 64)
+    assert reach(found.text.replace("import torch", "")) is None or "ModuleType" not in found.text
+
+
+def test_two_modules_may_call_two_things_alike(tmp_path: Path) -> None:
+    """The kernels of two files have one name, and constants too"""
+    lay(tmp_path, a="def k(): return 1\n", b="def k(): return 2\n", main="from a import k\nimport b\nBOTH = k(), b.k()\n")
+    namespace: dict[str, object] = {}
+    exec(read(tmp_path / "main.py").text, namespace)  # noqa: S102  # the test's own text
+    assert namespace["BOTH"] == (1, 2)
+
+
+def test_two_kernels_of_one_name_are_graded_as_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradekit.assignment import load
+    from tests.batch.clusters import assignments
+    from tests.graded import grade
+
+    (tmp_path / "in").mkdir()
+    others = "import triton\nimport triton.language as tl\n@triton.jit\ndef kernel(out_ptr):\n    tl.store(out_ptr, 0.0)\n"
+    folder = lay(tmp_path / "in", main="import others\n" + MAIN.partition("\n")[2], kernels=KERNELS, others=others)
+    report = grade(load(assignments(tmp_path) / "double"), folder, profile="quick", device="cpu")
+    assert report.score.earned == 60, report
+
+
+@pytest.mark.parametrize("use", ["class C:\n    BLOCK = 3\n", "def f():\n    global BLOCK\n    BLOCK = 3\n"])
+def test_one_name_for_two_things_that_cannot_be_told_apart_is_refused(tmp_path: Path, use: str) -> None:
+    with pytest.raises(SubmissionError, match="a.py and another file both define"):
+        read(lay(tmp_path, main="import a\nBLOCK = 1\n", a="BLOCK = 2\n" + use) / "main.py")
 
 
 def test_a_name_that_its_module_lacks_is_named(tmp_path: Path) -> None:
