@@ -14,6 +14,7 @@ nothing else of gradekit is in its reach.
     compiled_model  a model around the entry, compiled by torch.compile
     cuda        torch.cuda and the Triton driver as a machine with one GPU would show them
     kernels     compiles to TTIR, records launches; `autotune` makes a Choice of an autotuned launch
+    lowering_budget  how much of Triton's front end a submission may use
     resource_usage  shared memory and registers, for host code that asks; `lazy` numbers, computed where they matter
     alignment   one compilation for all launches that differ in the alignment of their arguments
     errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence
