@@ -26,6 +26,7 @@ from gradekit.mending import (
     of_unused,
     of_walks,
 )
+from gradekit.mending.dependences import fed_lines, with_feeds
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Clues, Family, Mend
@@ -93,7 +94,9 @@ def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
         return []
     seen: dict[Hashable, Mend] = {}
     found = list(_all(draft))
+    fed = fed_lines(draft)
     for mend in sorted([*found, *_together(draft, found)], key=lambda mend: mend.rank):
+        mend = with_feeds(mend, fed, text)
         seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
     return list(seen.values())
 
@@ -146,5 +149,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         return mend.rank - early + later * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
 
     mine = {*clues.kernels, *clues.others}
-    kept = (mend for mend in found if not mend.kernel or not mine or mend.kernel in mine)
+    kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
+    if clues.wrong:
+        known = {name.partition(".")[0] for name in clues.wrong}
+        kept = [mend for mend in kept if mend.feeds is None or mend.kernel not in known or mend.feeds & clues.wrong]
     return sorted((mend for mend in kept if clues.strided or mend.family is not Family.LAYOUT), key=key)

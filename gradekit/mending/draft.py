@@ -73,6 +73,13 @@ class Draft:
         return [launch for launch in self.launches if launch.kernel is kernel]
 
 
+def pointers_of(text: str) -> dict[str, tuple[str, ...]]:
+    """For each kernel of a source that `stored_pointers` knows, its pointers in the order of its parameters."""
+    if not stored_pointers(text):
+        return {}
+    return {kernel.name: tuple(p for p in kernel.params if p in kernel.pointers) for kernel in Draft(text).kernels}
+
+
 def stored_pointers(text: str) -> dict[str, tuple[bool, ...]]:
     """For each kernel of a source, whether something is stored through each of its pointers, in the order of its
     parameters; nothing of a kernel with an access whose pointer is not seen, or of what is not Python."""

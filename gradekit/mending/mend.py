@@ -29,7 +29,8 @@ class Family(StrEnum):
 class Clues:
     """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong
     result and the `others` that it comes from, whether errors are as `small` as rounding makes them, whether an
-    input is `strided`, and how many `elements` all inputs have."""
+    input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
+    wrong result was stored through, where that is known."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
@@ -37,6 +38,7 @@ class Clues:
     small: bool = False
     strided: bool = False
     elements: int = 0
+    wrong: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Mend:
 
     `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
     is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
-    where what was seen says it as well.
+    where what was seen says it as well. `feeds` has "kernel.pointer" for each
+    pointer of a kernel with several results whose stores may depend on what is edited; None where that is all.
     """
 
     family: Family
@@ -56,6 +59,7 @@ class Mend:
     hint: str
     cause: Cause | None = None
     kernel: str = ""
+    feeds: frozenset[str] | None = None
 
     def applied(self, text: str) -> str:
         """The text after all edits."""

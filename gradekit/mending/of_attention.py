@@ -172,5 +172,34 @@ def _by_another(kernel: KernelDraft, node: ast.Name, name: str, rank: int) -> Me
     )  # fmt: skip
 
 
-RULES = (hidden_as_zero, unhidden_scores, maximum_of_a_tile, no_maximum, shared_head, index_of_its_twin)
+def other_operand(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An operand of tl.dot that is another tile of its kind: loaded for loaded, computed for computed."""
+    kinds = _kinds(kernel)
+    last_first = sorted(calls(kernel.nodes, "tl.dot"), key=lambda call: -call.lineno)
+    for number, call in enumerate(last_first):
+        names = [n for operand in call.args[:2] for n in ast.walk(operand) if isinstance(n, ast.Name)]
+        for node in (n for n in names if n.id in kinds and not isinstance(kernel.parents[n], ast.Attribute)):
+            for other in (name for name, kind in kinds.items() if kind == kinds[node.id] and name != node.id):
+                if min(v.lineno for v in kernel.values[other]) < call.lineno:
+                    yield Mend(
+                        Family.FORMULA, 10 + number // 2, node.lineno, (kernel.replaced(node, other),),
+                        f"Line {node.lineno} multiplies `{node.id}` where `{other}` belongs.",
+                        "see in the formula which tiles are multiplied", None, kernel.name,
+                    )  # fmt: skip
+
+
+def _kinds(kernel: KernelDraft) -> dict[str, str]:
+    """The tiles that take part in products: "loaded", or "computed" of a product."""
+    found = {}
+    for name, values in kernel.values.items():
+        if any(is_call(value, "tl.load") and kernel.rank_of(value) == 2 for value in values):
+            found[name] = "loaded"
+        elif is_call(values[0], "tl.zeros", "tl.full"):
+            continue  # a sum over the steps is no operand of them
+        elif kernel.uses.get(name, 0) and any("tl.dot" in kernel.calls_behind(value) for value in values):
+            found[name] = "computed"
+    return found
+
+
+RULES = (other_operand, hidden_as_zero, unhidden_scores, maximum_of_a_tile, no_maximum, shared_head, index_of_its_twin)
 HOST_RULES = (group_at_the_launch,)

@@ -168,6 +168,10 @@ def _name_rank(kernel: KernelDraft, name: str, other: str) -> int:
     """Of another name: lower where nothing uses that, and still where it was computed from this one."""
     if kernel.uses.get(other, 0):
         return 14 if any(_is_step(kernel, value, name) for value in kernel.values[other][:1]) else 38
+    both = (kernel.values[one] for one in (name, other))
+    loaded = all(any(is_call(part, "tl.load") for v in values for part in ast.walk(v)) for values in both)
+    if loaded and kernel.uses.get(name, 0) > 1:
+        return 3
     return 5 if any(name in kernel.names(value) for value in kernel.values[other]) else 9
 
 

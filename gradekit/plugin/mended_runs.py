@@ -202,7 +202,10 @@ def _clues(error: Failure, call: Call, text: str) -> Clues:
     strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
     first, others = _kernels(error, observation, text)
     elements = sum(arg.numel for arg in call.args if isinstance(arg, Input))
-    return Clues(frozenset(_causes(error, observation.findings)), first, others, small, strided, elements)
+    causes = frozenset(_causes(error, observation.findings))
+    touched = any(cause.traits & IN_MEMORY for cause in causes)
+    wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
+    return Clues(causes, first, others, small, strided, elements, wrong)
 
 
 def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
@@ -235,6 +238,23 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
     first = tuple(name for name in order if writers.get(name, False))
     others = tuple(name for name in order if not writers.get(name, True))
     return (first, others) if first or others else (tuple(order), ())
+
+
+def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[str]:
+    """ "kernel.pointer" for each pointer that the wrong result was stored through; nothing where that is not clear."""
+    from gradekit.mending.draft import pointers_of, stored_pointers
+
+    names, stored, wrong = pointers_of(text), stored_pointers(text), _wrong_storages(error, observation)
+    program: Program = observation.program
+    found: set[str] = set()
+    for launch in program.launches():
+        name = program.kernels[launch.kernel].name
+        views = [argument.storage for argument in launch.args if isinstance(argument, View)]
+        if len(views) != len(names.get(name, ())):
+            return frozenset()
+        through = zip(views, names[name], stored.get(name, ()), strict=False)
+        found |= {f"{name}.{pointer}" for storage, pointer, stores in through if stores and storage in wrong}
+    return frozenset(found)
 
 
 def _storages(launch: Launch) -> set[int]:

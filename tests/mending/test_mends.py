@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -306,6 +307,16 @@ def test_evidence_of_a_race_brings_atomics_to_the_front_and_small_errors_bring_c
     small = in_order(found, Clues(frozenset({Cause.WRONG_VALUES}), ("forward_kernel",), small=True))
     assert small[0].family in (Family.CAST, Family.SUM)
     assert not any(mend.family is Family.LAYOUT for mend in raced)
+
+
+def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None:
+    source = text("solutions/flash_attention/right_tutorial_pointers.py").replace("tl.trans(p).to(do", "tl.trans(ds).to(do")
+    clues = replace(CLUES, kernels=("dkdv_kernel",), wrong=frozenset({"dkdv_kernel.dk_ptr"}))
+    lines = {mend.line for mend in in_order(mends(source), clues) if mend.kernel == "dkdv_kernel"}
+    every = {mend.line for mend in in_order(mends(source), replace(clues, wrong=frozenset())) if mend.kernel == "dkdv_kernel"}
+    dv = next(number for number, line in enumerate(source.splitlines(), 1) if line.strip().startswith("dv +="))
+    dk = next(number for number, line in enumerate(source.splitlines(), 1) if line.strip().startswith("dk +="))
+    assert dk in lines and dv in every and dv not in lines and lines < every
 
 
 def test_kernels_that_the_call_did_not_launch_are_left_alone() -> None:

@@ -1,0 +1,57 @@
+"""Which lines of a kernel each of its results depends on: an edit elsewhere cannot mend it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelDraft
+from gradekit.mending.mend import Mend
+
+Behind = dict[str, dict[str, set[int]]]
+"""For each kernel, and "kernel.pointer" in it, line numbers."""
+
+_HEADS = (ast.For, ast.While, ast.If)
+
+
+def fed_lines(draft: Draft) -> Behind:
+    """For each kernel with several results: the lines that the stores through each of its pointers may depend on."""
+    return {
+        kernel.name: {f"{kernel.name}.{pointer}": _lines_behind(kernel, pointer) for pointer in sorted(kernel.stored)}
+        for kernel in draft.kernels
+        if len(kernel.stored) > 1 and all(access.pointer for access in kernel.accesses)
+    }
+
+
+def with_feeds(mend: Mend, fed: Behind, text: str) -> Mend:
+    """The mend with the pointers whose stores may depend on what it edits."""
+    if mend.kernel not in fed:
+        return mend
+    data = text.encode("utf-8")
+    lines = {data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits}
+    return replace(mend, feeds=frozenset(name for name, behind in fed[mend.kernel].items() if lines & behind))
+
+
+def _lines_behind(kernel: KernelDraft, pointer: str) -> set[int]:
+    """Those of the stores and of all that they are computed from, and those of loops and conditions always."""
+    through = [access.call for access in kernel.accesses if access.pointer == pointer and not access.is_load]
+    stores = [kernel.statement(call) for call in through]
+    heads = [_head(s) for s in kernel.statements if isinstance(s, _HEADS)]
+    names = {behind for node in (*stores, *heads) for behind in kernel.origins(node)}
+    made = [s for s in kernel.statements if not isinstance(s, _HEADS) and names & _assigned(s)]
+    return {line for node in (*stores, *heads, *made) for line in _span(node)}
+
+
+def _head(statement: ast.stmt) -> ast.expr:
+    assert isinstance(statement, _HEADS)
+    return statement.iter if isinstance(statement, ast.For) else statement.test
+
+
+def _span(node: ast.AST) -> range:
+    first = getattr(node, "lineno", 1)
+    return range(first, (getattr(node, "end_lineno", None) or first) + 1)
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
+    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
