@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from gradekit.assignment import get
 from gradekit.batch.digests import release
 from gradekit.batch.grader import Grader, GradingJob
 from gradekit.checking import check
+from gradekit.course.mistakes import all_of as mistakes
 from gradekit.report.record import to_dict
 from gradekit.request import GradingOptions
 from tests.batch.clusters import BROKEN, RAISES, RIGHT, WRONG, assignments
@@ -194,3 +196,19 @@ def test_a_race_in_a_large_buffer_leaves_a_grader_below_a_gibibyte(course: Path,
     made.close()
     assert record["score"]["earned"] == 0
     assert int(status.partition("VmHWM:")[2].split()[0]) < 1 << 20  # KiB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("id", "number"), [("softmax", 0), ("layer_norm", 1), ("giou_loss", 0), ("dropout", 1)])
+def test_a_failing_submissions_record_does_not_depend_on_the_order_of_sets(id: str, number: int, tmp_path: Path) -> None:
+    """Python orders a set of texts anew in each process, unless PYTHONHASHSEED says how"""
+    mistake = list(mistakes(get(id)))[number]
+    (tmp_path / "submission.py").write_text(mistake.text)
+    records = []
+    for seed in ("1", "2", "3"):
+        command = [sys.executable, "-m", "gradekit", "check", "submission.py", "-a", id, "--device", "cpu", "--json", "r.json"]
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=10 * GUARD, check=False)
+        records.append(comparable(json.loads((tmp_path / "r.json").read_text())))
+    assert any(check["outcome"] == "failed" for check in records[0]["checks"])
+    assert records[0] == records[1] == records[2]
