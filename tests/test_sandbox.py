@@ -487,6 +487,15 @@ def test_a_kernel_that_was_refused_is_not_known_later() -> None:
                 tracer._program({"program": program, "known": known}, [X])
 
 
+def test_what_a_submission_prints_when_it_is_loaded_again_is_told_once() -> None:
+    with Tracer(Text("print('hello')\n" + ENTRY + "def dies(x):\n    import os\n    os._exit(0)\n")) as tracer:
+        tracer.load()
+        with pytest.raises(TraceError):
+            tracer.trace("dies", [X])
+        tracer.trace("entry", [X])
+        assert tracer.output == "hello\n"
+
+
 def test_a_kernel_of_an_answer_that_was_refused_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else every later call that launches it would be refused, and the submission blamed"""
     forms = [Form("add", (X, View(1, "float32", (100,), (1,))), multiprocessors=n) for n in (132, 1)]

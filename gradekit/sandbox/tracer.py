@@ -63,6 +63,7 @@ class Tracer:
         self._limits = limits
         self._kernels: dict[str, Kernel] = {}
         self._loaded: Loaded | None = None
+        self._has_loaded = False  # in this process or one before: then what it prints has been seen
         self._server: ForkServer = host.server()
         self._sock: socket.socket | None = None
         self._pid = 0
@@ -80,8 +81,10 @@ class Tracer:
             TraceError: it cannot be loaded.
         """
         if self._loaded is None:
+            printed = self.output
             answer = self._ask({"do": "load", "text": self._submission.text}, self._limits.import_seconds)
             self._loaded = replies.loaded(answer)
+            self.output, self._has_loaded = printed if self._has_loaded else self.output, True
         return self._loaded
 
     def replace(self, submission: HasText) -> None:
@@ -89,7 +92,7 @@ class Tracer:
         this one does, so no verdict may rest on it."""
         self._settle()
         self._ready.clear()
-        self._submission, self._loaded = submission, None
+        self._submission, self._loaded, self._has_loaded = submission, None, False
         self._waited, self._waits, self._too_slow = 0.0, 0, False
 
     def trace(self, entry: str, args: Sequence[Argument]) -> Program:
