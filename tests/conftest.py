@@ -7,21 +7,14 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
-import torch
 from hypothesis import settings
 
-from gradekit.mending import search
 from gradekit.processes import Command
-from tests import zygote
-from tests.leaks import Process
-
-if "PYTEST_XDIST_WORKER" in os.environ:
-    torch.set_num_threads(1)  # pytest runs on every core, so torch takes one
 
 settings.register_profile("tests", deadline=None)  # no test is decided by how busy a machine is
 settings.load_profile("tests")
 
-PROCESS = pytest.StashKey[Process]()
+PROCESS = pytest.StashKey["Process"]()
 
 WARNINGS = [
     "error",
@@ -49,17 +42,27 @@ def real_starts() -> Iterator[None]:
 @pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
-    monkeypatch.setattr(search, "MOST_WORK", 0)
+    monkeypatch.setattr("gradekit.mending.search.MOST_WORK", 0)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     for line in WARNINGS:
         session.config.addinivalue_line("filterwarnings", line)
+    if session.config.pluginmanager.hasplugin("dsession"):
+        return  # the process that hands tests to others needs no torch
+    import torch
+
+    from tests import zygote
+
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        torch.set_num_threads(1)  # pytest runs on every core, so torch takes one
     if not torch.cuda.is_available():  # what needs a card meets it in a process that was started for it
         Command.start = zygote.starting(zygote.shared, REAL_START)  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    import torch
+
     if torch.cuda.is_available():
         return
     for item in items:
@@ -68,6 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    from tests.leaks import Process
+
     gc.collect()
     gc.freeze()  # torch and thousands of tests stay: collecting looks at what comes and goes
     session.stash[PROCESS] = Process()

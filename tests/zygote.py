@@ -30,8 +30,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from tests.patience import GUARD
 
 ROOT = Path(__file__).parents[1]
@@ -127,6 +125,8 @@ def ran(
 ) -> subprocess.CompletedProcess[str]:
     """What `python words...` says where it reads `told`, and its exit code; torch and Triton may have been imported. By
     default the environment is this process's own, and this checkout's gradekit is found."""
+    import torch
+
     texts = [str(word) for word in words]
     if environment is None:
         environment = os.environ | {"PYTHONPATH": python_path()}
@@ -271,6 +271,7 @@ def _run(words: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import torch  # noqa: F401
     import triton  # noqa: F401
 
     task = serve(socket.socket(fileno=int(sys.argv[1])))

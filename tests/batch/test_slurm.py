@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -14,8 +15,8 @@ from tests.patience import GUARD
 
 from .clusters import RIGHT, WRONG, assignments, environment, grading
 
-pytest.importorskip("dask_jobqueue")
-pytestmark = pytest.mark.slow
+needs_jobqueue = pytest.mark.skipif(importlib.util.find_spec("dask_jobqueue") is None, reason="needs dask-jobqueue")
+pytestmark = [pytest.mark.slow, needs_jobqueue]
 
 SBATCH = """#!/bin/sh
 job=$$
