@@ -45,6 +45,10 @@ class Draft:
     def launches(self) -> list[LaunchCall]:
         """The launches of its kernels, in the order of the text."""
         by_name = {kernel.name: kernel for kernel in self.kernels}
+        for node in self.host_nodes:  # compiled = kernel.warmup(...), which is then launched
+            name, _, method = called(node.value).partition(".") if isinstance(node, ast.Assign) else ("", "", "")
+            if name in by_name and method == "warmup" and target_of(node):
+                by_name.setdefault(target_of(node), by_name[name])
         found = []
         for node in self.host_nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):

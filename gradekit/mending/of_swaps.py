@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from gradekit.mending.draft import Draft, LaunchCall
+from gradekit.mending.kernel_text import target_of
 from gradekit.mending.mend import Family, Mend
+from gradekit.submission.parsed_source import called
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
@@ -27,7 +30,20 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                     )
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
                     rank = 4 if _is_reversed(draft, first, second) else rank
-                    yield _swapped(draft, launch, (first, second), (p, q), rank)
+                    mend = _swapped(draft, launch, (first, second), (p, q), rank)
+                    turned = _stores_to_an_input(draft, launch, {p: first, q: second})
+                    yield replace(mend, rank=2, family=Family.GRID) if turned else mend
+
+
+def _stores_to_an_input(draft: Draft, launch: LaunchCall, given: Mapping[str, ast.expr]) -> bool:
+    """Whether a launch passes new memory for what its kernel loads, and something else for what it stores."""
+    made = {target_of(n) for n in draft.host_nodes if isinstance(n, ast.Assign) and called(n.value) in _NEW}
+    new = {param: draft.source.of(value) in made for param, value in given.items()}
+    turned = all((param in launch.kernel.stored) != is_new for param, is_new in new.items())
+    return turned and len(set(new.values())) == 2
+
+
+_NEW = ("torch.empty", "torch.empty_like")
 
 
 def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:

@@ -16,7 +16,7 @@ from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Mend
 from gradekit.mending.of_numbers import numbers_of
 from gradekit.program import Program
-from gradekit.submission.parsed_source import called
+from gradekit.submission.parsed_source import ParsedSource, called
 
 MOST_WORK = 160
 """The work for all mended programs of a submission, in units of about 12 ms of CPU time (see `price`)."""
@@ -30,9 +30,6 @@ TTIR_A_UNIT = 3000
 PROGRAMS_A_UNIT = 40
 """So many programs of grids, which the engine runs, count as one unit of work."""
 
-A_CALL_ON_IMPORT = 20
-"""The units of work of a statement outside of functions that calls one of them: each try imports the submission."""
-
 ELEMENTS_A_UNIT = 1 << 13
 """So many elements of inputs count as one unit of work."""
 
@@ -44,8 +41,7 @@ def price(text: str, clues: Clues) -> int:
     """What a try costs at least, in units of work: a process loads the text and compiles a kernel, which takes longer
     where they are long; each kernel is launched, and takes longer for many elements."""
     launched = len(clues.kernels) + len(clues.others)
-    loaded = len(text) // CHARACTERS_A_UNIT + A_CALL_ON_IMPORT * calls_on_import(text)
-    return 2 + launched + loaded + clues.elements // ELEMENTS_A_UNIT
+    return 2 + launched + len(text) // CHARACTERS_A_UNIT + clues.elements // ELEMENTS_A_UNIT
 
 
 def work_of(programs: Iterable[Program]) -> int:
@@ -56,16 +52,21 @@ def work_of(programs: Iterable[Program]) -> int:
     return text // TTIR_A_UNIT + grids // PROGRAMS_A_UNIT
 
 
-def calls_on_import(text: str) -> int:
-    """How many statements of a source outside of functions and classes call a function of its own."""
+def without_experiments(text: str) -> str:
+    """A source without the statements outside of functions and classes that call a function of its own, as Triton's
+    tutorials end with: each try imports the submission, and would run them. No line moves."""
     try:
-        tree = ast.parse(text)
+        source = ParsedSource(text)
     except (SyntaxError, ValueError, RecursionError):
-        return 0
-    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        return text
+    own = {node.name for node in source.tree.body if isinstance(node, ast.FunctionDef)}
     run = (ast.Expr, ast.Assign, ast.AnnAssign, ast.For, ast.While, ast.With)
-    others = [statement for statement in tree.body if isinstance(statement, run)]
-    return sum(any(called(node) in own for node in ast.walk(statement)) for statement in others)
+    data = text.encode("utf-8")
+    for statement in reversed(source.tree.body):
+        if isinstance(statement, run) and any(called(node) in own for node in ast.walk(statement)):
+            start, end = source.span(statement)
+            data = data[:start] + b"pass" + b"\n" * data.count(b"\n", start, end) + data[end:]
+    return data.decode("utf-8")
 
 
 class Mending:
@@ -110,7 +111,7 @@ class Mending:
             if self.work_left - each < max(least, 0):
                 break
             self.tried += 1
-            right = is_right(mend.applied(self.text))
+            right = is_right(without_experiments(mend.applied(self.text)))
             self.work_left -= each + spent()
             if right:
                 self._right = [mend, *(other for other in self._right if other != mend)]

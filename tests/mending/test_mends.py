@@ -14,7 +14,7 @@ import pytest
 from gradekit.causes import Cause
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
-from gradekit.mending.search import A_CALL_ON_IMPORT, MOST_WORK, Mending, calls_on_import, price, work_of
+from gradekit.mending.search import MOST_WORK, Mending, without_experiments, work_of
 from gradekit.program import Kernel, Launch, Program
 from tests.mending.corpora import ROOT, assignments, corpus
 
@@ -123,6 +123,7 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
         ("solutions/fused_chain/right_row_and_block.py", "bias, residual, out, N,", "bias, residual, out, M,", "passes M for the kernel's parameter N"),
         ("solutions/fused_chain/right_row_and_block.py", "grid = (M, triton.cdiv(N, 256))", "grid = (M,)", "one axis less"),
         ("tests/course/right/softmax/tutorial.py", "input_ptr + row_idx", "input_ptr + row_start", "where it has come to"),
+        ("tests/course/right/softmax/tutorial.py", "1)](y, x, x.stride", "1)](x, y, x.stride", "swapped"),
         ("tests/course/right/softmax/tutorial.py", "tl.sum(numerator,", "tl.sum(row_minus_max,", "`numerator` belongs"),
         ("tests/course/right/matmul/persistent.py", "step * BK + tl.arange", "step + tl.arange", "counts steps"),
         ("tests/course/right/matmul/split_k.py", "K, BK * SPLIT)", "K, BK)", "takes every step"),
@@ -284,11 +285,16 @@ def test_work_grows_with_what_triton_compiles_and_with_the_grid() -> None:
     assert work_of([program]) == 3 + 10 and work_of([]) == 0
 
 
-def test_a_submission_that_calls_itself_on_import_costs_more_to_try() -> None:
-    """Triton's tutorials end with experiments; a helper that is called in a function costs nothing on import."""
+def test_experiments_outside_of_functions_are_not_run_for_each_try() -> None:
+    """Triton's tutorials end with them; what a function needs stays, and no line moves."""
     tutorial = text("tests/course/right/softmax/tutorial.py")
-    assert calls_on_import(tutorial) == 1 and calls_on_import(text(ONLINE)) == calls_on_import("def f(:") == 0
-    assert price(tutorial, CLUES) >= A_CALL_ON_IMPORT
+    bare = without_experiments(tutorial)
+    assert "y_triton = softmax(x)" not in bare and "properties = driver" in bare and "return y\n" in bare
+    assert bare.count("\n") == tutorial.count("\n")
+    over_lines = "def f(a):\n    return a\n\nx = f(\n    1,\n)\ny = 2\n"
+    assert ast.dump(ast.parse(without_experiments(over_lines)).body[-1]) == ast.dump(ast.parse("y = 2").body[0])
+    assert without_experiments(over_lines).splitlines()[6] == "y = 2"
+    assert without_experiments(text(ONLINE)) == text(ONLINE) and without_experiments("def f(:") == "def f(:"
 
 
 def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
