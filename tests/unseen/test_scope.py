@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws
+from gradekit.inputs.layouts import LAYOUTS, place, variants
+from gradekit.program import View
+from gradekit.unseen.further import each_layout
+from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.scope import CallScope, fraction_choices
 
 DROPOUT = domain_of(get("dropout").tests)["dropout"]
@@ -25,3 +32,28 @@ def test_a_scalar_that_a_check_leaves_open_may_have_any_value_of_its_range() -> 
 def test_a_scalar_that_a_check_lists_keeps_to_its_values() -> None:
     assert not fraction_choices(draws(p=[0.5]), [0.35])
     assert "seed" not in CallScope(draws(seed=[0, 1]), 1).names
+
+
+SOFTMAX = domain_of(get("softmax").tests)["softmax"]
+
+
+@pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if variants(layout, 2)])
+def test_strides_of_many_sizes_are_those_of_each(layout: str) -> None:
+    found = draws_of(calls(SOFTMAX))
+    assert found is not None
+    sizes = {"M": torch.tensor([1, 2, 30, 7]), "N": torch.tensor([1, 33, 64, 5])}
+    for variant in range(variants(layout, 2)):
+        strides = CallScope(found, 0, laid_out=(("x", layout, variant),)).strides(sizes)
+        for number, shape in enumerate(zip(sizes["M"].tolist(), sizes["N"].tolist(), strict=True)):
+            each = [int(torch.as_tensor(strides["stride", 0, axis]).expand(4)[number]) for axis in (0, 1)]
+            assert tuple(each) == place(layout, shape, variant)[0]
+
+
+def test_strides_are_solved_for_with_each_layout_that_the_check_has() -> None:
+    found = draws_of(calls(SOFTMAX, layouts=["contiguous", "transposed", "every_second"]))
+    assert found is not None
+    forms = [TracedForm("", "softmax", (View(0, "float32", (30, 33), stride),)) for stride in ((33, 1), (66, 2))]
+    assert [list(each_layout(found, form)) for form in forms] == [
+        [(("x", "contiguous", 0),)],
+        [(("x", "transposed", 0),), (("x", "transposed", 1),), (("x", "every_second", 0),)],
+    ]
