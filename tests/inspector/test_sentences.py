@@ -80,6 +80,7 @@ def test_a_size_that_is_no_multiple_makes_loads_narrow_and_is_named_with_its_val
     assert said("copy", float16(4096, 1024)) == {}
 
 
+@pytest.mark.slow  # as a size that is no multiple
 def test_an_address_that_is_no_multiple_is_named() -> None:
     (text,) = said("copy", float16(4096, 1024, offset=1))["narrow-load"]
     assert text.endswith("where 16 fit: the address of x is no multiple of 16.")
