@@ -289,6 +289,20 @@ def turned_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             yield _turned(kernel, access, swapped, 22)
 
 
+def within_a_row(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An element's number where its column belongs, and a size that nothing uses: `i` for `i % N`."""
+    for size in (s for s in kernel.lengths if not kernel.uses.get(s, 0)):
+        for access in kernel.accesses:
+            names = [n for n in ast.walk(access.address) if isinstance(n, ast.Name) and n.id in kernel.indices]
+            for name in names if access.is_load else ():
+                yield Mend(
+                    Family.INDEX, 5, access.line, (kernel.replaced(name, f"({name.id} % {size})"),),
+                    f"Line {access.line} goes through {access.pointer} by `{name.id}`, the number of an element, and "
+                    f"nothing uses {size}.",
+                    f"the place within a row of {size} is {name.id} % {size}", None, kernel.name,
+                )  # fmt: skip
+
+
 def step_of_the_other(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`rows + cols * M` where `rows * N + cols` belongs: the steps of rows and columns are in each other's place."""
     for access in kernel.accesses:
@@ -355,5 +369,5 @@ def base_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 RULES = (
     row_left_out, head_left_out, own_length, stride_left_out, other_stride, strides_of_another,
-    strides_of_its_own, program_not_added, turned_tile, step_of_the_other, other_pointer, base_moved,
+    strides_of_its_own, program_not_added, turned_tile, step_of_the_other, within_a_row, other_pointer, base_moved,
 )  # fmt: skip

@@ -25,11 +25,11 @@ HINTS = (
       "count: the size of its block is an argument of the kernel.")),
     (r"'function' object is not subscriptable", "If this is a launch, is @triton.jit missing above the kernel?"),
     (r"not enough values to unpack \(expected 2, got 1\)",
-     ('If this registers an operator, its name lacks a namespace: "course::NAME". If these are ctx.saved_tensors, one tensor '
-      "was saved and two are taken out.")),
-    (r"not enough values to unpack \(expected \d+, got \d+\)",
-     ("More names stand on the left than there are values. If these are ctx.saved_tensors, ctx.save_for_backward must have saved "
-      "as many: in `forward`, or in the setup_context that register_autograd is given.")),
+     ("One value stands on the right, and two names on the left. A vector's x.shape has one (x.shape[-1] is the last of any); "
+      'ctx.saved_tensors has as many as were saved; the name of an operator needs a namespace, "course::NAME".')),
+    (r"(not enough|too many) values to unpack",
+     ("As many names must stand on the left as there are values: x.shape has one for each dimension (x.shape[-1] is the last of "
+      "any); ctx.saved_tensors has what ctx.save_for_backward saved, in `forward` or in register_autograd's setup_context.")),
     (r"no autograd formula was registered",
      "An operator's derivative is registered beside it: NAME.register_autograd(backward, setup_context=setup_context)."),
     (r"Backward returned an incorrect number of gradients",

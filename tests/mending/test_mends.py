@@ -205,6 +205,14 @@ def test_an_accumulator_that_is_not_begun_anew_is_named(path: str, line: str, sa
     assert not any(said in mend.sentence for mend in mends(right))
 
 
+def test_a_number_of_an_element_where_its_column_belongs_is_named() -> None:
+    right = text("solutions/custom_op/right_flat.py")
+    wrong = right.replace("b_ptr + i % N", "b_ptr + i", 1)
+    assert wrong != right
+    assert any("nothing uses N" in mend.sentence and "b_ptr + (i % N)" in mend.applied(wrong) for mend in mends(wrong))
+    assert not any("nothing uses N" in mend.sentence for mend in mends(right))
+
+
 def test_exp_with_the_other_sign_and_erf_with_another_factor_are_named() -> None:
     right = text("solutions/custom_op/right_flat.py")
     turned = right.replace("tl.exp(-0.5 * h * h)", "tl.exp(0.5 * h * h)")

@@ -101,6 +101,8 @@ def test_what_another_release_of_triton_says_is_understood(said: str, advice: st
     [
         ("ValueError: not enough values to unpack (expected 2, got 1)", '"course::NAME"'),
         ("ValueError: not enough values to unpack (expected 2, got 0)", "ctx.save_for_backward"),
+        ("ValueError: not enough values to unpack (expected 2, got 1)", "x.shape[-1]"),
+        ("ValueError: too many values to unpack (expected 2)", "x.shape[-1]"),
         ("RuntimeError: function DropoutBackward returned an incorrect number of gradients (expected 3, got 1)", "None"),
         ("RuntimeError: Trying to backward through a.b.default but no autograd formula was registered.", "register_autograd"),
         ("AttributeError: 'DropoutBackward' object has no attribute 'p'", "ctx.p = p"),
