@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.inspect import WEIGHTY, advice, inspect
 from gradekit.inspector.sentences import KINDS
 from gradekit.inspector.targets import target
@@ -26,6 +28,22 @@ module {
 
 BIG32 = float32(4096, 4096)
 BIG16 = float16(4096, 4096)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once() -> Iterator[None]:
+    """Several tests look at one kernel."""
+    known: dict[str, Compiled] = {}
+
+    def compiled(jobs: Sequence[CompileJob], **more: int) -> list[Compiled]:
+        new = [job for job in jobs if repr(job) not in known]
+        known.update(zip(map(repr, new), compile_all(new, **more), strict=True))
+        return [known[repr(job)] for job in jobs]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("inspect", "narrow_access"):
+            patch.setattr(f"gradekit.inspector.{module}.compile_all", compiled)
+        yield
 
 
 def test_a_float32_dot_that_keeps_its_inputs_whole_does_not_use_tensor_cores() -> None:
