@@ -161,7 +161,7 @@ SURVIVES = (
     _survives("a grandchild in the background", "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)  # ' + {marker!r}], start_new_session=True)"),
     _survives("a shell's background", "subprocess.run('nohup sleep 300 ' + {marker!r} + ' &', shell=True)"),
     _survives("fifty children", "[os.fork() or (name_me(), time.sleep(300)) for _ in range(50)]"),
-    _survives("a fork bomb", "name_me()\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.01)"),
+    _survives("a fork bomb", "name_me()\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.1)"),
     _survives("threads", "[threading.Thread(target=lambda: (name_me(), time.sleep(300))).start() for _ in range(20)]"),
     _survives("a stopped child", "os.fork() or (name_me(), os.kill(os.getpid(), signal.SIGSTOP))"),
     _survives("a subreaper's children", "libc.prctl(36, 1, 0, 0, 0), os.fork() or (os.fork() and os._exit(0)) or (name_me(), time.sleep(300))"),

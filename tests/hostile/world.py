@@ -46,6 +46,7 @@ class World:
     def names(self) -> dict[str, Any]:
         """What a submission is told of this world, with a marker that is new each time."""
         self.count += 1
+        self.earlier = frozenset(os.listdir("/proc"))
         self.marker = f"gk{os.getpid()}-{self.count}"
         addresses = {name: one.getsockname() for name, one in self.sockets.items()}
         return {
@@ -68,8 +69,8 @@ class World:
             yield f"it changed another process: {self._victim()}"
         if vars(compare).keys() != self.compare.keys() or socket.gethostname() != self.host:
             yield "it changed the grader"
-        if not eventually(lambda: not named(self.marker)):
-            yield f"a process of its survived: {named(self.marker)}"
+        if not eventually(lambda: not named(self.marker, self.earlier)):
+            yield f"a process of its survived: {named(self.marker, self.earlier)}"
 
     def _files(self) -> dict[str, tuple[int, bytes]]:
         return {
@@ -160,11 +161,12 @@ def opened(folder: Path) -> Path:
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
-def named(word: str) -> list[str]:
-    """The processes that call themselves `word`, or have it on their command line; this one apart."""
+def named(word: str, earlier: frozenset[str] = frozenset()) -> list[str]:
+    """The processes that call themselves `word`, or have it on their command line; this one apart, and those that ran
+    `earlier`."""
     return [
         pid
-        for pid in processes()
+        for pid in processes(earlier)
         if read(f"/proc/{pid}/comm").strip() == word
         or (word in read(f"/proc/{pid}/cmdline") and int(pid) != os.getpid())
     ]
@@ -175,9 +177,10 @@ def commanded(word: str) -> list[str]:
     return [pid for pid in processes() if word in read(f"/proc/{pid}/cmdline") and int(pid) != os.getpid()]
 
 
-def processes() -> list[str]:
-    """The ids of all processes that live."""
-    return [name for name in os.listdir("/proc") if name.isdecimal() and ") Z " not in read(f"/proc/{name}/stat")]
+def processes(earlier: frozenset[str] = frozenset()) -> list[str]:
+    """The ids of all processes that live, but for those that ran `earlier`."""
+    found = [name for name in os.listdir("/proc") if name.isdecimal() and name not in earlier]
+    return [name for name in found if ") Z " not in read(f"/proc/{name}/stat")]
 
 
 def read(path: str) -> str:
