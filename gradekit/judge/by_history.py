@@ -34,17 +34,19 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
             (_has_gaps, "has neighbours in a row next to each other"),
         ):
             if strided(position)(here) and separates(evidence, strided(position)):
-                return _ignored(evidence.name(position), what, f"strides {spec.stride} for shape {list(spec.shape)}")
+                at = f"strides {spec.stride} for shape {list(spec.shape)}"
+                return _ignored(evidence.name(position), what, at, position)
     if len(evidence.specs) > 1 and _any_strided(here) and separates(evidence, _any_strided):
         return _ignored("every input", "is contiguous", "; ".join(map(repr, evidence.specs)))
     return None
 
 
-def _ignored(name: str, what: str, here: str) -> Diagnosis:
+def _ignored(name: str, what: str, here: str, position: int | None = None) -> Diagnosis:
     return Diagnosis(
         Cause.IGNORES_STRIDES,
         f"The kernel is right whenever {name} {what}, and wrong in all other examples (here: {here}). "
         f"Does it use every stride of {name}?",
+        input=position,
     )
 
 

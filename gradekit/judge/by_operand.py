@@ -29,7 +29,10 @@ def one_input_replaced(evidence: Evidence) -> Diagnosis | None:
         # As where all inputs are alike, or where zeros come of zeros anyway: an input that no kernel reads is left out.
         unread = _unread(evidence)
         found = [(place, sentence) for place, sentence in found if place in unread]
-    return Diagnosis(Cause.WRONG_VALUES, found[0][1]) if len({place for place, _ in found}) == 1 else None
+    if len({place for place, _ in found}) != 1:
+        return None
+    place, sentence = found[0]
+    return Diagnosis(Cause.WRONG_VALUES, sentence, input=place)
 
 
 def _unread(evidence: Evidence) -> set[int]:

@@ -29,7 +29,8 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
             others[position] = _misread(evidence.specs[position], ignored)
         elements = explained(comparison, others)
         if elements is not None and (elements > 1 or _is_supported(evidence, elements)):
-            return Diagnosis(Cause.IGNORES_STRIDES, _stride_sentence(evidence, positions, ignored))
+            sentence = _stride_sentence(evidence, positions, ignored)
+            return Diagnosis(Cause.IGNORES_STRIDES, sentence, input=positions[0])
     return None
 
 

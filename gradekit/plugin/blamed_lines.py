@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,24 +25,23 @@ _NOT_CONNECTED = r"is not differentiable|no autograd formula was registered"
 
 @dataclass(frozen=True)
 class _Failed:
-    """What failed: its `message`, the function that was called, the `names` of the tensors among its arguments, the
-    traced program where there is one, and the submission's text."""
+    """What failed: its `message`, the function that was called, the position of the `input` that the diagnosis speaks
+    of, the traced program where there is one, and the submission's text."""
 
     message: str
     entry: str
-    names: Sequence[str]
+    input: int | None
     program: Program | None
     tree: ast.Module
     text: str
 
 
-def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, names: Sequence[str], text: str) -> int | None:
+def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, text: str) -> int | None:
     """The line of a submission to look at; None where nothing says which.
 
     Args:
         verdict: what a check that failed says, without a line.
-        evidence: its last call.
-        names: what the tensors among the call's arguments are called, in order.
+        evidence: its last call, and what was diagnosed.
         text: the submission's source.
     """
     try:
@@ -51,7 +50,8 @@ def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, names: Sequence[
         return None
     call = evidence.call
     program = call.observation.program if call is not None and call.observation is not None else None
-    seen = _Failed(verdict.message, call.entry if call is not None else "", names, program, tree, text)
+    about = evidence.diagnosis.input if evidence.diagnosis is not None else None
+    seen = _Failed(verdict.message, call.entry if call is not None else "", about, program, tree, text)
     rule = _BY_CAUSE.get(verdict.cause) if verdict.cause is not None else None
     return rule(seen) if rule is not None else None
 
@@ -82,20 +82,26 @@ def _launch(seen: _Failed) -> int | None:
     return grid_lines(seen.text).get(line := lines.pop(), line) if len(lines) == 1 else None
 
 
+def _storage(seen: _Failed) -> int | None:
+    """The storage of the input that the diagnosis speaks of."""
+    inputs = seen.program.inputs if seen.program is not None else ()
+    return inputs[seen.input].storage if seen.input is not None and seen.input < len(inputs) else None
+
+
 def _first_load(seen: _Failed) -> int | None:
-    """Where a kernel first loads the tensor whose strides are spoken of."""
+    """Where a kernel first loads the input whose strides it ignores."""
     from gradekit.mending.draft import loads_by_pointer
 
-    named = re.search(r"strides? of (.+?)(?: and |:|\?|$)", seen.message)
-    if seen.program is None or named is None or named[1] not in seen.names:
+    wanted = _storage(seen)
+    if seen.program is None or wanted is None:
         return None
-    position, inputs, loads = seen.names.index(named[1]), seen.program.inputs, loads_by_pointer(seen.text)
-    for launch in seen.program.launches() if position < len(inputs) else ():
+    loads = loads_by_pointer(seen.text)
+    for launch in seen.program.launches():
         pointers = [argument for argument in launch.args if isinstance(argument, View)]
         lines = loads.get(seen.program.kernels[launch.kernel].name, ())
         if len(lines) == len(pointers):
             for line, view in zip(lines, pointers, strict=True):
-                if line and view.storage == inputs[position].storage:
+                if line and view.storage == wanted:
                     return line
     return None
 
@@ -105,14 +111,11 @@ def _left_out(seen: _Failed) -> int | None:
     from gradekit.judge.ttir_text import unread_storages
     from gradekit.mending.draft import loads_by_pointer
 
-    named = re.search(r"what comes of (.+?) filled with", seen.message)
-    if seen.program is None or named is None or named[1] not in seen.names:
-        return None
-    position, inputs = seen.names.index(named[1]), seen.program.inputs
-    if position >= len(inputs) or inputs[position].storage not in unread_storages(seen.program):
+    left_out = _storage(seen)
+    if seen.program is None or left_out is None or left_out not in unread_storages(seen.program):
         return None
     for launch in seen.program.launches():
-        if any(isinstance(arg, View) and arg.storage == inputs[position].storage for arg in launch.args):
+        if any(isinstance(arg, View) and arg.storage == left_out for arg in launch.args):
             lines = loads_by_pointer(seen.text).get(seen.program.kernels[launch.kernel].name, ())
             return min((line for line in lines if line), default=None)
     return None

@@ -248,9 +248,7 @@ def _blamed(run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence) -> 
 
     if run.submission is None or run.rejection or not run.request.options.diagnose:
         return None
-    call = evidence.call
-    named = zip(call.args, names(call, run), strict=True) if call is not None else ()
-    return blamed_line(verdict, evidence, [name for arg, name in named if hasattr(arg, "stride")], run.submission.text)
+    return blamed_line(verdict, evidence, run.submission.text)
 
 
 def _source(run: GradingRun, line: int | None) -> SourceLine | None:

@@ -8,6 +8,7 @@ import pytest
 
 from gradekit.causes import Cause
 from gradekit.findings import Outcome
+from gradekit.judge.evidence import Diagnosis
 from gradekit.plugin.blamed_lines import blamed_line
 from gradekit.plugin.check_results import CheckEvidence, CheckVerdict
 from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
@@ -42,11 +43,14 @@ PROGRAM = Program(
 PROGRAM_PARTS = (PROGRAM.inputs, PROGRAM.storages, PROGRAM.steps, PROGRAM.results, PROGRAM.returned)
 
 
-def line(cause: Cause, message: str, text: str = TEXT, program: Program | None = PROGRAM) -> int | None:
+def line(
+    cause: Cause, message: str, text: str = TEXT, program: Program | None = PROGRAM, about: int | None = None
+) -> int | None:
     verdict = CheckVerdict(Outcome.FAILED, message, cause)
     observation = SimpleNamespace(program=program) if program is not None else None
     call = SimpleNamespace(entry="add", args=(), observation=observation, wanted=())
-    return blamed_line(verdict, CheckEvidence(call=call), ["x", "y"], text)  # type: ignore[arg-type]
+    evidence = CheckEvidence(call=call, diagnosis=Diagnosis(cause, message, input=about))  # type: ignore[arg-type]
+    return blamed_line(verdict, evidence, text)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +59,7 @@ def line(cause: Cause, message: str, text: str = TEXT, program: Program | None =
         (Cause.WRONG_DTYPE, "The result is float32, and must be float16.", 14),
         (Cause.WRONG_SHAPE, "Result 0 has shape [4], and must have [2].", 14),
         (Cause.UNWRITTEN_OUTPUT, "Columns 2 to 3 of the result are never written, only the first 2 of 4 are.", 15),
-        (Cause.IGNORES_STRIDES, "The kernel ignores the strides of x: the result is what comes of it.", 5),
-        (Cause.IGNORES_STRIDES, "Does it use every stride of y?", 6),
-        (Cause.IGNORES_STRIDES, "Does it use every stride of z?", None),
+        (Cause.IGNORES_STRIDES, "Does it use every stride of every input?", None),
         (Cause.UNCHANGED_INPUT, "add returns an input, or a view of one; the result must be a new tensor.", 15),
         (Cause.EXCEPTION, "RuntimeError: function AddBackward returned an incorrect number of gradients", 11),
         (Cause.WRONG_TYPE, "The backward pass of add gives no gradient for y: its `backward` returns None there.", 11),
@@ -68,6 +70,11 @@ def line(cause: Cause, message: str, text: str = TEXT, program: Program | None =
 )
 def test_the_line_is_the_one_that_the_failure_is_about(cause: Cause, message: str, expected: int | None) -> None:
     assert line(cause, message) == expected
+
+
+@pytest.mark.parametrize(("position", "expected"), [(0, 5), (1, 6), (2, None)])
+def test_ignored_strides_point_at_the_first_load_of_their_tensor(position: int, expected: int | None) -> None:
+    assert line(Cause.IGNORES_STRIDES, "The kernel ignores its strides.", about=position) == expected
 
 
 def test_a_schema_that_says_an_input_is_changed_points_at_mutates_args() -> None:
@@ -83,9 +90,9 @@ def test_an_input_that_no_kernel_reads_points_at_the_first_load() -> None:
     text = TEXT.replace("    y = tl.load(y_ptr + i, mask=i < n)\n", "")
     said = "The result is what comes of y filled with zeros: it is left out, or loaded and not used."
     one = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body)})
-    assert line(Cause.WRONG_VALUES, said, text, one) == 5
+    assert line(Cause.WRONG_VALUES, said, text, one, about=1) == 5
     reads_both = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body.replace("load %x", "load %y_ptr %x"))})
-    assert line(Cause.WRONG_VALUES, said, text, reads_both) is None
+    assert line(Cause.WRONG_VALUES, said, text, reads_both, about=1) is None
 
 
 def test_nothing_is_pointed_at_where_it_is_not_clear() -> None:
