@@ -30,9 +30,9 @@ def private_uses(module: ast.Module, own: frozenset[str] = frozenset()) -> Itera
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from [node.module] if _is_private(node.module) else filter(_is_private_member, names)
         elif isinstance(node, ast.Attribute):
-            path = ast.unparse(node)
-            if _is_private_path(path) or (_begins_private(node.attr) and node.attr not in own):
-                yield path
+            own_name = _begins_private(node.attr) and node.attr not in own
+            if own_name or (_root(node) == "triton" and _is_private_path(ast.unparse(node))):
+                yield ast.unparse(node)
         elif isinstance(node, ast.Call):
             yield from (name for name in _named_attribute(node) if _begins_private(name) and name not in own)
 
@@ -59,13 +59,20 @@ def _is_private_path(path: str) -> bool:
     return path.startswith("triton.") and path.split(".")[1] in own
 
 
+def _root(node: ast.expr) -> str:
+    """The name that an expression such as `a.b.c` begins with; "" for any other."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _begins_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in GRANTED
 
 
 def _named_attribute(call: ast.Call) -> Iterator[str]:
     """The name that getattr, hasattr, setattr or delattr is given as text."""
-    by_name = ast.unparse(call.func) in ("getattr", "hasattr", "setattr", "delattr")
+    by_name = _root(call.func) in ("getattr", "hasattr", "setattr", "delattr")
     if by_name and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
         yield str(call.args[1].value)
 
@@ -80,7 +87,7 @@ def defined(modules: Iterable[str]) -> frozenset[str]:
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 found.add(node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                found |= {node.attr} if ast.unparse(node.value) in ("self", "cls") else set()
+                found |= {node.attr} if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") else set()
     return frozenset(found)
 
 
