@@ -13,7 +13,8 @@ of_numbers.py   numbers in formulas, powers, terms        of_curves.py    forms 
 of_scores.py    scores and weights of attention           of_attention.py running softmax, shared heads
 of_twins.py     lines unlike their counterparts           of_guards.py    padding, lengths below 0, divisors of 0
 of_walks.py     what a loop begins anew                   of_exchanges.py two things in each other's place
-dependences.py  what each result depends on               search.py       tries one after another, within a budget
+dependences.py  what each result depends on               of_products.py  tl.dot
+search.py       tries one after another, within a budget
 
 Text to text: a mended program is traced and run by gradekit.plugin.mended_runs, as any submission is.
 """

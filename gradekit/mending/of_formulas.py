@@ -66,7 +66,7 @@ def other_operator(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             left, right = kernel.source.operand(node.left), kernel.source.operand(node.right)
             sign = "-" if isinstance(node.op, ast.Sub) else "/"
             yield Mend(
-                Family.FORMULA, 4 if _is_upside_down(kernel, node) else 40, node.lineno,
+                Family.FORMULA, _turned_rank(kernel, node), node.lineno,
                 (kernel.replaced(node, f"{right} {sign} {left}"),),
                 f"`{kernel.source.of(node)}` in line {node.lineno} is the wrong way round: its two sides are swapped.",
                 f"swap the two sides of the {sign}", None, kernel.name,
@@ -92,6 +92,12 @@ def _is_one_over(value: ast.expr) -> bool:
     return isinstance(one, ast.Constant) and one.value == 1
 
 
+def _turned_rank(kernel: KernelDraft, node: ast.BinOp) -> int:
+    if _is_upside_down(kernel, node):
+        return 4
+    return 15 if is_call(kernel.parents[node], *EXP) else 40
+
+
 def _is_upside_down(kernel: KernelDraft, node: ast.BinOp) -> bool:
     """Whether it is exp(new maximum - old maximum)."""
     new, old = node.left, node.right
@@ -105,40 +111,6 @@ _OPERATORS = {
     ast.Add: (("+", "-"),), ast.Sub: (("-", "+"),), ast.Mult: (("*", "/"), ("*", "+")),
     ast.Div: (("/", "*"), ("/", "-")),
 }  # fmt: skip
-
-
-def turned_operand(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An operand of tl.dot that is to be transposed, or is transposed and must not be; the two in the wrong order."""
-    for call in calls(kernel.nodes, "tl.dot"):
-        if len(call.args) < 2:
-            continue
-        for operand in call.args[:2]:
-            text, plain = kernel.source.of(operand), _untransposed(kernel, operand)
-            new = plain or f"tl.trans({text})"
-            what = "is transposed there, and must not be" if plain else "must be transposed there"
-            yield Mend(
-                Family.FORMULA, 18, operand.lineno, (kernel.replaced(operand, new),),
-                f"The operand `{text}` of tl.dot in line {operand.lineno} {what}.",
-                "leave out the transposition" if plain else "transpose it with tl.trans", None, kernel.name,
-            )  # fmt: skip
-        first, second = call.args[:2]
-        edits = (kernel.replaced(first, kernel.source.of(second)), kernel.replaced(second, kernel.source.of(first)))
-        yield Mend(
-            Family.FORMULA, 24, call.lineno, edits,
-            f"The operands of tl.dot in line {call.lineno} are swapped.", "a product of matrices has an order", None,
-            kernel.name,
-        )  # fmt: skip
-
-
-def _untransposed(kernel: KernelDraft, node: ast.expr) -> str:
-    if is_call(node, "tl.trans") and isinstance(node, ast.Call):
-        return kernel.source.of(node.args[0])
-    if isinstance(node, ast.Attribute) and node.attr == "T":
-        return kernel.source.of(node.value)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-        inner = _untransposed(kernel, node.func.value)
-        return f"{inner}.to({', '.join(map(kernel.source.of, node.args))})" if inner else ""
-    return ""
 
 
 def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -387,7 +359,6 @@ RULES = (
     stored_for_another,
     other_function,
     other_operator,
-    turned_operand,
     other_name,
     plain_store,
     stored_value,

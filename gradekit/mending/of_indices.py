@@ -61,6 +61,22 @@ def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield from _other_block(kernel, part, block)
 
 
+def program_times_a_size(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`start = pid * n`, to which a range of one block is added: a program begins at its own block."""
+    ranges = dict.fromkeys(kernel.source.of(c.args[-1]) for c in calls(kernel.nodes, "tl.arange") if c.args)
+    for statement in kernel.statements:
+        value = value_of(statement)
+        if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and is_program_id(kernel, value.left)):
+            continue
+        size = value.right.id if isinstance(value.right, ast.Name) else ""
+        for block in [name for name in ranges if name in kernel.constexprs] if size in kernel.lengths else []:
+            yield Mend(
+                Family.INDEX, 5, value.lineno, (kernel.replaced(value.right, block),),
+                f"Line {value.lineno} lets program i begin at i * {size}, where a program has {block} elements.",
+                f"program i begins at i * {block}", None, kernel.name,
+            )  # fmt: skip
+
+
 def tile_of_the_first(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`ptr + tl.arange(0, BLOCK)` where the other addresses have an index with the same range and the program's id."""
     for access in kernel.accesses:
@@ -339,6 +355,7 @@ def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    program_left_out, tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
+    program_left_out, program_times_a_size,
+    tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
     stays_in_place, loads_exchanged, counted_from_its_start, two_places_off, last_group,
 )  # fmt: skip

@@ -96,7 +96,8 @@ def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if call.args and not any(isinstance(n, ast.Constant) for n in ast.walk(call.args[0])):
             inner = kernel.source.operand(call.args[0])
             exponential = called(call) in ("tl.exp", "tl.exp2")
-            for rank, new in enumerate(("-1", "0.5") if exponential else ("2", "0.5", _ROOT_OF_A_HALF)):
+            turned = isinstance(call.args[0], ast.BinOp) and isinstance(call.args[0].op, ast.Sub)  # another rule's
+            for rank, new in enumerate(("-1", "0.5")[turned:] if exponential else ("2", "0.5", _ROOT_OF_A_HALF)):
                 yield Mend(
                     Family.FORMULA, 16 + rank, call.lineno, (kernel.replaced(call.args[0], f"{new} * {inner}"),),
                     f"The argument of {called(call)} in line {call.lineno} lacks {_named(new)}.",
