@@ -90,7 +90,7 @@ def test_one_long_row(submission, call):
 
 
 @points(8)
-@given(call=drawn(["full"], {"M": [1, 20], "K": AROUND_TILES, "N": [1, 64, 129]}, dtypes=["float32", "float16"]))
+@given(call=drawn(["full"], {"M": [1, 20], "K": AROUND_TILES, "N": [1, 64, 129, 600]}, dtypes=["float32", "float16"]))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile, in columns and in elements"""
     assert_close(submission.spmm(*call), expected(*call))
