@@ -17,6 +17,7 @@ from triton import Config, OutOfResources
 
 from gradekit.compat.triton import Autotuner, CompileTimeAssertionFailure, PTXASError
 from gradekit.program import Choice, Launch, Step
+from gradekit.tracer.errors import BeyondBudget
 from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.recorder import Recorder
 
@@ -32,12 +33,14 @@ FIRST_CALL = "the first call, in which every configuration runs before the last"
 
 class Tuning:
     """Stands in for the autotuner's `run` and `best_config`. `turn` says which of many configurations the next call
-    records; all of them where it is None."""
+    records; all of them where it is None, or none of a launch that has many, where it is `for_proofs`: what is proved
+    holds for each, and costs as much for each."""
 
     def __init__(self, recorder: Recorder, compiler: Compiler) -> None:
         self.recorder = recorder
         self.compiler = compiler
         self.turn: int | None = None
+        self.for_proofs = False
 
     def install(self) -> None:
         """Makes every autotuner use it."""
@@ -50,6 +53,8 @@ class Tuning:
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
         configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
         _refuse_conflicts(configs, kwargs)
+        if self.for_proofs and len(configs) > MOST:
+            raise BeyondBudget(f"proofs look at no more than {MOST} configurations of a launch")
         working, options, kernels = self._options(tuner, in_turn(configs, self.turn), args, kwargs)
         tuner.best_config = working[0]
         if len(options) == 1:

@@ -98,9 +98,12 @@ class Child:
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
         """The program of one call on a GPU with many multiprocessors, and the origins of its numbers."""
         self._usual()
-        self.tracer.tuning.turn = None
+        self.tracer.tuning.turn, self.tracer.tuning.for_proofs = None, True
         views = [decode(arg, object) for arg in args]
-        program, origins = self._tried(lambda: self.tracer.follow(self._loaded(), entry, views, wanted))
+        try:
+            program, origins = self._tried(lambda: self.tracer.follow(self._loaded(), entry, views, wanted))
+        finally:
+            self.tracer.tuning.for_proofs = False
         return self._program(program) | {"origins": encode(origins)}
 
     def explore(self, entry: str, args: list[Any], wanted: list[int]) -> Any:

@@ -46,6 +46,10 @@ class DeferredOperation(RuntimeError):
         )
 
 
+class BeyondBudget(RuntimeError):
+    """Compiling takes more than grading allows."""
+
+
 class TimeUp(BaseException):
     """The time limit passed. Not an Exception, so that `except Exception` in a submission does not swallow it."""
 
@@ -85,6 +89,8 @@ def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
     line = line_of(error, path)
     if isinstance(error, TimeUp):
         return Refusal("timeout", f"Time is up{where and ' ' + where}: does a loop never end?", line)
+    if isinstance(error, BeyondBudget):
+        return Refusal("budget-exceeded", str(error), line)
     if isinstance(error, DeferredOperation):
         return Refusal("forbidden-op", str(error), line)
     if isinstance(error, ReadsValues):

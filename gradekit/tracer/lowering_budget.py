@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradekit.tracer.errors import Refusal
+from gradekit.tracer.errors import BeyondBudget
 
 MOST = 2_000_000
 """Nodes that lowering may visit for all calls of a submission: some three thousand kernels."""
@@ -38,12 +38,11 @@ class LoweringBudget:
         """Another kernel is to be lowered.
 
         Raises:
-            Refusal: those before have used up the budget.
+            BeyondBudget: those before have used up the budget.
         """
         if self.nodes > MOST:
-            raise Refusal(
-                "budget-exceeded",
+            raise BeyondBudget(
                 f"Compiling {self.kernels:,} kernels has used up what grading allows. A kernel is compiled anew for "
-                "each configuration and dtype: use fewer configurations, or unroll less.",
+                "each configuration and dtype: use fewer configurations, or unroll less."
             )
         self.kernels += 1

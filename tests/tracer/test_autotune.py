@@ -8,7 +8,7 @@ import pytest
 
 from gradekit.findings import Cause
 from gradekit.program import Choice, Fill, Launch, Scalar
-from gradekit.sandbox import Form, Tracer
+from gradekit.sandbox import Form, TraceError, Tracer
 from gradekit.tracer.autotune import MOST, SOME, in_turn
 
 from .helpers import X, kinds, only, refused, submission, tensor, traced
@@ -163,3 +163,11 @@ def test_each_configuration_has_its_turn(count: int) -> None:
     assert sorted({*itertools.chain(*turns)}) == configs
     assert max(map(len, turns)) <= (count if count <= MOST else SOME)
     assert in_turn(configs, None) == configs
+
+
+def test_proofs_leave_launches_of_many_configurations_open() -> None:
+    """A proof for some of them would not hold for the others"""
+    with Tracer(submission(body(MANY_BLOCKS))) as tracer:
+        with pytest.raises(TraceError, match="no more than 16 configurations"):
+            tracer.follow(Form("entry", (tensor(0, 7),)))
+        assert len(labels(tracer, 7)) <= SOME

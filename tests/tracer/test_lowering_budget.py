@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.tracer.errors import Refusal
+from gradekit.tracer.errors import BeyondBudget, refusal
 from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.lowering_budget import MOST, LoweringBudget
 
@@ -39,9 +39,10 @@ def test_a_used_up_budget_refuses_the_next_kernel_by_name() -> None:
     budget = LoweringBudget()
     budget.spend()
     budget.nodes = MOST + 1
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(BeyondBudget) as caught:
         budget.spend()
-    assert caught.value.cause == "budget-exceeded" and "Compiling 1 kernels" in caught.value.message
+    told = refusal(caught.value, "submission.py")
+    assert told.cause == "budget-exceeded" and "Compiling 1 kernels" in told.message
     budget.renew()
     budget.spend()
 
@@ -54,5 +55,5 @@ def test_the_compiler_keeps_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradekit.tracer.kernels._lower", lambda source, options: lowered)
     assert compiler._lower(source, {}) == lowered
     compiler.budget.nodes = MOST + 1
-    with pytest.raises(Refusal):
+    with pytest.raises(BeyondBudget):
         compiler._lower(source, {})
