@@ -25,12 +25,13 @@ def fed_lines(draft: Draft) -> Behind:
 
 
 def with_feeds(mend: Mend, fed: Behind, text: str) -> Mend:
-    """The mend with the pointers whose stores may depend on what it edits."""
-    if mend.kernel not in fed:
+    """The mend with the pointers whose stores may depend on what it edits; as it is where it adds a statement."""
+    if mend.kernel not in fed or any(edit.new.startswith(";") for edit in mend.edits):
         return mend
     data = text.encode("utf-8")
     lines = {data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits}
-    return replace(mend, feeds=frozenset(name for name, behind in fed[mend.kernel].items() if lines & behind))
+    feeds = frozenset(name for name, behind in fed[mend.kernel].items() if lines & behind)
+    return replace(mend, feeds=feeds or None)
 
 
 def _lines_behind(kernel: KernelDraft, pointer: str) -> set[int]:

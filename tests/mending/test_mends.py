@@ -336,6 +336,12 @@ def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None
     assert dk in lines and dv in every and dv not in lines and lines < every
 
 
+def test_a_statement_that_is_missing_is_added_whatever_result_is_wrong() -> None:
+    source = text("solutions/flash_attention/right_tutorial_pointers.py").replace("        top = new_top\n", "        pass\n")
+    clues = replace(CLUES, kernels=("fwd_kernel",), wrong=frozenset({"fwd_kernel.o_ptr"}))
+    assert "never updated" in in_order(mends(source), clues)[0].sentence
+
+
 def test_kernels_that_the_call_did_not_launch_are_left_alone() -> None:
     found = mends(text("solutions/flash_attention/right_tutorial_pointers.py"))
     assert {mend.kernel for mend in in_order(found, Clues(frozenset(), ("fwd_kernel",)))} == {"", "fwd_kernel"}
