@@ -23,11 +23,11 @@ ASSIGNMENTS = discover(ROOT / "assignments")
 
 
 def _all_claims(assignment: Assignment) -> Iterator[Claim]:
-    """Ten examples show a right solution and a trivial result; a subtle mistake takes as many as students get. The other right
-    submissions are in test_right."""
+    """Ten examples show a right solution and a trivial result; a subtle mistake, and low bits that are lost, take as many as
+    students get. The other right submissions are in test_right."""
     for thorough, quick in zip(claims(assignment, grade), claims(assignment, grade, quick=True), strict=True):
         if not thorough.subject.startswith("right_"):
-            yield thorough if thorough.subject in NAMES[assignment.id] else quick
+            yield thorough if thorough.subject in {*NAMES[assignment.id], "lower_precision"} else quick
 
 
 EACH_TIME = {

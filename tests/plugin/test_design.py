@@ -131,7 +131,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-@pytest.mark.parametrize("seed", [0, 1234567])
+@pytest.mark.parametrize("seed", [0, pytest.param(1234567, marks=pytest.mark.slow)])
 def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Path, seed: int) -> None:
     for name, test in functions(file).items():
         (strategy,) = strategies(test).values()
