@@ -32,7 +32,7 @@ from gradekit.credit import rounded
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
 KEEPS = ("best", "last")
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-LATE = ("percent_a_day", "percent_an_hour", "steps", "at_most")
+LATE_ENTRIES = ("percent_a_day", "percent_an_hour", "steps", "at_most")
 
 
 class PolicyError(UsageError):
@@ -256,9 +256,9 @@ def _table(value: Any, where: str) -> Mapping[str, Any]:
 
 def _late(value: Any, where: str) -> LatePolicy:
     table = _table(value, where)
-    unknown = table.keys() - set(LATE)
+    unknown = table.keys() - set(LATE_ENTRIES)
     if unknown:
-        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are {', '.join(LATE)}")
+        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are {', '.join(LATE_ENTRIES)}")
     return LatePolicy(
         _number(table.get("percent_a_day", 0), f"{where}.percent_a_day", 100),
         tuple(_step(step, f"{where}.steps") for step in table.get("steps", ())),

@@ -81,10 +81,10 @@ SPECIFIC = 5
 """The rank up to which a mend is made for what a text shows: a line unlike its counterpart, a name nobody uses."""
 
 LATER_IF_SPECIFIC = 12
-"""What such a mend's rank loses where the evidence speaks for other families."""
+"""Added to the rank of such a mend in place of LATER."""
 
 LATER = 40
-"""What a mend's rank loses where the evidence speaks for other families."""
+"""Added to a mend's rank where the evidence speaks for other families."""
 
 
 def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:

@@ -78,10 +78,12 @@ class Draft:
 
 
 def pointers_of(text: str) -> dict[str, tuple[str, ...]]:
-    """For each kernel of a source that `stored_pointers` knows, its pointers in the order of its parameters."""
-    if not stored_pointers(text):
+    """For each kernel of a source, its pointers in the order of its parameters; nothing where `stored_pointers` knows
+    none."""
+    kernels = _kernels(text)
+    if not any(map(_is_clear, kernels)):
         return {}
-    return {kernel.name: tuple(p for p in kernel.params if p in kernel.pointers) for kernel in Draft(text).kernels}
+    return {kernel.name: tuple(p for p in kernel.params if p in kernel.pointers) for kernel in kernels}
 
 
 def stored_pointers(text: str) -> dict[str, tuple[bool, ...]]:
@@ -105,20 +107,30 @@ def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
 
 def grid_lines(text: str) -> dict[int, int]:
     """For the line of each launch in a source, the line where its grid is written; nothing of what is not Python."""
+    draft = _draft(text)
+    return {launch.call.lineno: draft.grid_of(launch).lineno for launch in draft.launches} if draft is not None else {}
+
+
+def _draft(text: str) -> Draft | None:
+    """None of what is not Python."""
     try:
-        draft = Draft(text)
+        return Draft(text)
     except (SyntaxError, ValueError, RecursionError):
-        return {}
-    return {launch.call.lineno: draft.grid_of(launch).lineno for launch in draft.launches}
+        return None
+
+
+def _kernels(text: str) -> list[KernelDraft]:
+    draft = _draft(text)
+    return draft.kernels if draft is not None else []
+
+
+def _is_clear(kernel: KernelDraft) -> bool:
+    """Whether all accesses go through a pointer that is seen."""
+    return all(access.pointer for access in kernel.accesses)
 
 
 def _clear_kernels(text: str) -> list[KernelDraft]:
-    """The kernels of a source all of whose accesses go through a pointer that is seen; none of what is not Python."""
-    try:
-        kernels = Draft(text).kernels
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    return [kernel for kernel in kernels if all(access.pointer for access in kernel.accesses)]
+    return [kernel for kernel in _kernels(text) if _is_clear(kernel)]
 
 
 def _launched(node: ast.expr) -> str:

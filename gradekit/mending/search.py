@@ -25,10 +25,10 @@ CHARACTERS_A_UNIT = 2000
 """So many characters of a submission count as one unit of work."""
 
 TTIR_A_UNIT = 3000
-"""So many characters of TTIR, which Triton has to make, count as one unit of work."""
+"""Characters of TTIR, all of which Triton has to make, that count as one unit of work."""
 
 PROGRAMS_A_UNIT = 40
-"""So many programs of grids, which the engine runs, count as one unit of work."""
+"""Programs of a grid, all of which the engine runs, that count as one unit of work."""
 
 ELEMENTS_A_UNIT = 1 << 13
 """So many elements of inputs count as one unit of work."""

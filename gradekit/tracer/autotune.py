@@ -32,9 +32,11 @@ FIRST_CALL = "the first call, in which every configuration runs before the last"
 
 
 class Tuning:
-    """Stands in for the autotuner's `run` and `best_config`. `turn` says which of many configurations the next call
-    records; all of them where it is None, or none of a launch that has many, where it is `for_proofs`: what is proved
-    holds for each, and costs as much for each."""
+    """Stands in for the autotuner's `run` and `best_config`.
+
+    `turn` says which of many configurations the next call records: all of them where it is None. A call `for_proofs`
+    is refused if it has many, since each would have to be proved.
+    """
 
     def __init__(self, recorder: Recorder, compiler: Compiler) -> None:
         self.recorder = recorder
@@ -112,7 +114,8 @@ class Tuning:
 
 
 def in_turn(configs: Sequence[Config], turn: int | None) -> Sequence[Config]:
-    """Those that the call with the number `turn` records; all where it is None. Each has its turn."""
+    """The configurations that a call with this `turn` records, all of them where it is None; every configuration
+    belongs to one of the turns."""
     turns = 1 if turn is None or len(configs) <= MOST else math.ceil(len(configs) / SOME)
     return configs[(turn or 0) % turns :: turns]
 

@@ -26,7 +26,8 @@ class LoweringBudget:
         self.nodes = self.kernels = 0
 
     def install(self) -> None:
-        """Counts from now on. It takes the place of what it counts, so that expressions may be as deep as before."""
+        """Counts from now on, in place of NodeVisitor.visit: a wrapper around it would add a stack frame for each level
+        of nesting, and deep expressions would no longer compile."""
 
         def visit(visitor: ast.NodeVisitor, node: ast.AST) -> Any:
             self.nodes += 1
