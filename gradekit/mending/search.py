@@ -10,7 +10,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable
 
-from gradekit.causes import Cause
+from gradekit.causes import IN_MEMORY, Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Mend
@@ -35,6 +35,13 @@ ELEMENTS_A_UNIT = 1 << 13
 
 FOR_ONE_CHECK = 0.75
 """The share of what is left that one check may use, but at least two tries."""
+
+_RIGHT_ALONE = Diagnosis(
+    Cause.DEPENDS_ON_EARLIER_CALLS,
+    "In a new process, without the calls before it, this call is right: its result depends on what was called before.",
+    None,
+    Cause.DEPENDS_ON_EARLIER_CALLS.hint,
+)
 
 
 def price(text: str, clues: Clues) -> int:
@@ -84,7 +91,9 @@ class Mending:
     def diagnosis(
         self, clues: Clues, is_right: Callable[[str], bool], spent: Callable[[], int] = lambda: 0
     ) -> Diagnosis | None:
-        """What a tutor says where one mend makes everything right; None where none was found.
+        """What a tutor says where one mend makes everything right; None where none was found. A try begins with a new
+        process, where a call may be right that was wrong after sixty others: no mend is believed where the text as it
+        is would do.
 
         Args:
             clues: what is known of the failure.
@@ -95,6 +104,8 @@ class Mending:
         mend = self._found(clues, is_right, spent)
         if mend is None:
             return None
+        if self._is_right(self.text, is_right, price(self.text, clues), spent):
+            return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
         cause = mend.cause or _seen(clues)
         hint = f"{mend.hint} (with this alone changed, this example and others are right)"
         return Diagnosis(cause, mend.sentence, mend.line, hint)
@@ -110,14 +121,17 @@ class Mending:
         for mend in self._in_turn(clues):
             if self.work_left - each < max(least, 0):
                 break
-            self.tried += 1
-            right = is_right(without_experiments(mend.applied(self.text)))
-            self.work_left -= each + spent()
-            if right:
+            if self._is_right(mend.applied(self.text), is_right, each, spent):
                 self._right = [mend, *(other for other in self._right if other != mend)]
                 return mend
             self._wrong.add(mend)
         return None
+
+    def _is_right(self, text: str, is_right: Callable[[str], bool], least: int, spent: Callable[[], int]) -> bool:
+        self.tried += 1
+        right = is_right(without_experiments(text))
+        self.work_left -= least + spent()
+        return right
 
     def _in_turn(self, clues: Clues) -> list[Mend]:
         found = in_order(self._mends or [], clues)

@@ -275,6 +275,14 @@ def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_
     assert "multiply s by exp" in found.hint and "this example and others are right" in found.hint
 
 
+def test_no_mend_is_believed_where_the_text_as_it_is_has_become_right() -> None:
+    mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
+    found = mending.diagnosis(CLUES, lambda changed: True)
+    assert found is not None and found.cause is Cause.DEPENDS_ON_EARLIER_CALLS and found.line is None
+    raced = Clues(frozenset({Cause.RACE}), ("softmax_kernel",))
+    assert mending.diagnosis(raced, lambda changed: True) is None
+
+
 def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends() -> None:
     mending = Mending(text("solutions/flash_attention/right_tutorial_pointers.py"))
     calls = []
@@ -314,7 +322,7 @@ def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
     mending.diagnosis(CLUES, right)
     before = mending.tried
     mending.diagnosis(CLUES, right)
-    assert mending.tried == before + 1
+    assert mending.tried == before + 2  # the mend, and the text as it is
 
 
 def test_evidence_of_a_race_brings_atomics_to_the_front_and_small_errors_bring_casts() -> None:

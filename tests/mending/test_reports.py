@@ -24,6 +24,17 @@ def test_a_report_names_the_cause_and_its_line(id: str, name: str, tmp_path: Pat
     assert (tutored.verdict, tutored.line) == (Verdict.NAMED, True)
 
 
+def test_a_result_that_depends_on_earlier_calls_is_not_blamed_on_a_mask(tmp_path: Path) -> None:
+    right = (ROOT / "solutions/vector_add/solution.py").read_text(encoding="utf-8")
+    counting = right.replace("    out =", "    _calls.append(x)\n    if len(_calls) > 9:\n        x = y\n    out =", 1)
+    assert counting != right
+    path = tmp_path / "submission.py"
+    path.write_text(counting + "\n\n_calls = []\n", encoding="utf-8")
+    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", shrink=False, stop=True))
+    failed = [check for check in record["checks"] if check["outcome"] == "failed"]
+    assert failed and {check["cause"] for check in failed} == {"depends-on-earlier-calls"}
+
+
 def test_no_program_is_mended_for_a_right_submission(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mended_runs, "mended_diagnosis", lambda *_: pytest.fail("mended"))
     report = grade(get("softmax"), ROOT / "solutions/softmax/right_one_row.py", device="cpu", profile="quick")
