@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.mending import (
@@ -97,7 +99,7 @@ def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
     seen: dict[Hashable, Mend] = {}
     found = list(_all(draft))
     fed = fed_lines(draft)
-    for mend in sorted([*found, *_together(draft, found)], key=lambda mend: mend.rank):
+    for mend in sorted([*found, *_together(found)], key=lambda mend: mend.rank):
         mend = with_feeds(mend, fed, text)
         seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
     return list(seen.values())
@@ -106,10 +108,16 @@ def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
 def _all(draft: Draft) -> Iterator[Mend]:
     for kernel in draft.kernels:
         for rule in _IN_KERNELS:
-            found = rule(draft, kernel)
+            found = _of_one_rule(rule, draft, kernel)
             yield from (replace(mend, kernel="") for mend in found) if _is_helper(draft, kernel) else found
     for host_rule in _ON_HOST:
-        yield from host_rule(draft)
+        yield from _of_one_rule(host_rule, draft)
+
+
+def _of_one_rule(rule: Callable[..., Iterator[Mend]], *about: Any) -> Iterator[Mend]:
+    """What a rule finds until it meets a text that it does not expect: that silences no other rule."""
+    with contextlib.suppress(Exception):
+        yield from rule(*about)
 
 
 def _is_helper(draft: Draft, kernel: KernelDraft) -> bool:
@@ -119,14 +127,16 @@ def _is_helper(draft: Draft, kernel: KernelDraft) -> bool:
     )
 
 
-def _together(draft: Draft, found: Sequence[Mend]) -> Iterator[Mend]:
+def _together(found: Sequence[Mend]) -> Iterator[Mend]:
     """Steps that are rounded down beside masks that do not bound what the steps count: either alone mends nothing."""
-    steps = [mend for kernel in draft.kernels for mend in of_loops.steps_rounded_down(draft, kernel)]
+    steps = [mend for mend in found if mend.family is Family.LOOP and mend.edits[0].new.startswith("tl.cdiv(")]
     masks = [mend for mend in found if mend.family is Family.MASK and len(mend.edits) > 1]
     for step in steps:
-        for mask in (mask for mask in masks if mask.kernel == step.kernel):
+        for mask in (mask for mask in masks if mask.kernel in (step.kernel, "") or not step.kernel):
             sentence, hint = f"{step.sentence} {mask.sentence}", f"{step.hint}, and {mask.hint}"
-            yield replace(step, edits=(*step.edits, *mask.edits), rank=step.rank + 1, sentence=sentence, hint=hint)
+            kernel = step.kernel and mask.kernel  # a helper's mends are of no kernel: any may call it
+            both = replace(step, edits=(*step.edits, *mask.edits), rank=step.rank + 1, kernel=kernel)
+            yield replace(both, sentence=sentence, hint=hint)
 
 
 def in_order(found: list[Mend], clues: Clues) -> list[Mend]:

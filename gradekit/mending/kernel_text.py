@@ -40,6 +40,11 @@ class PointerAccess:
         """Whether it reads."""
         return self.name == "tl.load"
 
+    @property
+    def value(self) -> ast.expr | None:
+        """What it stores or adds, where that is given by its position."""
+        return self.call.args[1] if not self.is_load and len(self.call.args) > 1 else None
+
 
 @dataclass(frozen=True)
 class IndexInAddress:

@@ -159,9 +159,9 @@ def _is_step(kernel: KernelDraft, value: ast.expr, name: str) -> bool:
 def plain_store(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Several programs that store to one element what they should add to it, or that load, add and store it."""
     for access in kernel.accesses:
-        if access.name != "tl.store":
+        value, edits = access.value, [kernel.replaced(access.call.func, "tl.atomic_add")]
+        if access.name != "tl.store" or value is None:
             continue
-        value, edits = access.call.args[1], [kernel.replaced(access.call.func, "tl.atomic_add")]
         added = _read_back(kernel, access.pointer, value)
         if added:
             edits.append(kernel.replaced(value, added))
@@ -199,9 +199,9 @@ def _zeroed(draft: Draft, kernel: KernelDraft, pointer: str) -> list[Edit]:
 def stored_value(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """What is stored before its last step: a sum that was never divided, or another name than the result's."""
     for access in kernel.accesses:
-        if access.is_load or len(access.call.args) < 2:
+        value = access.value
+        if value is None:
             continue
-        value = access.call.args[1]
         for name in _sums(kernel):
             if name not in kernel.names(value):
                 wide = kernel.rank_of(value) == 2 and not _is_spread(name)
@@ -293,7 +293,7 @@ def stored_for_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """What is stored through `rstd_ptr` is not `rstd`, though there is one; a factor that was
     loaded and left out at the end."""
     for access in kernel.accesses:
-        value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
+        value = access.value
         name = re.sub(r"_?(ptr|pointer)s?$", "", access.pointer)
         if isinstance(value, ast.Name) and name in kernel.values and name != value.id:
             yield Mend(
@@ -332,7 +332,7 @@ def logarithm_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         n for n, vs in kernel.values.items() if any(isinstance(v, ast.Name) or is_call(v, "tl.maximum") for v in vs)
     ]
     for access in kernel.accesses:
-        value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
+        value = access.value
         if value is None or kernel.multiplies is False or kernel.rank_of(access.address) == 2:
             continue
         text = kernel.source.operand(value)

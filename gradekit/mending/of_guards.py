@@ -47,7 +47,7 @@ def _conditions_of_values(kernel: KernelDraft) -> list[str]:
 
 def _unheeding(kernel: KernelDraft, name: str) -> list[ast.expr]:
     """What is stored, or summed up to be stored, without the condition."""
-    stored = [a.call.args[1] for a in kernel.accesses if not a.is_load and len(a.call.args) > 1]
+    stored = [a.value for a in kernel.accesses if a.value is not None]
     sums = [call.args[0] for value in stored for call in calls(list(ast.walk(value)), "tl.sum") if call.args]
     found = sums or stored
     return [node for node in found if name not in kernel.origins(node) and not is_call(node, "tl.where")]

@@ -140,7 +140,7 @@ def _wrong_arguments(kernel: KernelDraft) -> Iterator[Mend]:
 def half_or_double(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A result that lacks a factor 0.5, or 2, as a whole."""
     for access in kernel.accesses:
-        value = access.call.args[1] if not access.is_load and len(access.call.args) > 1 else None
+        value = access.value
         if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
             for factor in ("0.5", "2.0"):
                 yield Mend(
@@ -205,10 +205,9 @@ def _joined(sign: str) -> str:
 
 def term_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loaded term that belongs to the result and is added to what a function is then applied to."""
-    last = next((a for a in reversed(kernel.accesses) if not a.is_load and len(a.call.args) > 1), None)
-    if last is None:
+    stored = next((a.value for a in reversed(kernel.accesses) if a.value is not None), None)
+    if stored is None:
         return
-    stored = last.call.args[1]
     loaded = [
         n for n, values in kernel.values.items() if any("tl.load" in {called(p) for p in ast.walk(v)} for v in values)
     ]

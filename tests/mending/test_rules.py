@@ -1,0 +1,125 @@
+"""The rules of mending take any text: none raises where a text is distorted, and one that raises silences no other."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gradekit.mending import candidates
+from gradekit.mending.candidates import mends
+from gradekit.mending.dependences import fed_lines, with_feeds
+from gradekit.mending.draft import Draft
+from gradekit.mending.kernel_text import KernelDraft
+from gradekit.mending.mend import Family, Mend
+from tests.mending.corpora import ROOT, assignments, corpus
+
+STEPS = "solutions/matmul/right_default_precision.py"
+
+
+def text(path: str | Path) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+# --- a rule that raises -----------------------------------------------------------------------------------------------
+
+
+def raising(draft: Draft, kernel: KernelDraft | None = None) -> Iterator[Mend]:
+    raise KeyError("a text that nobody expected")
+    yield
+
+
+def raising_late(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    yield from candidates.of_loops.steps_rounded_down(draft, kernel)
+    raise KeyError("a text that nobody expected")
+
+
+def test_a_rule_that_raises_silences_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = text(STEPS).replace("tl.cdiv(K, BK)", "K // BK")
+    usual = mends(wrong)
+    monkeypatch.setattr(candidates, "_IN_KERNELS", (raising, *candidates._IN_KERNELS))
+    monkeypatch.setattr(candidates, "_ON_HOST", (raising, *candidates._ON_HOST))
+    assert usual and mends(wrong) == usual
+
+
+def test_what_a_rule_has_found_before_it_raises_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = text(STEPS).replace("tl.cdiv(K, BK)", "K // BK")
+    monkeypatch.setattr(candidates, "_IN_KERNELS", (raising_late,))
+    monkeypatch.setattr(candidates, "_ON_HOST", ())
+    assert ["rounds `K // BK` down" in mend.sentence for mend in mends(wrong)] == [True]
+
+
+# --- any text ---------------------------------------------------------------------------------------------------------
+
+
+def submissions() -> list[str]:
+    folders = [*ROOT.glob("solutions/*"), *ROOT.glob("tests/course/right/*"), *ROOT.glob("assignments/*")]
+    right = [path.read_text(encoding="utf-8") for folder in sorted(folders) for path in sorted(folder.glob("*.py"))]
+    return right + [mistake.text for id in assignments() for mistake in corpus(id)]
+
+
+def distorted(source: str, rng: random.Random) -> str:
+    """A text with lines deleted, a line twice, one name for another, or something else for a word."""
+    lines, words = source.splitlines(keepends=True), re.split(r"(\w+)", source)
+    names = sorted({word for word in words if word.isidentifier() and word not in KEPT})
+    place = rng.randrange(len(lines))
+    match rng.randrange(5):
+        case 0:
+            gone = {place, *rng.sample(range(len(lines)), min(3, len(lines)))}
+            return "".join(line for number, line in enumerate(lines) if number not in gone)
+        case 1:
+            return "".join([*lines[:place], lines[place], *lines[place:]])
+        case 2:
+            return re.sub(rf"\b{rng.choice(names)}\b", rng.choice(names), source)
+        case 3:
+            words[rng.randrange(len(words))] = rng.choice(("", "0", "x", "()", "[0]", "-1", "*x", "None", "x.y", "x=1"))
+            return "".join(words)
+    return source
+
+
+KEPT = {"def", "return", "import", "for", "in", "if", "tl", "triton", "torch", "jit"}
+
+
+def is_python(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(1500, marks=pytest.mark.slow)])
+def test_no_rule_raises_whatever_the_text(many: int) -> None:
+    rng, right = random.Random(f"distorted {many}"), submissions()
+    tried = 0
+    while tried < many:
+        source = distorted(rng.choice(right), rng)
+        if is_python(source):
+            tried += 1
+            every_rule(source)
+
+
+def every_rule(source: str) -> None:
+    """All that `mends` does, with nothing caught."""
+    draft = Draft(source, ("0.5",))
+    found = [mend for kernel in draft.kernels for rule in candidates._IN_KERNELS for mend in rule(draft, kernel)]
+    found += [mend for rule in candidates._ON_HOST for mend in rule(draft)]
+    found += candidates._together(found)
+    fed = fed_lines(draft)
+    for mend in found:
+        assert with_feeds(mend, fed, source).line >= 1
+
+
+def test_a_step_that_is_rounded_down_is_mended_together_with_the_mask_of_a_helper() -> None:
+    source = text(STEPS)
+    wrong = source.replace("tl.cdiv(K, BK)", "K // BK").replace(" & (rk[None, :] < K)", "")
+    wrong = wrong.replace("(rk[:, None] < K) & ", "")
+    step = next(mend for mend in mends(wrong) if "rounds `K // BK` down" in mend.sentence and len(mend.edits) == 1)
+    masks = [mend for mend in mends(wrong) if mend.family is Family.MASK and len(mend.edits) > 1]
+    both = list(candidates._together([step, *(replace(mend, kernel="") for mend in masks)]))
+    assert len(both) == len(masks) > 0 and all(mend.kernel == "" and len(mend.edits) > 2 for mend in both)
