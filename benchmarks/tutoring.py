@@ -4,7 +4,8 @@
 The mistakes are those of tests/mending/corpus. One row for each assignment, and before it one line for each mistake:
 the verdict, whether the line is right, the CPU seconds of all processes for mended programs and for the whole report,
 and the first sentence of the diagnosis. `--show` prints what each report says, `--name` takes one mistake, `--developed`
-and `--held-out` the one part of them or the other.
+and `--held-out` the one part of them or the other, and `--folder DIR` takes those of DIR/<id>.toml instead, which nobody
+who works on the tutoring need have seen.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from gradekit.plugin.runner import grade
 from gradekit.report.record import to_dict
 from gradekit.report.terminal import render
 from gradekit.request import GradingOptions, GradingRequest
-from tests.mending.corpora import BeginnersMistake, Tutored, Verdict, corpus
+from tests.mending.corpora import BeginnersMistake, Tutored, Verdict, corpus, read
 from tests.mending.corpora import assignments as with_corpus
 
 Wanted = Callable[[BeginnersMistake], bool]
@@ -54,9 +55,9 @@ class Measured:
 def main() -> None:
     """Grade the mistakes and print the table."""
     options = _options()
-    for id in options.ids or with_corpus():
+    for id in options.ids or _with_mistakes(options.folder):
         print(_HEADER)
-        print(_row(id, list(_tutored(id, _wanted(options), options.show, _grading(options)))), flush=True)
+        print(_row(id, list(_tutored(_mistakes(id, options), options.show, _grading(options)))), flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -68,7 +69,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--name", help="mistakes whose names hold this")
     parser.add_argument("--developed", action="store_true", help="those that rules may be made for")
     parser.add_argument("--held-out", action="store_true", help="those that no rule was made for")
+    parser.add_argument("--folder", type=Path, help="mistakes that lie outside of the repository: DIR/<id>.toml")
     return parser.parse_args()
+
+
+def _with_mistakes(folder: Path | None) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.toml")) if folder else with_corpus()
+
+
+def _mistakes(id: str, options: argparse.Namespace) -> Iterator[BeginnersMistake]:
+    mistakes = read(options.folder / f"{id}.toml") if options.folder else corpus(id)
+    return filter(_wanted(options), mistakes)
 
 
 def _grading(options: argparse.Namespace) -> GradingOptions:
@@ -80,9 +91,9 @@ def _wanted(options: argparse.Namespace) -> Wanted:
     return lambda mistake: (both or mistake.held_out == options.held_out) and (options.name or "") in mistake.name
 
 
-def _tutored(id: str, wanted: Wanted, show: bool, grading: GradingOptions) -> Iterator[Measured]:
+def _tutored(mistakes: Iterable[BeginnersMistake], show: bool, grading: GradingOptions) -> Iterator[Measured]:
     with reuse.kept(), _timed_mending() as spent:
-        for mistake in filter(wanted, corpus(id)):
+        for mistake in mistakes:
             spent.clear()
             before = _cpu_seconds()
             record = _record(mistake, grading)

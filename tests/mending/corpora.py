@@ -116,13 +116,18 @@ def corpus(assignment: str) -> Iterator[BeginnersMistake]:
     """
     kept_aside = FOLDER / "held_out" / f"{assignment}.toml"
     is_apart = kept_aside.is_file()
-    for number, mistake in enumerate(_read(FOLDER / f"{assignment}.toml"), 1):
+    for number, mistake in enumerate(read(FOLDER / f"{assignment}.toml"), 1):
         yield replace(mistake, held_out=not is_apart and number % 3 == 0)
     if is_apart:
-        yield from (replace(mistake, held_out=True) for mistake in _read(kept_aside))
+        yield from (replace(mistake, held_out=True) for mistake in read(kept_aside))
 
 
-def _read(path: Path) -> Iterator[BeginnersMistake]:
+def read(path: Path) -> Iterator[BeginnersMistake]:
+    """The mistakes of one file, called after its assignment; none of them is marked as held out.
+
+    Raises:
+        EditError, ValueError: as of `corpus`.
+    """
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     usual = data.pop("base", "")
     for name, table in data.items():
