@@ -48,13 +48,13 @@ class Cause(StrEnum):
     OUT_OF_BOUNDS_STORE = (
         "out-of-bounds-store",
         "a kernel wrote outside of a tensor",
-        "give tl.store a mask that is true only for offsets inside the tensor",
+        "store to offsets inside the tensor alone: look at the mask of tl.store, and at how the address is computed",
         IN_MEMORY,
     )
     OUT_OF_BOUNDS_LOAD = (
         "out-of-bounds-load",
         "a kernel read outside of a tensor",
-        "give tl.load a mask that is true only for offsets inside the tensor, and other=...",
+        "load offsets inside the tensor alone: look at the mask of tl.load, and at how the address is computed",
         IN_MEMORY,
     )
     INPUT_MODIFIED = (

@@ -18,11 +18,8 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
     finding = evidence.find(Cause.UNINITIALIZED_READ)
     if finding is None or finding.line is None or evidence.comparison is None:
         return None
-    sentence = (
-        f"Line {finding.line} reads {finding.tensor or 'memory'} before anything is written there: "
-        "torch.empty holds no values yet."
-    )
-    return Diagnosis(Cause.UNINITIALIZED_READ, sentence, finding.line)
+    sentence = f"Line {finding.line} reads {finding.tensor or 'memory'} before anything is written there."
+    return Diagnosis(Cause.UNINITIALIZED_READ, sentence + _instead_of_a_result(evidence), finding.line)
 
 
 def loads_outside(evidence: Evidence) -> Diagnosis | None:
@@ -32,7 +29,8 @@ def loads_outside(evidence: Evidence) -> Diagnosis | None:
         return None
     if not comparison.actual.is_floating_point() or not bool(comparison.value[comparison.wrong].isnan().any()):
         return None
-    sentence = f"Line {finding.line} loads elements outside of {finding.tensor or 'a tensor'}: NaN comes in there."
+    tensor = finding.tensor or "a tensor"
+    sentence = f"Line {finding.line} loads elements outside of {tensor}, and some results are NaN."
     return Diagnosis(Cause.OUT_OF_BOUNDS_LOAD, sentence, finding.line)
 
 
@@ -54,6 +52,10 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
             "does not bound every dimension, with < and not <=, or the address is too large."
         )
         hint = "look at what the mask bounds, and at how the address is computed"
+        return Diagnosis(finding.cause, sentence, finding.line, hint)
+    if not (_is_a_row(finding, evidence) or _is_a_flat_tail(finding, evidence)):
+        sentence = f"Line {finding.line} {kind}s without a mask, and goes past the end of {finding.tensor}."
+        hint = "see whether a mask is missing, or the address is too large"
         return Diagnosis(finding.cause, sentence, finding.line, hint)
     wrong = _tail_sentence(evidence.comparison) if evidence.comparison else ""
     sentence = f"The last, partial block is not masked: {wrong}line {finding.line} {kind}s without a mask."
@@ -115,6 +117,15 @@ def _is_a_row(finding: Finding, evidence: Evidence) -> bool:
     else:
         shapes = [s.shape for s in evidence.specs if s.name == finding.tensor] or [s.shape for s in evidence.specs]
     return all(sum(size > 1 for size in shape) <= 1 for shape in shapes)
+
+
+def _is_a_flat_tail(finding: Finding, evidence: Evidence) -> bool:
+    """Whether what lies outside is just what the programs' blocks, one behind the other, have too much."""
+    launches = list(evidence.program.launches()) if evidence.program is not None else []
+    if evidence.program is None or len(launches) != 1:
+        return False
+    reach = math.prod(launches[0].grid) * ttir_text.largest_range(evidence.program)
+    return finding.count in {reach - end for end in _ends(finding, evidence)}
 
 
 def _tail_sentence(comparison: Comparison) -> str:
@@ -186,16 +197,21 @@ def _missing_columns(finding: Finding, shape: tuple[int, ...]) -> str:
 
 def _instead(evidence: Evidence) -> str:
     """What a kernel does that writes nothing of the result, where that is known."""
-    written = evidence.find(Cause.INPUT_MODIFIED)
-    if written is not None and written.line is not None and written.tensor:
-        return (
-            f" Line {written.line} writes to the input {written.tensor}: do the launch's arguments stand in their "
-            "order?"
-        )
+    instead = _instead_of_a_result(evidence)
+    if instead:
+        return instead
     stores = ("tt.store", "tt.descriptor_store", "tt.atomic_rmw", "tt.atomic_cas")
     if evidence.program is not None and not any(ttir_text.uses(evidence.program, each) for each in stores):
         return " No kernel here stores anything: a result leaves a kernel by tl.store alone."
     return ""
+
+
+def _instead_of_a_result(evidence: Evidence) -> str:
+    """That an input is written to, where it is: as where a launch takes the result for the input."""
+    written = evidence.find(Cause.INPUT_MODIFIED)
+    if written is None or written.line is None or not written.tensor:
+        return ""
+    return f" Line {written.line} writes to the input {written.tensor}: do the launch's arguments stand in their order?"
 
 
 def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:

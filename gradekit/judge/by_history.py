@@ -45,7 +45,7 @@ def _ignored(name: str, what: str, here: str, position: int | None = None) -> Di
     return Diagnosis(
         Cause.IGNORES_STRIDES,
         f"The kernel is right whenever {name} {what}, and wrong in all other examples (here: {here}). "
-        f"Does it use every stride of {name}?",
+        f"Does it use every stride of {name}, each for its own dimension?",
         input=position,
     )
 
@@ -82,8 +82,9 @@ def right_for_powers_of_two(evidence: Evidence) -> Diagnosis | None:
     return Diagnosis(
         Cause.MISSING_MASK,
         f"Right for every row length that is a power of two, and wrong for all others (here {_columns(evidence)}): "
-        "the lanes past the end of a row take part. Mask the load, and give it an `other` that does not change the "
-        "result (0 for a sum, -inf for a maximum or before exp).",
+        "as if lanes past the end of a row took part, or the last, partial block were left out. See that every load "
+        "has a mask and an `other` that changes nothing (0 for a sum, -inf for a maximum or before exp), and that the "
+        "number of blocks is rounded up.",
     )
 
 

@@ -12,9 +12,9 @@ from gradekit.judge import ttir_text
 from gradekit.judge.evidence import Diagnosis, Evidence, explained
 
 _OTHERS: tuple[tuple[Callable[[torch.Tensor], torch.Tensor], str], ...] = (
-    (torch.zeros_like, "The result is what comes of {} filled with zeros: it is left out, or loaded and not used."),
-    (torch.ones_like, "The result is what comes of {} filled with ones: it is missing as a factor."),
-    (torch.neg, "The result is what comes of -{}: its sign is the wrong way round."),
+    (torch.zeros_like, "The result is what comes of {} filled with zeros, as if it were left out."),
+    (torch.ones_like, "The result is what comes of {} filled with ones, as if it were missing as a factor."),
+    (torch.neg, "The result is what comes of -{}, as if its sign were the wrong way round."),
 )
 """What an input may have been in the student's formula, and how that is said."""
 

@@ -13,7 +13,8 @@ from gradekit.inputs.spec import Input
 from gradekit.judge import ttir_text
 from gradekit.judge.by_history import strides_separate
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence, errors_are_small, explained, is_power_of_two, same, varied
+from gradekit.judge.evidence import Diagnosis, Evidence, explained, is_power_of_two, same, varied
+from gradekit.program import Allocate, Aten, Copy, Fill, Program, View, every_step
 
 # --- strides ---------------------------------------------------------------------------------------------------------
 
@@ -133,7 +134,22 @@ def all_zeros(evidence: Evidence) -> Diagnosis | None:
     comparison = evidence.comparison
     if comparison is None or comparison.wrong_count < 2 or bool((comparison.value != 0).any()):
         return None
+    if _is_set_by_kernels(evidence):
+        hint = "the kernel stores zeros: see why what it computes comes out as 0 (is anything added to it?)"
+        return Diagnosis(Cause.ALL_ZEROS, "Every element is 0, and that is what the kernel stores.", hint=hint)
     return Diagnosis(Cause.ALL_ZEROS, "The result is all zeros: does the kernel store what it computes?")
+
+
+def _is_set_by_kernels(evidence: Evidence) -> bool:
+    """Whether kernels have written every element of the results: none began as anything, and none is left unwritten."""
+    if evidence.program is None or evidence.find(Cause.UNWRITTEN_OUTPUT) is not None:
+        return False
+    results = {view.storage for view in evidence.program.results if isinstance(view, View)}
+    steps = list(every_step(evidence.program.steps))
+    begun = {step.target.storage for step in steps if isinstance(step, (Fill, Copy))}
+    made = {view.storage for step in steps if isinstance(step, Aten) for view in step.outputs}
+    allocated = {step.storage for step in steps if isinstance(step, Allocate)}
+    return bool(results) and results <= allocated - begun - made
 
 
 def unchanged_input(evidence: Evidence) -> Diagnosis | None:
@@ -156,7 +172,7 @@ def transposed(evidence: Evidence) -> Diagnosis | None:
     exact = comparison.reference.exact.double().T
     if exact.shape != comparison.wrong.shape or not _right_if(comparison, exact):
         return None
-    return Diagnosis(Cause.WRONG_VALUES, "The result is transposed: rows and columns are swapped where it is stored.")
+    return Diagnosis(Cause.WRONG_VALUES, "The result is transposed: its rows and columns are swapped.")
 
 
 def _right_if(comparison: Comparison, exact: torch.Tensor) -> bool:
@@ -207,9 +223,15 @@ def one_factor(evidence: Evidence) -> Diagnosis | None:
         return Diagnosis(Cause.WRONG_VALUES, f"Every element is {first} times what it must be.")
     return Diagnosis(
         Cause.WRONG_VALUES,
-        f"Within a row all elements are off by the same factor, another one for each row (in the first row {first}): "
-        "what is computed once for a row, a sum or a scale, is wrong. Do lanes past the end of the row count in it?",
+        f"Within a row all elements are off by the same factor, another one for each row (in the first row {first}), "
+        "as if what is computed once for a row, a sum or a scale, were wrong."
+        + (" Do lanes past the end of the row count in it?" if _has_lanes_left(comparison) else ""),
     )
+
+
+def _has_lanes_left(comparison: Comparison | None) -> bool:
+    """Whether rows are so long that a block, which is a power of two, has lanes beyond them."""
+    return comparison is not None and not is_power_of_two(comparison.wrong.shape[-1])
 
 
 def _row_factors(comparison: Comparison) -> torch.Tensor | None:
@@ -249,11 +271,18 @@ def only_the_first(evidence: Evidence) -> Diagnosis | None:
         return None
     return Diagnosis(
         Cause.WRONG_VALUES,
-        f"Only the {what} right, and all after that wrong: look at what a program of the grid after the first does.",
+        f"Only the {what} right, and all after that wrong: look at what {_goes_on(evidence)} does.",
     )
 
 
-# --- precision and overflow ------------------------------------------------------------------------------------------
+def _goes_on(evidence: Evidence) -> str:
+    """What comes after the first part of a result."""
+    program = "a program of the grid after the first"
+    looped = evidence.program is not None and ttir_text.uses(evidence.program, "scf.for")
+    return f"{program}, or a step of a loop after the first," if looped else program
+
+
+# --- overflow --------------------------------------------------------------------------------------------------------
 
 EXP_LIMIT = math.log(torch.finfo(torch.float32).max)  # 88.7: exp of more is infinite in float32
 _EXP_MARGIN = 10.0  # a sum of many large exponentials overflows before each of them does
@@ -275,112 +304,21 @@ def overflow(evidence: Evidence) -> Diagnosis | None:
     worst = top[bad].abs().max().item()
     return Diagnosis(
         Cause.OVERFLOW,
-        f"{_ADVICE[ttir_text.uses(evidence.program, 'tt.reduce')]}: exp overflows float32 above 88.7 (and is 0 below "
+        f"{_advice(evidence.program)}: exp overflows float32 above 88.7 (and is 0 below "
         f"-104), and a row "
         f"here has a maximum of size {worst:.4g}.",
     )
 
 
-_ADVICE = {True: "Subtract the row's maximum before exp", False: "Let the argument of exp never be a large number"}
-"""Where rows are reduced, and where each element is computed by itself."""
+def _advice(program: Program) -> str:
+    """What to do where rows are reduced, and where each element is computed by itself."""
+    if not ttir_text.uses(program, "tt.reduce"):
+        return "Let the argument of exp never be a large number"
+    if any(ttir_text.uses(program, each) for each in ("arith.maxnumf", "arith.maximumf")):
+        return "See that what is subtracted before exp is the maximum of the whole row"
+    return "Subtract the row's maximum before exp"
 
 
 def _seen_right(bad: torch.Tensor, evidence: Evidence) -> bool:
     """Whether some row, here or in an earlier example, is right: else it may be anything that makes NaN."""
     return not bool(bad.all()) or any(e.specs and e.specs[0].profile != "large" for e in evidence.passed)
-
-
-def narrow_arithmetic(evidence: Evidence) -> Diagnosis | None:
-    """Errors as small as rounding makes them, and a kernel that rounds to half precision on the way."""
-    comparison = evidence.comparison
-    if comparison is None or evidence.program is None or not errors_are_small(comparison):
-        return None
-    is_half = comparison.actual.dtype in (torch.float16, torch.bfloat16)
-    for pattern, what in _NARROW_SUMS if is_half else _NARROWINGS:
-        for narrow, lines in ttir_text.narrow_lines(evidence.program, pattern):
-            line = min(lines, default=None)
-            where = f"line {line}" if line else "the kernel"
-            return Diagnosis(
-                Cause.LOW_PRECISION,
-                f"The errors are small, as rounding makes them, and {where} {what} {narrow}: keep float32 until the "
-                "end.",
-                line,
-            )
-    return None
-
-
-_NARROWINGS = ((r"arith\.truncf .* to (?:tensor<[^>]*x)?(b?f16)\b", "rounds to"),)
-_NARROW_SUMS = (
-    (r"arith\.addf .* : (b?f16)\b", "adds up in"),  # the region of a reduction
-    (r"tt\.dot .* -> tensor<[^>]*x(b?f16)>", "accumulates a product in"),
-    (r"scf\.for .* -> \(.*x(b?f16)>", "adds up in"),
-)
-
-
-def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
-    """Whole numbers that are off by no more than a float32 rounds, and a kernel that converts them to floats."""
-    comparison = evidence.comparison
-    if comparison is None or evidence.program is None or comparison.actual.is_floating_point():
-        return None
-    exact, actual = comparison.reference.exact.double(), comparison.actual
-    info = torch.iinfo(actual.dtype)
-    rounded = (actual.double() - exact).abs() <= 2.0**-23 * exact.abs()
-    if not bool((rounded | _at_an_end(comparison, info.min, info.max)).all()):
-        return None
-    for name, lines in ttir_text.narrow_lines(evidence.program, r"arith\.sitofp .* to (?:tensor<[^>]*x)?(f32)\b"):
-        line = min(lines, default=None)
-        where = f"line {line}" if line else "the kernel"
-        sentence = f"{where} converts whole numbers to {name}, which holds them exactly only up to 2**24."
-        return Diagnosis(Cause.WRONG_VALUES, sentence[0].upper() + sentence[1:] + " Compute with integers.", line)
-    return None
-
-
-def _at_an_end(comparison: Comparison, least: int, most: int) -> torch.Tensor:
-    """True where a result is the least or the largest integer, and one of the inputs is so large that a sum may leave
-    their range: a float stays there, where integers begin again at the other end."""
-    large = torch.zeros_like(comparison.wrong)
-    for tensor in comparison.reference.inputs:
-        if tensor.shape == large.shape:
-            large |= tensor.double().abs() >= most / 2
-    return large & ((comparison.actual == least) | (comparison.actual == most))
-
-
-def rounded_result(evidence: Evidence) -> Diagnosis | None:
-    """Every element of a float32 result is a number that a narrower dtype holds, and close to the right one."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.actual.dtype != torch.float32 or comparison.wrong_count < 4:
-        return None
-    for narrow in (torch.bfloat16, torch.float16):
-        if _held_by(comparison, narrow):
-            name = str(narrow).removeprefix("torch.")
-            return Diagnosis(
-                Cause.LOW_PRECISION,
-                f"Every element of the result is rounded to {name}: it has only the digits that {name} holds. "
-                "Keep float32 all the way.",
-            )
-    return None
-
-
-def _held_by(comparison: Comparison, narrow: torch.dtype) -> bool:
-    value, exact = comparison.actual, comparison.reference.exact
-    info = torch.finfo(narrow)
-    close = (value.double() - exact).abs() <= 2 * info.eps * exact.abs() + info.tiny + comparison.reference.allowance
-    held = value.to(narrow).float() == value
-    return bool(held.all() and close.all()) and varied(value)
-
-
-def rounded_inputs(evidence: Evidence) -> Diagnosis | None:
-    """The result is exactly what comes of rounding the float32 inputs to a narrower dtype first."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.wrong_count < 3:
-        return None
-    for narrow in (torch.bfloat16, torch.float16):
-        others = [t.to(narrow).to(t.dtype) if t.dtype == torch.float32 else t for t in comparison.reference.inputs]
-        elements = explained(comparison, others)
-        if elements is not None and elements >= 3:
-            name = str(narrow).removeprefix("torch.")
-            return Diagnosis(
-                Cause.LOW_PRECISION,
-                f"The result is what comes of rounding the float32 inputs to {name} first. Compute in float32.",
-            )
-    return None

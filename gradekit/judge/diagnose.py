@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
-from gradekit.judge import by_finding, by_history, by_layout, by_operand, by_value
+from gradekit.judge import by_dtype, by_finding, by_history, by_layout, by_operand, by_value
 from gradekit.judge.evidence import Diagnosis, EarlierRun, Evidence
 from gradekit.judge.failure import Failure
 
@@ -25,14 +25,14 @@ RULES = (
     by_value.all_zeros,
     by_value.unchanged_input,
     by_value.overflow,
-    by_value.rounded_result,
-    by_value.rounded_inputs,
+    by_dtype.rounded_result,
+    by_dtype.rounded_inputs,
     by_value.padded,
     by_value.transposed,
     by_value.shifted,
     by_history.right_for_powers_of_two,
-    by_value.integers_as_floats,
-    by_value.narrow_arithmetic,
+    by_dtype.integers_as_floats,
+    by_dtype.narrow_arithmetic,
     by_operand.one_input_replaced,
     by_value.one_factor,
     by_value.only_the_first,

@@ -319,10 +319,18 @@ def other_than_elsewhere(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 family = Family.MASK if is_call(mine.value, "tl.load") else Family.FORMULA
                 yield Mend(
                     family, 4, mine.value.lineno, (kernel.replaced(mine.value, text),),
-                    f"Line {line} computes `{name}` otherwise than line {beside} of {other.name} does: it has "
-                    f"`{_short(mine, mine.value)}` where that has `{_short(model, model.value)}`.",
+                    f"Line {line} computes `{name}` otherwise than line {beside} of {other.name} does"
+                    f"{_left_out(mine, model)}: it has `{_short(mine, mine.value)}` where that has "
+                    f"`{_short(model, model.value)}`.",
                     f"compare line {line} with line {beside}: both compute {name}", None, kernel.name,
                 )  # fmt: skip
+
+
+def _left_out(mine: _Line, model: _Line) -> str:
+    """ ", and leaves out `bh`": the names of the model that a line lacks, where it has none of its own."""
+    one, other = mine.kernel.names(mine.value), model.kernel.names(model.value)
+    gone = " and ".join(f"`{name}`" for name in sorted(other - one))
+    return f", and leaves out {gone}" if gone and one < other else ""
 
 
 def _only_line(kernel: KernelDraft, name: str) -> _Line | None:

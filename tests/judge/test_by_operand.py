@@ -37,8 +37,8 @@ def said(wrong: Formula, size: int = 5, profile: str = "normal") -> str:
     ("wrong", "words"),
     [
         (lambda x, weight, bias: x.tanh() * weight, "bias filled with zeros"),
-        (lambda x, weight, bias: x.tanh() + bias, "weight filled with ones: it is missing as a factor"),
-        (lambda x, weight, bias: x.tanh() * weight - bias, "-bias: its sign"),
+        (lambda x, weight, bias: x.tanh() + bias, "weight filled with ones, as if it were missing as a factor"),
+        (lambda x, weight, bias: x.tanh() * weight - bias, "-bias, as if its sign"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge import Diagnosis, EarlierRun, Failure, assert_close, diagnose, reference
 from gradekit.judge.ttir_text import accesses, uses
-from gradekit.program import Kernel, Launch, Program, Source
+from gradekit.program import Allocate, Fill, Kernel, Launch, Program, Source, Step, View
 
 TTIR = """#loc = loc("/s/submission.py":9:1)
 module {
@@ -150,7 +151,15 @@ def test_a_missing_mask_is_named_also_where_the_result_happens_to_be_right() -> 
 
 def test_an_unmasked_store_that_runs_off_the_end_of_the_result_is_a_missing_mask() -> None:
     finding = out_of_bounds(40, 16, Cause.OUT_OF_BOUNDS_STORE)
-    assert said(found(finding, [plain(33)], torch.zeros(5, 8)))[0] is Cause.MISSING_MASK
+    assert said(found(finding, [plain(33)], torch.zeros(40)))[0] is Cause.MISSING_MASK
+
+
+def test_of_a_matrix_the_mask_is_missing_where_blocks_lie_one_behind_the_other() -> None:
+    finding = out_of_bounds(40, 16, Cause.OUT_OF_BOUNDS_STORE)
+    tail = replace(finding, count=64 - 40)
+    assert said(found(tail, [plain(33)], torch.zeros(5, 8)))[0] is Cause.MISSING_MASK
+    cause, sentence = said(found(finding, [plain(33)], torch.zeros(5, 8)))  # strides may be swapped as well
+    assert cause is Cause.OUT_OF_BOUNDS_STORE and "goes past the end of x" in sentence
 
 
 @pytest.mark.parametrize(
@@ -200,14 +209,17 @@ def test_a_load_outside_brings_nan_in_where_nothing_more_is_known() -> None:
     wrong = noise(33)
     wrong[3] = torch.nan
     cause, sentence = said(judged(double, [plain(33, name="x")], wrong, finding))
-    assert cause is Cause.OUT_OF_BOUNDS_LOAD and sentence == "Line 18 loads elements outside of x: NaN comes in there."
+    assert cause is Cause.OUT_OF_BOUNDS_LOAD and sentence == "Line 18 loads elements outside of x, and some results are NaN."
     assert judged(double, [plain(33)], noise(33), finding) is None
 
 
 def test_memory_that_nobody_set_is_named_and_no_division_by_zero() -> None:
     finding = Finding(Cause.UNINITIALIZED_READ, "reads", 9, "k", tensor="dw")
     cause, sentence = said(judged(double, [plain(8)], torch.full((8,), torch.nan), finding))
-    assert cause is Cause.UNINITIALIZED_READ and "Line 9 reads dw before anything is written there" in sentence
+    assert cause is Cause.UNINITIALIZED_READ and sentence == "Line 9 reads dw before anything is written there."
+    turned = Finding(Cause.INPUT_MODIFIED, "writes", 11, "k", tensor="x")
+    both = said(judged(double, [plain(8)], torch.full((8,), torch.nan), finding, turned))[1]
+    assert both.endswith("Line 11 writes to the input x: do the launch's arguments stand in their order?")
     clean = Failure(finding.cause, finding.message, line=9)
     assert diagnose(clean, Run([plain(8)], torch.zeros(8), [finding]), [plain(8)]) is None
 
@@ -401,6 +413,22 @@ def test_all_zeros_are_named_and_a_single_zero_is_not() -> None:
     assert judged(softmax, [plain(3, 5)], almost) is None
 
 
+def zeros_of(*steps: Step) -> Diagnosis | None:
+    """What is said of zeros that a program with these steps before its launch has returned."""
+    run = Run([plain(3, 5)], torch.zeros(3, 5))
+    run.program = replace(program(), steps=(*steps, *program().steps), results=(View(0, "float32", (3, 5), (5, 1)),))
+    with pytest.raises(Failure) as caught:
+        assert_close(run, reference(softmax, plain(3, 5)))
+    return diagnose(caught.value, run, [plain(3, 5)])
+
+
+def test_a_kernel_that_stores_zeros_is_not_asked_whether_it_stores() -> None:
+    stored = zeros_of(Allocate(0, 60))
+    assert "that is what the kernel stores" in said(stored)[1] and stored is not None and "stores zeros" in stored.hint
+    filled = zeros_of(Allocate(0, 60), Fill(View(0, "float32", (3, 5), (5, 1)), 0))
+    assert "does the kernel store" in said(filled)[1]
+
+
 def test_an_input_that_comes_back_is_named_and_a_copy_of_ones_is_not() -> None:
     assert said(judged(double, [plain(9, name="x")], lambda x: x.clone())) == (
         Cause.UNCHANGED_INPUT,
@@ -451,6 +479,8 @@ def test_one_factor_for_all_and_one_for_each_row_are_told_apart() -> None:
     assert everywhere == "Every element is 1.5 times what it must be."
     each_row = said(judged(softmax, [plain(4, 33)], _divided_by_too_much))[1]
     assert each_row.startswith("Within a row all elements are off by the same factor, another one for each row")
+    assert each_row.endswith("Do lanes past the end of the row count in it?")
+    assert "lanes" not in said(judged(softmax, [plain(4, 32)], _divided_by_too_much))[1]
 
 
 def _divided_by_too_much(x: torch.Tensor) -> torch.Tensor:
@@ -500,6 +530,8 @@ def test_nan_in_exactly_the_rows_that_exp_cannot_hold_is_an_overflow() -> None:
     reduced = f"{TTIR}\n%sum = \"tt.reduce\"(%e)"
     cause, sentence = said(judged(softmax, [x], naive_softmax, history=history, ttir=reduced))
     assert cause is Cause.OVERFLOW and sentence.startswith("Subtract the row's maximum before exp")
+    of_a_part = said(judged(softmax, [x], naive_softmax, history=history, ttir=f"{reduced} arith.maxnumf"))[1]
+    assert of_a_part.startswith("See that what is subtracted before exp is the maximum of the whole row")
     by_itself = said(judged(softmax, [x], naive_softmax, history=history))[1]
     assert by_itself.startswith("Let the argument of exp never be a large number")
 

@@ -88,7 +88,7 @@ def test_an_input_that_no_kernel_reads_points_at_the_first_load() -> None:
     signature = 'module {\n  tt.func public @kernel(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %out_ptr: !tt.ptr<f32>)'
     body = " attributes {noinline = false} {\n    tt.load %x_ptr\n    tt.store %out_ptr\n  }\n}\n"
     text = TEXT.replace("    y = tl.load(y_ptr + i, mask=i < n)\n", "")
-    said = "The result is what comes of y filled with zeros: it is left out, or loaded and not used."
+    said = "The result is what comes of y filled with zeros, as if it were left out."
     one = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body)})
     assert line(Cause.WRONG_VALUES, said, text, one, about=1) == 5
     reads_both = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body.replace("load %x", "load %y_ptr %x"))})
