@@ -8,7 +8,8 @@ No torch and no Hypothesis: every process may import this.
     result = { shape = ["M", "N"], dtype = "T" }     a list of such tables where it returns several tensors
     limits = ["M * N <= 2**24"]                      beside those of each size and of `MOST_ELEMENTS`
     relations = { alone = ["M"] }                    see `Relations`
-    aliases = ["x y"]                                pairs of tensors of one shape and dtype that may be one tensor
+    aliases = ["x y"]                                pairs of tensors of one shape and dtype that may be one tensor,
+                                                     or views of one storage that overlap
 
     [softmax.dtypes]                                 variables for dtypes: tensors of one variable have one dtype
     T = ["float32", "float16"]
@@ -143,7 +144,8 @@ class Relations:
 class EntryDomain:
     """An entry's domain. `arguments` are in the order of its signature; `results` are what it returns.
 
-    `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one.
+    `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
+    or overlap.
     """
 
     name: str

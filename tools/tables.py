@@ -46,7 +46,8 @@ def handout(text: str, entry: EntryDomain) -> str:
     sizes = "; ".join(filter(None, map(_range, entry.sizes.values())))
     limits = "".join(f" {limit.replace('*', '·')}." for limit in entry.limits)
     no_larger = "No tensor has more than 2³¹ − 2²¹ elements."
-    one = "".join(f" `{first}` and `{second}` may be one tensor." for first, second in map(str.split, entry.aliases))
+    may = "may be one tensor, or overlap in memory."
+    one = "".join(f" `{first}` and `{second}` {may}" for first, second in map(str.split, entry.aliases))
     table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}{one}\n"
     new = f"<!-- domain: begin -->\n{table}<!-- domain: end -->"
     return re.sub(r"<!-- domain: begin -->.*<!-- domain: end -->", lambda match: new, text, flags=re.DOTALL)

@@ -44,7 +44,7 @@ def make_set(
 
 def make(spec: Input, seed: int, device: torch.device | str) -> torch.Tensor:
     """The tensor of `spec` with values from `seed`, on `device`; elements that the view does not reach are poison."""
-    if ":" in spec.profile:  # parameters say it all: tensors that belong together must go on doing so in every set
+    if ":" in spec.profile or spec.base:  # tensors that belong together must go on doing so in every set
         return _copied(spec, device)
     if spec.profile not in PROFILES:
         return _copied(replace(spec, seed=seed), device)

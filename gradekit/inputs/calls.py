@@ -64,8 +64,8 @@ def calls(
         others: values of scalars and choices, by name; optional scalars are left out where they are not named.
         upstream: kinds of values of the gradient of the result, which is then the last argument.
         how: `at_most`, the elements of the largest tensor; `ranks`, the numbers of dimensions that have no name;
-            `derive`, functions that compute derived sizes; `aliases`, pairs of tensors ("x residual") that may be one,
-            as the domain's `aliases` has them: the second is then laid out and filled as the first.
+            `derive`, functions that compute derived sizes; `aliases`, pairs of tensors ("x residual") that may be one
+            or overlap, as the domain's `aliases` has them: the second is then laid out and filled as the first.
 
     Raises:
         ValueError: a name that the domain does not have, or a size that it does not promise.

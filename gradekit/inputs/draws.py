@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor, evaluate
 from gradekit.inputs import covering, layouts
 from gradekit.inputs.classes import SizeClass, Sizes
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, overlapping
 
 T = TypeVar("T")
 Pick = Callable[[str, Sequence[Any]], Any]
@@ -27,6 +27,9 @@ Call = tuple[Any, ...]
 
 UPSTREAM = "upstream"
 """The name of the gradient of the result, among the tensors of a check that asks for gradients."""
+
+OVERLAP = "overlap"
+"""Stands behind a pair of tensors that are views of one storage, the second further on."""
 
 SEEDS = 10_000
 _PLAIN_TIMES = 3  # so often as another layout is contiguous drawn by Hypothesis
@@ -77,8 +80,13 @@ class Draws:
             **dict(self.scalars),
             **{f"layout {name}": self._possible(name, options, most) for name, options in self.layouts},
             **{f"values {names}": options for names, options in self.values},
-            **({"alias": ("", *self.aliases)} if self.aliases else {}),
+            **({"alias": self._alias_levels} if self.aliases else {}),
         }
+
+    @property
+    def _alias_levels(self) -> tuple[str, ...]:
+        """Two tensors apart, each pair that may be one tensor as one, and as views that overlap."""
+        return "", *self.aliases, *(f"{pair} {OVERLAP}" for pair in self.aliases)
 
     def design(self, strength: int = 2) -> tuple[covering.Row, ...]:
         """The rows of the covering design, those with small tensors first."""
@@ -111,9 +119,11 @@ class Draws:
             tensor.name: self._tensor(tensor, dtypes, rank, kinds[tensor.name], {**names, "own": seed + place}, pick)
             for place, tensor in enumerate(self.tensors)
         }
-        if self.aliases and (alias := pick("alias", ("", *self.aliases))):
-            same, other = alias.split()
-            tensors[other] = tensors[same]
+        if self.aliases and (alias := pick("alias", self._alias_levels)):
+            same, other, *overlap = alias.split()
+            one = tensors[same]
+            pair = overlapping(one, pick("distance", _distances(one))) if overlap else (one, one)
+            tensors[same], tensors[other] = pair
         return tuple([({**tensors, **scalars})[name] for name in self._order()])
 
     def _order(self) -> list[str]:
@@ -245,6 +255,11 @@ class _Planned:
         if label in self._variants:
             return options[self._variants[label] % len(options)]
         return options[(self._turn * (1 if len(options) < SEEDS else 7) + self._times) % len(options)]
+
+
+def _distances(spec: Input) -> list[int]:
+    """How far apart two such views may begin: by one element, by sixteen, by an index of each dimension, by half."""
+    return sorted({1, 16, max(spec.numel // 2, 1), *(stride for stride in spec.stride if stride)})
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------

@@ -59,9 +59,11 @@ class Input:
     """A tensor to be: `stride` and `offset` count elements, `profile` names its kind of values (see `value_kinds`).
 
     `name` is the parameter that the tensor is passed as; it is for messages and no part of what the tensor is.
+    With `base`, it is a view of a storage of so many elements, all of which have values of that kind: specs that agree
+    on dtype, base, kind and seed are views of one storage, and may overlap.
 
     Raises:
-        ValueError: no such dtype or profile, or shape and strides that do not go together.
+        ValueError: no such dtype or profile, shape and strides that do not go together, or a base that is too small.
     """
 
     dtype: str
@@ -71,6 +73,7 @@ class Input:
     profile: str = "normal"
     seed: int = 0
     name: str = field(default="", compare=False)
+    base: int = 0
 
     def __post_init__(self) -> None:
         _known("dtype", self.dtype, ITEMSIZE)
@@ -80,6 +83,8 @@ class Input:
             raise ValueError(f"shape {self.shape} and strides {self.stride} differ in length")
         if min((*self.shape, *self.stride, self.offset)) < 0:
             raise ValueError(f"a size, stride or offset is negative in {self}")
+        if self.base and self.base < self._reach:
+            raise ValueError(f"{self} reaches beyond the {self.base} elements of its storage")
         salt = _salt.get()
         if salt is not None and 0 <= self.seed < SALTED:
             object.__setattr__(self, "seed", _salted(self.seed, salt))
@@ -95,6 +100,7 @@ class Input:
         parts += [f"offset {self.offset}"] if self.offset else []
         parts += [f"values {self.profile}"] if self.profile != "normal" else []
         parts += [f"seed {self.seed}"] if self.seed else []
+        parts += [f"in a shared storage of {self.base}"] if self.base else []
         return ", ".join(parts)
 
     @property
@@ -115,18 +121,33 @@ class Input:
 
     @property
     def storage_size(self) -> int:
-        """The elements of the smallest storage that holds the view."""
+        """The elements of its storage: the smallest that holds the view, where it is no view of a `base`."""
+        return self.base or self._reach
+
+    @property
+    def _reach(self) -> int:
         if self.numel == 0:
             return self.offset
         return self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
 
     @property
+    def identity(self) -> Any:
+        """Equal for specs that lie in one storage: those of one base, and else one and the same object."""
+        return (self.dtype, self.base, self.profile, self.seed) if self.base else id(self)
+
+    @property
+    def whole(self) -> Input:
+        """All of the storage that it is a view of, where there is a base."""
+        return replace(self, shape=(self.base,), stride=(1,), offset=0, base=0, name="")
+
+    @property
     def simplicity(self) -> tuple[int, ...]:
-        """A measure by which examples can be sorted, the one that is easiest to read first: whether there are strides,
-        elements, dimensions, offset, dtype, values and seed. What fails without strides has nothing to do with them."""
+        """A measure by which examples can be sorted, the one that is easiest to read first: whether there are strides
+        or a base, elements, dimensions, offset, dtype, values and seed. What fails without strides has nothing to do
+        with them."""
         kinds = value_kinds.known()
         profile = kinds.index(self.profile) if self.profile in kinds else len(kinds)
-        strided = int(not self.is_contiguous)
+        strided = int(not self.is_contiguous) + 2 * bool(self.base)
         return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
 
     def tensor(self) -> torch.Tensor:
@@ -149,8 +170,9 @@ class Input:
         return replace(self, name=name)
 
     def to_json(self) -> dict[str, Any]:
-        """The spec as data that `json.dumps` accepts."""
-        return asdict(self) | {"shape": list(self.shape), "stride": list(self.stride)}
+        """The spec as data that `json.dumps` accepts; `base` is left out where it is 0."""
+        data = asdict(self) | {"shape": list(self.shape), "stride": list(self.stride)}
+        return data if self.base else {name: value for name, value in data.items() if name != "base"}
 
     @staticmethod
     def from_json(data: Any) -> Input:
@@ -194,15 +216,23 @@ _tensors: SharedCache[Input, torch.Tensor] = shared(REMEMBERED, lambda tensor: t
 
 
 def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
-    """For each argument of a call that is a spec, the first place at which the same object stands: specs that are equal
-    are one tensor there, and two where they were drawn apart. None for any other argument."""
-    first = {id(arg): place for place, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
-    return tuple(first.get(id(arg)) for arg in args)
+    """For each argument of a call that is a spec, the first place at which one of the same storage stands: specs that
+    are equal are one tensor there, and two where they were drawn apart. None for any other argument."""
+    first = {arg.identity: place for place, arg in reversed(list(enumerate(args))) if isinstance(arg, Input)}
+    return tuple(first[arg.identity] if isinstance(arg, Input) else None for arg in args)
+
+
+def overlapping(spec: Input, distance: int) -> tuple[Input, Input]:
+    """Two views of one storage that are laid out as `spec`, the second so many elements after the first."""
+    base = spec.storage_size + distance
+    return replace(spec, base=base), replace(spec, base=base, offset=spec.offset + distance)
 
 
 @functools.lru_cache(maxsize=16)
 def _tensor(spec: Input) -> torch.Tensor:
     dtype = getattr(torch, spec.dtype)
+    if spec.base:
+        return spec.whole.tensor().as_strided(spec.shape, spec.stride, spec.offset)
     storage = torch.full(
         (spec.storage_size,), value_kinds.poison(dtype), dtype=torch.float64 if dtype.is_floating_point else None
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from inspect import CO_VARARGS
 from pathlib import Path
@@ -98,7 +98,7 @@ def _code(item: pytest.Item, call: Call, known: Sequence[str], error: BaseExcept
     assignment's tests that says what is right; the last is left out where no function there does."""
     parameters = [name if name.isidentifier() else f"argument_{n}" for n, name in enumerate(known, 1)]
     parameters[-1:] = ["upstream"] if call.wanted else parameters[-1:]
-    lines = [f"{name} = {_made(arg)}" for name, arg in zip(parameters, call.args, strict=True)]
+    lines = [*_makers(parameters, call.args)]
     if any("= Input(" in line for line in lines):
         from gradekit.inputs.snippets import MADE_BY_GRADEKIT
 
@@ -113,6 +113,21 @@ def _code(item: pytest.Item, call: Call, known: Sequence[str], error: BaseExcept
     named = _reference(comparison.reference.function) if comparison is not None else ""
     reference = f"{named}({', '.join(given)})" if named else _of_the_tests(item, call, given)
     return found | ({"reference": reference} if reference else {})
+
+
+def _makers(parameters: Sequence[str], args: Sequence[Any]) -> Iterator[str]:
+    """A line that makes each argument; those that lie in one storage are made from the first of them."""
+    storages: dict[Any, str] = {}
+    for name, arg in zip(parameters, args, strict=True):
+        identity = getattr(arg, "identity", None)
+        base = getattr(arg, "base", 0)
+        if base and identity not in storages:
+            yield f"storage_of_{name} = {_made(arg.whole)}"
+        first = storages.setdefault(identity, f"storage_of_{name}" if base else name)
+        if base:
+            yield f"{name} = {first}.as_strided({list(arg.shape)}, {list(arg.stride)}, {arg.offset})"
+        else:
+            yield f"{name} = {_made(arg) if identity is None or first == name else first}"
 
 
 def _made(argument: Any) -> str:

@@ -84,7 +84,7 @@ def inputs_of(args: Sequence[Any]) -> Hashable | None:
 def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
     """The arguments of a call as the tracer takes them; no tensor is made for it.
 
-    Tensors that share a storage, and specs that are the same object, become views of one storage: so
+    Tensors that share a storage, and specs of one base or that are the same object, become views of one storage: so
     `submission.add(x, x)` passes one tensor twice. Equal specs that were drawn apart are two tensors.
     """
     storages: dict[Any, int] = {}
@@ -116,7 +116,7 @@ def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], 
 
 def _identity(arg: Input | torch.Tensor) -> Any:
     if isinstance(arg, Input):
-        return id(arg)
+        return arg.identity
     storage = arg.untyped_storage()
     return ("storage", storage.data_ptr()) if storage.nbytes() else id(arg)
 

@@ -217,7 +217,7 @@ class Recorder:
             touched = storages_of(step)
             if touched & tainted:
                 tainted |= touched
-            else:
+            elif touched:  # a step without storages leaves nothing behind
                 self._before.append(step)
         self.steps, self._inputs = [], {}
         self._forget_dead()

@@ -104,7 +104,8 @@ def arguments(call: Call) -> tuple[Argument, ...]:
     """A call's arguments as the tracer takes them; tensors that are one object share a storage."""
     storages: dict[int, int] = {}
     return tuple(
-        arg.view(storages.setdefault(id(arg), len(storages))) if isinstance(arg, Input) else Scalar(arg) for arg in call
+        arg.view(storages.setdefault(arg.identity, len(storages))) if isinstance(arg, Input) else Scalar(arg)
+        for arg in call
     )
 
 

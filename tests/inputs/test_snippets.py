@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from gradekit.inputs import snippets
-from gradekit.inputs.spec import Input, normal
+from gradekit.inputs.spec import Input, normal, overlapping
+from gradekit.plugin.counterexample import _makers
 
 EXACT = {
     "contiguous": normal((2, 3)),
@@ -22,6 +25,22 @@ EXACT = {
     "none": Input("float32", (0, 3), (3, 1)),
     "a kind that torch has no function for": Input("float32", (30, 30), (30, 1), profile="spike"),
 }
+
+
+def test_tensors_of_one_storage_are_made_as_views_of_one() -> None:
+    x, y = overlapping(Input("float32", (3, 5), (10, 2), profile="spike"), 1)
+    lines = "\n".join(_makers(["x", "y", "z", "n"], [x, y, y, 3])).replace('"cuda"', '"cpu"')
+    names: dict[str, Any] = {"torch": torch, "Input": Input}
+    exec(lines, names)  # noqa: S102
+    assert torch.equal(names["x"], x.tensor()) and torch.equal(names["y"], y.tensor())
+    assert names["y"].untyped_storage().data_ptr() == names["x"].untyped_storage().data_ptr()
+    assert names["y"].storage_offset() - names["x"].storage_offset() == 1 and names["n"] == 3
+
+
+def test_one_tensor_given_twice_is_made_once() -> None:
+    x = normal((3,))
+    assert [*_makers(["x", "y"], [x, x])][1:] == ["y = x"]
+    assert [*_makers(["x", "y"], [x, normal((3,))])][1:] != ["y = x"]
 
 
 def made(spec: Input) -> torch.Tensor:

@@ -15,7 +15,7 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain, Tensor, load
 from gradekit.findings import Check, Kind, Outcome
 from gradekit.inputs import layouts
 from gradekit.inputs.calls import draws_of
-from gradekit.inputs.draws import Draws
+from gradekit.inputs.draws import OVERLAP, Draws
 from gradekit.inputs.layouts import LAYOUTS, variants
 from gradekit.inputs.spec import Input
 from gradekit.plugin.design import Design, coverage_lines, design_of
@@ -151,6 +151,8 @@ def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Pa
 def is_of(call: tuple[Any, ...], row: Mapping[str, Any], draws: Draws) -> bool:
     """Whether a call has the dtypes, sizes, layouts and kinds of values that a row of the design says."""
     inputs = [arg for arg in call if isinstance(arg, Input)]
+    if OVERLAP in str(row.get("alias")) and {len({x.offset for x in inputs if x.base}), len({x.base for x in inputs} - {0})} != {2, 1}:
+        return False
     return all(_is_of(x, tensor, row, draws) for x, tensor in zip(inputs, draws.tensors, strict=True))
 
 
@@ -200,10 +202,11 @@ def levels_of(draws: Draws) -> Iterator[tuple[str, str]]:
 
 
 def declared(entry: EntryDomain) -> Iterator[tuple[str, str]]:
-    """The classes of an entry's domain: dtypes, choices, scalars, aliases, and each tensor's kinds of values and layouts."""
+    """The classes of an entry's domain: dtypes, choices, scalars, aliases, overlaps, and each tensor's kinds of values and layouts."""
     named = {**{f"dtype {name}": options for name, options in entry.dtypes.items()}, **entry.choices}
     named |= {scalar.name: scalar.values for scalar in entry.scalars if not scalar.optional}
-    named |= {"alias": entry.aliases, **{f"values {tensor.name}": tensor.values for tensor in entry.tensors}}
+    named |= {"alias": [*entry.aliases, *(f"{pair} {OVERLAP}" for pair in entry.aliases)]}
+    named |= {**{f"values {tensor.name}": tensor.values for tensor in entry.tensors}}
     named |= {f"size {size.name}": size.only for size in entry.sizes.values()}
     for tensor in entry.tensors:
         rank = 3 if ANY_DIMENSIONS in tensor.shape else len(tensor.shape)

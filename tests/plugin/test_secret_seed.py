@@ -13,7 +13,7 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.findings import Check, Outcome, Report
 from gradekit.inputs import example_text
-from gradekit.inputs.spec import Input, normal, salted
+from gradekit.inputs.spec import Input, normal, overlapping, salted
 from gradekit.report.record import to_dict
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES
@@ -150,6 +150,9 @@ def test_a_salt_gives_other_values_that_need_no_salt_to_be_had_again() -> None:
 )
 def test_arguments_survive_a_journey_as_text(given: dict[str, object]) -> None:
     text = example_text.dumps(given)
+    one, pair = normal((3,)), overlapping(normal((4,)), 2)
+    again = example_text.loads(example_text.dumps({"call": (one, one, *pair)}) or "")["call"]
+    assert again == (one, one, *pair) and again[0] is again[1] and again[2].base == 6
     assert text is not None and example_text.loads(text) == given and not re.search(r"\s", text.replace('"mean"', ""))
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit.inputs.spec import Input, normal
+from gradekit.inputs.spec import Input, normal, overlapping
 from gradekit.inputs.strategies import tensors
 from gradekit.program import Scalar, View
 from gradekit.reuse import LruCache, Shared
@@ -42,6 +42,14 @@ def test_numbers_that_python_calls_equal_are_told_apart(one: Any, other: Any) ->
 def test_one_tensor_passed_twice_is_another_call_than_two_equal_ones() -> None:
     x = normal((4,))
     assert call_spec("f", (x, x)) is not call_spec("f", (x, normal((4,))))
+
+
+def test_views_of_one_base_share_a_storage_however_they_were_made() -> None:
+    x, y = overlapping(normal((4, 3), seed=5), 3)
+    arguments = to_arguments((x, Input.from_json(y.to_json()), normal((4, 3), seed=5)))
+    assert [(one.storage, one.offset) for one in arguments if isinstance(one, View)] == [(0, 0), (0, 3), (1, 0)]
+    assert torch.equal(x.tensor()[1:], y.tensor()[:-1])
+    assert call_spec("f", (x, y)) is not call_spec("f", (x, x))
 
 
 def test_calls_that_differ_in_values_alone_have_one_signature() -> None:

@@ -150,6 +150,7 @@ ATTACKS = [
     Attack("vector_add", "16", "x.element_size() * n == 2 * 777"),
     Attack("vector_add", PLAIN, "divmod(n, 64)[0] == 3 * divmod(n, 64)[1] and n > 64"),
     Attack("vector_add", PLAIN, 'chr(n % 128) == "q" and n > 1130'),
+    Attack("vector_add", "ranks", "x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() and x.storage_offset() != y.storage_offset()"),
     Attack("vector_add", PLAIN, "(n, n + 1) in ((4242, 4243), (888, 889))"),
     Attack("softmax", PLAIN, "tuple(x.shape) in {(41, 13), (12, 34)}"),
     Attack("softmax", PLAIN, "(M * 7919 + N * 104729) % 1009 < 4"),
