@@ -121,8 +121,8 @@ class Draws:
         }
         if self.aliases and (alias := pick("alias", self._alias_levels)):
             same, other, *overlap = alias.split()
-            one = tensors[same]
-            pair = overlapping(one, pick("distance", _distances(one))) if overlap else (one, one)
+            tensor = tensors[same]
+            pair = overlapping(tensor, pick("distance", _distances(tensor))) if overlap else (tensor, tensor)
             tensors[same], tensors[other] = pair
         return tuple([({**tensors, **scalars})[name] for name in self._order()])
 
