@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from gradekit.mending.kernel_text import KernelDraft, target_of, value_of
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -111,8 +111,9 @@ def grid_lines(text: str) -> dict[int, int]:
     return {launch.call.lineno: draft.grid_of(launch).lineno for launch in draft.launches} if draft is not None else {}
 
 
+@lru_cache(maxsize=1)
 def _draft(text: str) -> Draft | None:
-    """None of what is not Python."""
+    """None of what is not Python. Every check that fails asks about the same text."""
     try:
         return Draft(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -14,7 +14,7 @@ from gradekit.compat.pytest import arguments
 from gradekit.findings import Cause
 from gradekit.plugin import check_points, example_cache
 from gradekit.plugin.check_results import CheckEvidence, diagnosis
-from gradekit.plugin.design import Design, design_of
+from gradekit.plugin.design import DESIGN, Design, design_of
 from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
 from gradekit.plugin.further_run import FurtherInputs, FurtherRun
 from gradekit.plugin.pictured import pictured
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 EVIDENCE = pytest.StashKey[CheckEvidence]()
 _EXAMPLES = pytest.StashKey[Examples]()
-_DESIGN = pytest.StashKey[Design | None]()
 _REPLAY = pytest.StashKey[ReplayDatabase]()
 _FURTHER = pytest.StashKey[FurtherRun]()
 
@@ -54,7 +53,7 @@ def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
         evidence = item.stash[EVIDENCE] = CheckEvidence(award)
         factory = _examples(item, run, run.subject, evidence)
         test = getattr(item, "obj", None)
-        design = item.stash[_DESIGN] = design_of(test, run.profile, run.request.seed)
+        design = item.stash[DESIGN] = design_of(test, run.profile, run.request.seed)
         replay = item.stash[_REPLAY] = ReplayDatabase()
         further = item.stash[_FURTHER] = FurtherRun()
         drawn = None if design is None else run.profile.drawn
@@ -195,7 +194,7 @@ def _passed_cached(item: pytest.Function, run: GradingRun, examples: Examples) -
 
 
 def _passed_design(item: pytest.Function, run: GradingRun, examples: Examples) -> bool:
-    design = item.stash[_DESIGN]
+    design = item.stash[DESIGN]
     if design is None or not design.planned:
         return False
     first, *rest = design.given
@@ -239,7 +238,7 @@ def _remembered(
     key = example_cache.key(item, run)
     known = example_cache.get(key)
     if known is None and not run.request.options.shrink:
-        design = item.stash[_DESIGN]
+        design = item.stash[DESIGN]
         planned = [] if design is None else design.given
         drawn = examples.drawn(lambda: item.obj(**fixtures)) if design is None or run.profile.drawn else []
         example_cache.put(key, [*planned, *drawn])

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.findings import Check
@@ -60,6 +62,10 @@ class Design:
             "drawn": max(examples - len(rows), 0),
             "factors": {name: dict(levels) for name, levels in seen.items() if len(levels) > 1},
         }
+
+
+DESIGN = pytest.StashKey[Design | None]()
+"""The design of a check that runs."""
 
 
 def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:

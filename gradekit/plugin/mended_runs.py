@@ -6,9 +6,9 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +17,7 @@ from gradekit.causes import IN_MEMORY, SAYS_ALL, Cause
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Kind
 from gradekit.plugin.check_points import awarding, worth
-from gradekit.plugin.design import design_of
+from gradekit.plugin.design import DESIGN
 from gradekit.program import Aten, Copy, Launch, Program, View, run_steps
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def mended_diagnosis(
     assert run.submission is not None
     mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
     run.mending = mending
-    with contextlib.closing(_Tries(item, run, examples, call)) as tries:
-        return mending.diagnosis(_clues(error, call, mending.text), tries.is_right, tries.spent)
+    tries = _Tries(item, run, examples, call)
+    return mending.diagnosis(_clues(error, call, mending.text), tries.is_right, tries.spent)
 
 
 def _handout(run: GradingRun) -> str:
@@ -91,9 +91,6 @@ class _Tries:
         self._item, self._run, self._call = item, run, call
         self._subject: Subject | None = None
         self._examples, self._failing = examples
-        design = design_of(getattr(item, "obj", None), run.profile, run.request.seed)
-        planned, every = design.given if design is not None else [], self._examples
-        self._others = every.beside(planned, arguments(item), _elements) if every is not None else []
         findings = call.observation.findings if call.observation is not None else ()
         self._mine = {finding.cause for finding in findings}
         self._known = {cause for cause, _, _ in run.subject.found_in_memory} if run.subject is not None else set()
@@ -126,16 +123,13 @@ class _Tries:
             return False
         return len(results) == len(observation.results) and all(map(_alike, observation.results, results))
 
-    def close(self) -> None:
-        """Ends the processes that all tries share."""
-        if self._subject is not None:
-            self._subject.close()
-
     def _subject_of(self, text: str) -> Subject:
+        """A subject in the process that all tries of the run share, which `GradingRun` ends."""
         assert self._run.submission is not None
         submission = replace(self._run.submission, text=text)
-        before = self._subject
+        before = self._run.mended
         self._subject = self._started(submission) if before is None else before.of_another_text(submission)
+        self._run.mended = self._subject
         return self._subject
 
     def _started(self, submission: Submission) -> Subject:
@@ -149,6 +143,13 @@ class _Tries:
     def _wanted(self) -> Iterator[Example | None]:
         yield self._failing
         yield from self._others
+
+    @cached_property
+    def _others(self) -> list[Example]:
+        """The examples beside the failing one that a mend must make right, too."""
+        design, every = self._item.stash.get(DESIGN, None), self._examples
+        planned = design.given if design is not None else []
+        return every.beside(planned, arguments(self._item), _elements) if every is not None else []
 
     def _passes(self, subject: Subject, example: Example | None) -> bool:
         try:

@@ -50,7 +50,7 @@ class GradingRun:
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `values_asked` are the questions whether a call is its reference for all
-    values that were asked so far: each is asked once.
+    values that were asked so far: each is asked once. `mended` is the subject of the last mended text.
     """
 
     request: GradingRequest
@@ -67,6 +67,7 @@ class GradingRun:
     began: float = field(default_factory=time.monotonic)
     further: FurtherInputs | None = None
     mending: Mending | None = None
+    mended: Subject | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None
@@ -141,7 +142,7 @@ class GradingRun:
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
 
     def _end_processes(self) -> None:
-        for owner in (self.subject, self._started, self._device):
+        for owner in (self.subject, self.mended, self._started, self._device):
             if owner is not None:
                 owner.close()
         self._started = None
