@@ -137,6 +137,7 @@ class FurtherInputs:
                 else:
                     self._left -= 1
                     found.ran[text] = call
+                    call.tried()
                     yield call
             if len(found.ran) == before:
                 return

@@ -22,11 +22,12 @@ PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
 @dataclass(frozen=True)
 class FurtherCall:
     """A call that a check is to try as well, why (a comparison, at a line), and the line of
-    the submission that asks for it."""
+    the submission that asks for it. `tried` is to be called where it is tried indeed."""
 
     call: Call
     why: str
     line: int | None = None
+    tried: Callable[[], object] = field(default=lambda: None, compare=False)
 
 
 @dataclass

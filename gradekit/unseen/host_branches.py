@@ -98,6 +98,12 @@ class Path:
         values = evaluated(self.origins.terms, leaves)
         return [_holds(condition, values) for condition, _ in self.steps]
 
+    def levels(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
+        """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
+        that `min` of them is either; None for others."""
+        values = evaluated(self.origins.terms, leaves)
+        return [_level(self.origins.terms, condition, values) for condition, _ in self.steps]
+
     def taken_by(self, form: TracedForm) -> bool:
         """Whether a call that is alike takes this path too, as far as comparisons tell."""
         return all(went is not False for went in self.holds(form.leaves))
@@ -113,6 +119,21 @@ def _holds(condition: Condition, values: Sequence[Any]) -> Any:
     return compare(left, right) == condition.held
 
 
+def _level(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -> Any:
+    if condition.relation != "<" or not (0 <= condition.left < len(terms) > condition.right >= 0):
+        return None
+    left, right = values[condition.left], values[condition.right]
+    limited = any(_is_limit(terms[number]) for number in (condition.left, condition.right))
+    return left == right if limited and left is not None and right is not None else None
+
+
+def _is_limit(term: Leaf) -> bool:
+    match term:
+        case ("number", int(value)):
+            return value > 1
+    return False
+
+
 Explore = Callable[[TracedForm], "Explored | None"]
 """Gives what host code compares in a call; None where that cannot be known."""
 
@@ -120,16 +141,19 @@ Explore = Callable[[TracedForm], "Explored | None"]
 @dataclass
 class HostBranches:
     """The branches that calls have met, each with the ways that it has gone. `names` are those of the
-    tensors and scalars of an entry's domain; `left` are places where a size became something else,
+    tensors and scalars of an entry's domain; `beyond` are the limits that a call has gone
+    beyond, not only up to; `left` are places where a size became something else,
     such as text: a line, and what."""
 
     explore: Explore
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ways: dict[HostBranch, set[bool]] = field(default_factory=dict)
+    beyond: set[HostBranch] = field(default_factory=set)
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
     left: dict[tuple[int, str], None] = field(default_factory=dict)
     _path_of: dict[str, Path] = field(default_factory=dict)
     _explored: dict[str, Explored | None] = field(default_factory=dict)
+    _levels_of: dict[str, list[Any]] = field(default_factory=dict)
 
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
         """Notes which ways the branches go in these calls; the paths that they take."""
@@ -138,9 +162,21 @@ class HostBranches:
             path = self._path(form)
             if path is not None:
                 taken[id(path)] = path
-                for condition, branch in path.steps:
+                for (condition, branch), level in zip(path.steps, self._levels(path, form), strict=True):
                     self.ways.setdefault(branch, set()).add(condition.held)
+                    if not condition.held and level is not True:
+                        self.beyond.add(branch)
         return list(taken.values())
+
+    def _levels(self, path: Path, form: TracedForm) -> list[Any]:
+        if form.key not in self._levels_of:
+            self._levels_of[form.key] = path.levels(form.leaves)
+        return self._levels_of[form.key]
+
+    def unseen(self, branch: HostBranch, condition: Condition) -> bool:
+        """Whether no call has gone the other way at this comparison, or one has where both sides are equal alone."""
+        ways = self.ways.get(branch, ())
+        return len(ways) == 1 or condition.held and len(ways) == 2 and branch not in self.beyond
 
     def _path(self, form: TracedForm) -> Path | None:
         if form.key in self._path_of:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -36,22 +37,24 @@ Way = tuple[HostBranch, bool]
 @dataclass
 class HostInputs:
     """What the checks of a submission have seen of its host code: `branches` are those of the check that
-    runs, `narrowly` the ways that some check has gone with sizes that it lists itself, `paths` those of the
-    calls that were looked at last."""
+    runs, `narrowly` the ways that some check has gone with sizes that it lists itself, `tried` those that some
+    check has made a further call for, `paths` those of the calls that were looked at last."""
 
     branches: HostBranches
     narrowly: set[Way] = field(default_factory=set)
+    tried: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
     _large: set[tuple[Way, tuple[str, ...]]] = field(default_factory=set)
     _trials: PathTrials = field(default_factory=PathTrials)
     _far: Counter[int | None] = field(default_factory=Counter)
     _left_to_solver: int = 0
     _left_laid_out: int = 0
-    _solved: dict[tuple[Way, CallScope], list[dict[str, int]]] = field(default_factory=dict)
+    _solved: dict[tuple[Way, CallScope], Sequence[dict[str, int]]] = field(default_factory=dict)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
         self.branches.ways.clear()
+        self.branches.beyond.clear()
         self._left_to_solver = MOST_BY_SOLVER
         self._left_laid_out = MOST_LAID_OUT
 
@@ -83,14 +86,23 @@ class HostInputs:
         return sorted(missing, key=lambda one: (one[0].line or 0, one[0].text, one[1]))
 
     def _wanted(self, paths: Sequence[Path]) -> Iterator[tuple[HostBranch, OtherWay]]:
-        """The branches that went one way alone, each with the paths on which it was met; each once before any twice."""
+        """The branches that went one way alone, or only up to their limit, each with the paths on which it was met;
+        each once before any twice."""
         met: dict[HostBranch, list[OtherWay]] = {}
         for path in paths:
-            for step, (_, branch) in enumerate(path.steps):
-                if len(self.branches.ways.get(branch, ())) == 1:
+            for step, (condition, branch) in enumerate(path.steps):
+                if self.branches.unseen(branch, condition):
                     met.setdefault(branch, []).append(OtherWay(path, step))
-        for turn in itertools.zip_longest(*met.values()):
-            yield from ((branch, wanted) for branch, wanted in zip(met, turn, strict=True) if wanted is not None)
+        first = sorted(met, key=lambda branch: self._late(branch, met[branch][0]))
+        for turn in itertools.zip_longest(*(met[branch] for branch in first)):
+            yield from ((branch, wanted) for branch, wanted in zip(first, turn, strict=True) if wanted is not None)
+
+    def _late(self, branch: HostBranch, wanted: OtherWay) -> tuple[bool, bool]:
+        """What sorts branches: those that no check has made a call for come first; last those that ask whether two
+        sizes are equal, of which torch's own functions ask many."""
+        condition, terms = wanted.path.steps[wanted.step][0], wanted.path.origins.terms
+        numbers = [terms[n][0] == "number" for n in (condition.left, condition.right)]
+        return (branch, not condition.held) in self.tried, condition.relation == "==" and not any(numbers)
 
     def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
         condition, branch = wanted.path.steps[wanted.step]
@@ -99,15 +111,25 @@ class HostInputs:
         if strided:
             yield from strided
             return
-        chosen = self._chosen(draws, wanted, way, wide=False)
-        if chosen:
-            self.narrowly.add(way)
-        elif way not in self.narrowly:
+        narrow = chosen = self._chosen(draws, wanted, way, wide=False)
+        if not narrow and way not in self.narrowly:
             chosen = self._chosen(draws, wanted, way, wide=True)
-        for one in self._not_yet_tried(chosen, way, wanted):
-            for more in layouts_like(draws, wanted.path.form):
-                call = made(draws, wanted.path.form, one, turn, more)
-                yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
+        form = wanted.path.form
+        key = way, tuple(view.dtype for view in form.views)
+        for place, one in enumerate(chosen[:1] if key in self._large else chosen):
+            for more in layouts_like(draws, form):
+                tried = functools.partial(self._note, key, bool(narrow), place > 0)
+                call = made(draws, form, one, turn, more)
+                yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line, tried)
+
+    def _note(self, key: tuple[Way, tuple[str, ...]], narrow: bool, large: bool) -> None:
+        """A check tries a call that goes a way, with the smallest sizes or with larger ones."""
+        way, _ = key
+        self.tried.add(way)
+        if narrow:
+            self.narrowly.add(way)
+        if large:
+            self._large.add(key)
 
     def _strided(self, draws: Draws, wanted: OtherWay, way: Way, turn: int) -> Iterator[FurtherCall]:
         """For a comparison that strides decide, with the first layout that serves for it."""
@@ -119,27 +141,17 @@ class HostInputs:
                 return
             self._left_laid_out -= 1
             scope = CallScope(_sizes_alone(draws), rank_of(draws, form), True, BEYOND, laid_out)
-            chosen = self._trials.solutions(wanted, scope)
+            chosen = self._trials.solutions(wanted, scope).sizes
             for one in reversed(chosen):  # what is larger is likelier to meet what else is asked beside
                 more: dict[str, Any] = {f"layout {name}": layout for name, layout, _ in laid_out}
                 more |= {f"variant {name}": variant for name, _, variant in laid_out}
                 call = made(draws, form, one, turn, more)
-                yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line)
+                told = f"{branch.text} is {'true' if way[1] else 'false'}"
+                yield FurtherCall(call, told, branch.line, functools.partial(self.tried.add, way))
             if chosen:
                 return
 
-    def _not_yet_tried(
-        self, chosen: Sequence[dict[str, int]], way: Way, wanted: OtherWay
-    ) -> Sequence[dict[str, int]]:
-        """The first, which is the smallest, alone where another check has tried the others with these dtypes."""
-        key = way, tuple(view.dtype for view in wanted.path.form.views)
-        if key in self._large:
-            return chosen[:1]
-        if len(chosen) > 1:
-            self._large.add(key)
-        return chosen
-
-    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> list[dict[str, int]]:
+    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> Sequence[dict[str, int]]:
         scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), wide)
         key = way, scope
         farthest = FAR if draws.free or wide and self._far[way[0].line] < MOST_FAR else BEYOND
@@ -147,8 +159,9 @@ class HostInputs:
             self._solved[key] = []
         if key not in self._solved:
             for beyond in (1, BEYOND, farthest):
-                self._solved[key] = self._trials.solutions(wanted, replace(scope, beyond=beyond))
-                if self._solved[key]:
+                found = self._trials.solutions(wanted, replace(scope, beyond=beyond))
+                self._solved[key] = found.sizes or self._solved.get(key, ())
+                if found.sizes and found.beyond:
                     self._far[way[0].line] += wide and beyond == FAR
                     break
             if not self._solved[key] and self._left_to_solver:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from gradekit.unseen.evaluation import evaluated
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, numbers_in
-from gradekit.unseen.scope import CallScope, fraction_choices
+from gradekit.unseen.scope import FAR, CallScope, fraction_choices
 from gradekit.unseen.solving import constants, tried
 from gradekit.unseen.special_values import chosen_kinds
 
@@ -59,6 +60,7 @@ class KernelInputs:
     _asked: set[KernelBranch] = field(default_factory=set)
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
+    _far: set[KernelBranch] = field(default_factory=set)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
@@ -108,14 +110,14 @@ class KernelInputs:
     def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
         special = list(dict.fromkeys(n for one in wanted for n in numbers_in(one.behind, floating=False)))
         left = dict.fromkeys(wanted)
-        for path in paths:
-            if any(launch.kernel == one.text.name for launch in path.explored.launches for one in left):
-                sweep = _Sweep.of(draws, path, special)
-                for turn, one in enumerate(list(left)):
-                    sizes = sweep.solved(one) if sweep is not None else None
-                    if sizes is not None:
-                        del left[one]
-                        yield FurtherCall(made(draws, path.form, sizes, turn, {}), one.why, one.branch.line)
+        for far in (False, True):
+            for path in paths:
+                for one, sizes in _swept(draws, path, left, special, far):
+                    del left[one]
+                    tried = functools.partial(self._far.add, one.branch)
+                    yield FurtherCall(made(draws, path.form, sizes, len(left), {}), one.why, one.branch.line, tried)
+            left = {one: None for one in left if one.branch not in self._far}
+        self._far |= {one.branch for one in left}
 
     def _by_value(self, draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
         telling: dict[float, None] = {}
@@ -133,6 +135,16 @@ class KernelInputs:
             yield from _valued(draws, forms, list(telling), first.why, first.branch.line)
 
 
+def _swept(
+    draws: Draws, path: Path, wanted: Iterable[Missing], special: Sequence[int], far: bool
+) -> list[tuple[Missing, dict[str, int]]]:
+    """Those of `wanted` that sizes decide on this path, with the sizes; `far` as `_Sweep.of` has it."""
+    mine = [one for one in wanted if any(launch.kernel == one.text.name for launch in path.explored.launches)]
+    sweep = _Sweep.of(draws, path, special, far) if mine else None
+    solved = [(one, sweep.solved(one)) for one in mine] if sweep is not None else []
+    return [(one, sizes) for one, sizes in solved if sizes is not None]
+
+
 @dataclass(frozen=True)
 class _Sweep:
     """Many sizes for a path through host code, `columns` by name, where `allowed` those that take it; `launches` are
@@ -144,8 +156,10 @@ class _Sweep:
     launches: Sequence[tuple[str, tuple[Any, ...], Mapping[str, Any]]]
 
     @staticmethod
-    def of(draws: Draws, path: Path, special: Sequence[int]) -> _Sweep | None:
-        scope = CallScope(draws, rank_of(draws, path.form))
+    def of(draws: Draws, path: Path, special: Sequence[int], far: bool) -> _Sweep | None:
+        """None where none of the sizes takes the path. With `far`, they may be all that the entry promises, and make
+        large tensors."""
+        scope = CallScope(draws, rank_of(draws, path.form), far, FAR if far else 1)
         columns = tried(scope, [*special, *constants(path.origins.terms)])
         if not columns:
             return None

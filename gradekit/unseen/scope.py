@@ -132,7 +132,8 @@ class CallScope:
         """The strides that host code is given in these calls, of the tensors that are `laid_out`."""
         found: dict[Leaf, Any] = {}
         how = {name: (layout, variant) for name, layout, variant in self.laid_out}
-        for number, (tensor, shape) in enumerate(zip(self.draws.tensors, self._shapes(dict(names)), strict=False)):
+        shapes = self._shapes(self._known(names))
+        for number, (tensor, shape) in enumerate(zip(self.draws.tensors, shapes, strict=False)):
             if tensor.name in how:
                 layout, variant = how[tensor.name]
                 strides, _ = place(layout, tuple(shape), variant)

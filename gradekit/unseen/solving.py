@@ -50,6 +50,15 @@ class OtherWay:
     step: int
 
 
+@dataclass(frozen=True)
+class Solutions:
+    """Sizes and whole scalars, by name: the smallest that were found, and the largest of that order; for a limit, the
+    smallest beyond it first. `beyond` is False where a limit was reached alone."""
+
+    sizes: Sequence[dict[str, int]] = ()
+    beyond: bool = True
+
+
 # --- by trial --------------------------------------------------------------------------------------------------------
 
 
@@ -59,10 +68,9 @@ class PathTrials:
     def __init__(self) -> None:
         self._known: LruCache[tuple[int, CallScope], tuple[Path, PathTrial | None]] = LruCache(MOST_TRIALS)
 
-    def solutions(self, wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-        """Sizes and whole scalars, by name, for which the comparison goes the other way: the smallest
-        that were found, and the largest of them. Empty where none were. Where no sizes take the same path
-        up to there, others are tried too."""
+    def solutions(self, wanted: OtherWay, scope: CallScope) -> Solutions:
+        """Sizes and whole scalars for which the comparison goes the other way. Where no sizes take the same path up to
+        there, others are tried too."""
         key = id(wanted.path), scope
         known = self._known.get(key)
         if known is None:
@@ -70,38 +78,47 @@ class PathTrials:
             self._known.put(key, known)
         trial = known[1]
         if trial is None:
-            return []
-        return trial.solutions(wanted.step, same_path=True) or trial.solutions(wanted.step, same_path=False)
+            return Solutions()
+        found = trial.solutions(wanted.step, same_path=True)
+        return found if found.sizes else trial.solutions(wanted.step, same_path=False)
 
 
 @dataclass(frozen=True)
 class PathTrial:
     """The sizes that are tried on a path, a column for each name; which of them are `allowed`, and how many elements
-    their largest tensor has; and what each comparison of the path gives, None where that is not known."""
+    their largest tensor has; what each comparison of the path gives, None where that is not known, and where it is
+    at its limit (`Path.levels`)."""
 
     names: Mapping[str, Tensor]
     allowed: Tensor
     elements: Tensor
     holds: Sequence[Any]
+    levels: Sequence[Any]
 
-    def solutions(self, wanted: int, same_path: bool) -> list[dict[str, int]]:
-        """The smallest for which the comparison `wanted` goes the other way, and the largest with sizes of about that
-        order."""
+    def solutions(self, wanted: int, same_path: bool) -> Solutions:
+        """Those for which the comparison `wanted` goes the other way."""
         if self.holds[wanted] is None:
-            return []
+            return Solutions()
         fits = self.allowed & ~torch.as_tensor(self.holds[wanted])
         for went in self.holds[:wanted] if same_path else ():
             if went is not None:
                 fits = fits & torch.as_tensor(went)
         places = fits.nonzero().view(-1)
         if not places.numel():
-            return []
-        smallest = int(places[self.elements[places].argmin()])
+            return Solutions()
+        smallest = self._smallest(places)
+        level = self.levels[wanted]
+        beyond = places[~torch.as_tensor(level).expand(fits.shape)[places]] if level is not None else places
+        first = self._smallest(beyond) if beyond.numel() else smallest
         for column in self.names.values():
-            places = places[column[places] <= LARGER * max(int(column[smallest]), USUAL)]
+            places = places[column[places] <= LARGER * max(int(column[first]), USUAL)]
         largest = int(places[self.elements[places].argmax()])
-        chosen = dict.fromkeys([smallest, largest])
-        return [{name: int(column[place]) for name, column in self.names.items()} for place in chosen]
+        chosen = dict.fromkeys([first, smallest, largest])
+        sizes = [{name: int(column[place]) for name, column in self.names.items()} for place in chosen]
+        return Solutions(sizes, bool(beyond.numel()))
+
+    def _smallest(self, places: Tensor) -> int:
+        return int(places[self.elements[places].argmin()])
 
 
 def _trial(path: Path, scope: CallScope) -> PathTrial | None:
@@ -109,7 +126,7 @@ def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     if not names:
         return None
     leaves = scope.leaves(names) | scope.strides(names)
-    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(leaves))
+    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(leaves), path.levels(leaves))
 
 
 def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
@@ -172,7 +189,7 @@ def possible(wanted: OtherWay, scope: CallScope) -> bool:
 
 
 def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """As `PathTrials.solutions`, by z3 alone."""
+    """The sizes that z3 finds, if it does."""
     one = _by_solver(wanted, scope)
     return [] if one is None else [one]
 

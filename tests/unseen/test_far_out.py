@@ -1,0 +1,70 @@
+"""What is right only for sizes that no drawn example reaches fails by an example that is made for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from gradekit.assignment import get
+from gradekit.findings import Outcome
+from gradekit.inputs.calls import calls, domain_of, draws_of
+from gradekit.origins import Condition, Explored, Origins
+from gradekit.program import View
+from gradekit.unseen import host_branches
+from gradekit.unseen.host_branches import HostBranch, TracedForm
+from gradekit.unseen.scope import CallScope
+from tests.graded import grade
+from tests.unseen.attacks import SOLUTIONS
+
+pytestmark = pytest.mark.usefixtures("without_mends")
+
+
+class Limited(NamedTuple):
+    """An edit of a solution, and the check that has to fail."""
+
+    assignment: str
+    check: str
+    old: str
+    new: str
+
+
+LIMITED = [
+    Limited("spmm", "contiguous_float32", "rows_kernel[(triton.cdiv(rows, ROWS), ",
+            "rows_kernel[(min(512, triton.cdiv(rows, ROWS)), "),
+    Limited("layer_norm", "contiguous_float32", "forward_kernel[(triton.cdiv(rows, block_m),)]",
+            "forward_kernel[(min(4096, triton.cdiv(rows, block_m)),)]"),
+    Limited("flash_attention", "every_key", "forward_kernel[(triton.cdiv(S, block_m), heads)]",
+            "forward_kernel[(triton.cdiv(S, block_m), min(4096, heads))]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.assignment) for one in LIMITED])
+def test_a_limit_in_host_code_is_gone_beyond(one: Limited, tmp_path: Path) -> None:
+    text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
+    assert text.count(one.old) == 1
+    (tmp_path / "submission.py").write_text(text.replace(one.old, one.new))
+    (check,) = grade(get(one.assignment), tmp_path / "submission.py", keyword=one.check).checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert check.counterexample["origin"].startswith("line ")
+
+
+def test_strides_of_tensors_with_derived_sizes_are_known() -> None:
+    draws = draws_of(calls(domain_of(get("spmm").tests)["spmm"], how={"derive": {"nnz": lambda names: 1}}))
+    assert draws is not None
+    sizes = {name: torch.tensor([2, 3]) for name in ("M", "K", "N")}
+    strides = CallScope(draws, 0, laid_out=(("dense", "contiguous", 0),)).strides(sizes)
+    assert strides["stride", 3, 0].tolist() == [2, 3]
+
+
+def test_a_grid_as_large_as_its_limit_is_not_beyond_it() -> None:
+    terms = (("size", 0, 0), ("number", 4096))
+    condition = Condition(0, "<", 1, held=True)
+    form = TracedForm("", "f", (View(0, "float32", (7,), (1,)),))
+    explored = Explored(Origins(terms, (condition,)), (), (), whole=True)
+    path = host_branches.Path(form, explored, ((condition, HostBranch(1, "")),))
+    sizes = {("size", 0, 0): torch.tensor([4095, 4096, 4097])}
+    assert path.holds(sizes)[0].tolist() == [True, False, False]
+    assert path.levels(sizes)[0].tolist() == [False, True, False]
