@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
-from gradekit.judge import by_dtype, by_finding, by_history, by_layout, by_operand, by_value
+from gradekit.judge import by_dtype, by_finding, by_history, by_layout, by_operand, by_text, by_value
 from gradekit.judge.evidence import Diagnosis, EarlierRun, Evidence
 from gradekit.judge.failure import Failure
 
 RULES = (
+    by_text.unparenthesized_masks,
     by_value.ignores_strides,
     by_value.result_strides,
     by_history.ignores_strides,

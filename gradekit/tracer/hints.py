@@ -198,7 +198,7 @@ HINTS = (
     (r"unsupported AST node type: (Raise|Try)|unsupported AST node type: Import",
      "A kernel cannot raise, catch or import: do that on the host. tl.device_assert checks a condition."),
     (r"nested function definition", "A function that a kernel calls stands beside it, with @triton.jit above."),
-    (r"simultaneous multiple comparison", "Split the chain: `(0 <= x) & (x < n)`."),
+    (r"simultaneous multiple comparison", "Put each comparison into parentheses, for `&` binds tighter than `<`: `(0 <= x) & (x < n)`."),
     (r"chained boolean operators", "Add parentheses, or write & and | between parenthesized comparisons."),
     (r"Cannot have `return` statements inside",
      "A kernel cannot return from inside a loop: put the rest under an `if`, or mask it."),
