@@ -55,7 +55,7 @@ class SourceLine:
 class Finding:
     """Something wrong that the engine saw in memory, whether or not it changed the result.
 
-    `tensor` names the tensor as the student knows it ("x", "the result", "buffer 3"); `elements` are the first few
+    `tensor` names the tensor as the student knows it ("x", "the result", "`mean_ptr`"); `elements` are the first few
     element indices in it and `count` how many there were in all; `programs` the (x, y, z) program ids beside each
     element; `line` is the submission's line, or None where it is unknown.
     """

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from gradekit.engine.host import written
 from gradekit.engine.memory import Memory, everywhere, first_true
+from gradekit.engine.promises import kernel_arguments
 from gradekit.findings import Cause, Finding
 from gradekit.observations import ON_THE_HOST, SHOWN, Incident, Site
-from gradekit.program import ITEMSIZE, Program, View
+from gradekit.program import ITEMSIZE, Descriptor, Program, View
 
 
 class Namer:
@@ -23,16 +24,22 @@ class Namer:
         self.views: dict[int, View] = {}
         self.names: dict[int, str] = {}
         results = [result for result in program.results if isinstance(result, View)]
+        self.parameters = _parameters(program)
         for position, view in enumerate(results):
             self.views[view.storage] = view
-            self.names[view.storage] = "the result" if len(results) == 1 else f"result {position}"
+            self.names[view.storage] = "the result" if len(results) == 1 else self._result(position, view.storage)
         for position, view in enumerate(program.inputs):
             self.views[view.storage] = view
             self.names[view.storage] = names[position] if position < len(names) else f"input {position}"
 
     def storage(self, id: int) -> str:
-        """What the student calls the tensor in storage `id`; "buffer 3" for one that is neither input nor result."""
-        return self.names.get(id, f"buffer {id}")
+        """What the student calls the tensor in storage `id`: of one that is neither input nor result, the parameter of
+        the first kernel that takes it, or "buffer 3" where there is none."""
+        return self.names.get(id) or self.parameters.get(id, f"buffer {id}")
+
+    def _result(self, position: int, id: int) -> str:
+        """ "result 1 (`dw_ptr`)": of several results, the number alone says little."""
+        return f"result {position} ({self.parameters[id]})" if id in self.parameters else f"result {position}"
 
     def element(self, storage: int, position: int, itemsize: int) -> tuple[int, ...]:
         """The index in the student's tensor of an element of the storage; its position where it is outside."""
@@ -40,6 +47,19 @@ class Namer:
         if view is None or ITEMSIZE[view.dtype] != itemsize:
             return (position,)
         return index_in(view, position) or (position - view.offset,)
+
+
+def _parameters(program: Program) -> dict[int, str]:
+    """For each storage, the parameter by which the first kernel that takes it knows it."""
+    found: dict[int, str] = {}
+    for launch in program.launches():
+        arguments = kernel_arguments(program.kernels[launch.kernel].ttir)
+        for (name, _), argument in zip(arguments, launch.args, strict=False):  # a descriptor stands for several
+            if isinstance(argument, Descriptor):
+                break
+            if isinstance(argument, View):
+                found.setdefault(argument.storage, f"`{name}`")
+    return found
 
 
 def index_in(view: View, position: int) -> tuple[int, ...] | None:

@@ -54,7 +54,7 @@ def kept(op: Op, evaluate: Evaluator) -> Evaluator:
 def misaligned_arguments(ttir: str, arguments: Sequence[Argument]) -> list[str]:
     """The names of the arguments of a launch that are no multiples of 16, although the
     kernel was specialized to that."""
-    aligned = _aligned_arguments(ttir)
+    aligned = kernel_arguments(ttir)
     if len(aligned) != len(arguments):  # a descriptor stands for several of them
         return []
     return [
@@ -71,7 +71,7 @@ def _aligned(value: Argument) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def _aligned_arguments(ttir: str) -> list[tuple[str, bool]]:
+def kernel_arguments(ttir: str) -> list[tuple[str, bool]]:
     """The arguments of the kernel by name, with whether its text says that they are multiples of 16."""
     head = FUNCTION.search(ttir)
     pieces = re.split(r"(?=%)", head[0])[1:] if head else []

@@ -1,5 +1,7 @@
 """Every way to misuse memory is a finding with the line, the program and the element; right kernels have none."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import triton
@@ -122,6 +124,20 @@ def test_an_atomic_on_memory_that_nobody_wrote_is_found():
     assert Cause.UNINITIALIZED_READ in findings(program(counts, (3,), size=4, B=16))
     clean = run(program(counts, (3,), size=4, fill=0.0, B=16), [X])
     assert clean.findings == [] and clean.results[0].tolist() == [float(X[k::4].sum()) for k in range(4)]
+
+
+@triton.jit
+def counts_twice(x, total, parts, n, B: tl.constexpr):
+    tl.atomic_add(total, 1.0)
+    tl.atomic_add(parts, 1.0)
+
+
+@pytest.mark.parametrize(("returned", "said"), [((1, 2), ("result 0 (`total`)", "result 1 (`parts`)")), ((1,), ("the result", "`parts`"))])
+def test_a_tensor_that_is_no_input_is_called_by_the_kernel_s_parameter(returned, said):
+    whole = program(counts_twice, (1,), outputs=2, size=1, B=16)
+    found = run(replace(whole, results=tuple(view(storage, 1) for storage in returned)), [X], names=["x"]).findings
+    assert tuple(finding.tensor for finding in found) == said
+    assert all(finding.tensor in finding.message for finding in found)
 
 
 def test_a_copy_of_unwritten_memory_stays_unwritten():
