@@ -7,7 +7,7 @@ of an operation, it costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gradekit.engine.registry import Evaluator
 from gradekit.engine.values import Below, Conjunction
+from gradekit.program import Launch, Program, run_steps
 
 if TYPE_CHECKING:
     from gradekit.engine.frame import Frame
@@ -105,4 +106,28 @@ def merged(*parts: Mapping[Any, int]) -> dict[Any, int]:
     for part in parts:
         for key, way in part.items():
             found[key] = found.get(key, 0) | way
+    return found
+
+
+WaysByKernel = dict[str, dict[int, int]]
+"""By name of kernel and number of operation: as `Ways`."""
+
+
+def by_kernel(program: Program, option: int, ways: Mapping[tuple[int, int], int]) -> WaysByKernel:
+    """The ways that a run with this option has seen, of each kernel in all its launches."""
+    launches = [step for step in run_steps(program.steps, option) if isinstance(step, Launch)]
+    found: WaysByKernel = {}
+    for (launch, number), way in ways.items():
+        if launch < len(launches):
+            known = found.setdefault(launches[launch].kernel, {})
+            known[number] = known.get(number, 0) | way
+    return found
+
+
+def together(parts: Iterable[WaysByKernel]) -> WaysByKernel:
+    """What any of the parts has seen."""
+    found: WaysByKernel = {}
+    for part in parts:
+        for name, ways in part.items():
+            found[name] = merged(found.get(name, {}), ways)
     return found

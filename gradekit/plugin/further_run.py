@@ -122,7 +122,8 @@ class FurtherInputs:
         for turn in range(ROUNDS):
             before = len(found.ran)
             forms = traced(self._subject)
-            calls = [*self._host.further(draws, forms)]
+            calls = [] if turn else self._near_fractions(draws, forms)
+            calls += self._host.further(draws, forms)
             self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
             calls += self._kernels.further(draws, forms, self._host.paths)
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
@@ -141,6 +142,13 @@ class FurtherInputs:
                     yield call
             if len(found.ran) == before:
                 return
+
+    def _near_fractions(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
+        from gradekit.unseen.near_fractions import near_fractions
+
+        self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+        compared = [n for n in self._hints.fractions if n < 1]
+        return near_fractions(draws, forms, [*compared, *self._kernels.compared_fractions()], None)
 
     def _told(self, found: FurtherRun) -> dict[str, Any]:
         """The branches of the host and of kernels together, and what was not tried."""

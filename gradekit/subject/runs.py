@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit import engine
+from gradekit.engine import branch_coverage
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import Results, nbytes
@@ -65,7 +66,7 @@ class Observation:
     gradekit.engine.trials): they must be right too. `unknown` is why nothing but
     the results is known, where the card alone could run it. Of a backward pass, `wanted` has the positions of the
     arguments whose gradients are its results; where only one of them is looked at, `part` is its place among these.
-    `ways` is the engine's branch coverage of its kernels.
+    `ways` is the engine's branch coverage: for each kernel, by the number of an operation.
     """
 
     entry: str
@@ -83,7 +84,7 @@ class Observation:
     unknown: engine.Unsupported | None = None
     wanted: tuple[int, ...] = ()
     part: int | None = None
-    ways: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    ways: branch_coverage.WaysByKernel = field(default_factory=dict)
 
     @property
     def circumstance(self) -> str:
@@ -280,7 +281,8 @@ class Runs:
             return first
         variants = (*first.variants, *(variant for other in others for variant in (other, *other.variants)))
         findings = first.findings + tuple(_in_configuration(f, o.label) for o in others for f in o.findings)
-        return replace(first, findings=findings, variants=variants)
+        ways = branch_coverage.together(one.ways for one in (first, *others))
+        return replace(first, findings=findings, variants=variants, ways=ways)
 
     def _sharing(self, seen: Observation, shared: dict[tuple[bytes, ...], Sequence[Any]]) -> Observation:
         """The observation with results that another configuration has given, where they are the same: those of a
@@ -320,9 +322,10 @@ class Runs:
             self.work += budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0
             raise
         self.work += seen.counters.work
+        ways = branch_coverage.by_kernel(case.program, option, seen.ways)
         observation = Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
-            substitute=self._substitution(case), wanted=case.wanted, ways=seen.ways,
+            substitute=self._substitution(case), wanted=case.wanted, ways=ways,
         )  # fmt: skip
         others = (
             replace(observation, results=v.results, findings=(), conditions=v.circumstance) for v in seen.variants

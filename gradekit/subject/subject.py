@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gradekit.engine.branch_coverage import merged
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Kernel, Launch, Program, run_steps
+from gradekit.program import Argument, Kernel, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec, interleaved
@@ -58,16 +59,9 @@ class KernelWays:
 
     def add(self, observation: Observation) -> None:
         """Adds what a call has shown."""
-        if not observation.ways:
-            return
-        program = observation.program
-        launches = [step for step in run_steps(program.steps) if isinstance(step, Launch)]
-        for (launch, number), way in observation.ways.items():
-            if launch < len(launches):
-                name = launches[launch].kernel
-                self.kernels[name] = program.kernels[name]
-                known = self.ways.setdefault(name, {})
-                known[number] = known.get(number, 0) | way
+        for name, ways in observation.ways.items():
+            self.kernels[name] = observation.program.kernels[name]
+            self.ways[name] = merged(self.ways.get(name, {}), ways)
 
 
 class Subject:

@@ -16,6 +16,7 @@ from gradekit.unseen.evaluation import evaluated
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, numbers_in
+from gradekit.unseen.near_fractions import SMALLEST
 from gradekit.unseen.scope import FAR, CallScope, fraction_choices
 from gradekit.unseen.solving import constants, tried
 from gradekit.unseen.special_values import chosen_kinds
@@ -25,6 +26,10 @@ MOST_BRANCHES = 24
 
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 """Constants that say nothing about a kernel."""
+
+MANY, AROUND, MOST_AROUND = 1 << 10, 8, 1 << 15
+"""Elements of the largest tensor from which on larger sizes are tried, too: up to twice as large, or twice AROUND, with
+so many elements at most."""
 
 PATH = "submission.py"
 """What programs call the submission."""
@@ -90,6 +95,13 @@ class KernelInputs:
         told = dict.fromkeys((one.branch.line, one.branch.told) for one in self.missing())
         return [{"line": line, "what": what} for line, what in told]
 
+    def compared_fractions(self) -> list[float]:
+        """The numbers below 1 that kernels compare with what is not loaded, in the order of lines."""
+        asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
+        behind = [missing.behind for branch, missing in asked if branch.name == "arith.cmpf"]
+        numbers = [n for ops in behind if all(op.name not in LOADS for op in ops) for n in numbers_in(ops, True)]
+        return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
+
     @property
     def counts(self) -> tuple[int, int]:
         """How many ways there are, and how many have been seen."""
@@ -112,10 +124,12 @@ class KernelInputs:
         left = dict.fromkeys(wanted)
         for far in (False, True):
             for path in paths:
-                for one, sizes in _swept(draws, path, left, special, far):
+                for one, solved in _swept(draws, path, left, special, far):
                     del left[one]
                     tried = functools.partial(self._far.add, one.branch)
-                    yield FurtherCall(made(draws, path.form, sizes, len(left), {}), one.why, one.branch.line, tried)
+                    for sizes in solved:
+                        call = made(draws, path.form, sizes, len(left), {})
+                        yield FurtherCall(call, one.why, one.branch.line, tried)
             left = {one: None for one in left if one.branch not in self._far}
         self._far |= {one.branch for one in left}
 
@@ -137,12 +151,12 @@ class KernelInputs:
 
 def _swept(
     draws: Draws, path: Path, wanted: Iterable[Missing], special: Sequence[int], far: bool
-) -> list[tuple[Missing, dict[str, int]]]:
+) -> list[tuple[Missing, list[dict[str, int]]]]:
     """Those of `wanted` that sizes decide on this path, with the sizes; `far` as `_Sweep.of` has it."""
     mine = [one for one in wanted if any(launch.kernel == one.text.name for launch in path.explored.launches)]
     sweep = _Sweep.of(draws, path, special, far) if mine else None
     solved = [(one, sweep.solved(one)) for one in mine] if sweep is not None else []
-    return [(one, sizes) for one, sizes in solved if sizes is not None]
+    return [(one, sizes) for one, sizes in solved if sizes]
 
 
 @dataclass(frozen=True)
@@ -182,8 +196,9 @@ class _Sweep:
         weights = scope.elements(columns)
         return _Sweep(columns, weights, torch.ones(len(weights), dtype=torch.bool), launches)
 
-    def solved(self, one: Missing) -> dict[str, int] | None:
-        """The smallest sizes for which the branch goes that way; None where it does not follow from them."""
+    def solved(self, one: Missing) -> list[dict[str, int]]:
+        """The smallest sizes for which the branch goes that way; empty where it does not follow from sizes. Where that
+        takes many elements, the last of which may be right by chance, somewhat larger sizes, too."""
         fits = torch.zeros_like(self.allowed)
         for kernel, grid, names in self.launches:
             for corner in corners(grid, names) if kernel == one.text.name else ():
@@ -193,9 +208,14 @@ class _Sweep:
                 fits |= self.allowed & torch.as_tensor(there)
         places = fits.nonzero().view(-1)
         if not places.numel():
-            return None
-        place = int(places[self.weights[places].argmin()])
-        return {name: int(column[place]) for name, column in self.columns.items()}
+            return []
+        smallest = int(places[self.weights[places].argmin()])
+        many = float(self.weights[smallest]) > MANY
+        places = places[self.weights[places] <= (MOST_AROUND if many else 0)]
+        for column in self.columns.values():
+            places = places[column[places] <= 2 * max(int(column[smallest]), AROUND)]
+        chosen = dict.fromkeys([smallest, *([int(places[self.weights[places].argmax()])] if places.numel() else [])])
+        return [{name: int(column[place]) for name, column in self.columns.items()} for place in chosen]
 
 
 def _by_scalar(draws: Draws, wanted: Sequence[Missing], form: TracedForm) -> Iterator[FurtherCall]:

@@ -40,6 +40,27 @@ LIMITED = [
             "forward_kernel[(triton.cdiv(S, block_m), min(4096, heads))]"),
 ]  # fmt: skip
 
+CONFIGURED = "        # One addition a step"
+
+
+def test_a_limit_of_one_configuration_is_gone_beyond(tmp_path: Path) -> None:
+    text = (SOLUTIONS / "matmul" / "solution.py").read_text(encoding="utf-8")
+    dropped = "        if BLOCK_M == 32:\n            accumulator = tl.where(start < 4096, accumulator, 0.0)\n"
+    assert text.count(CONFIGURED) == 1
+    (tmp_path / "submission.py").write_text(text.replace(CONFIGURED, dropped + CONFIGURED))
+    (check,) = grade(get("matmul"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    assert check.outcome is Outcome.FAILED and "BLOCK_M=32" in check.message
+
+
+@pytest.mark.parametrize("near", ["(p > 0.49) & (p < 0.51)", "tl.abs(p - 0.5) < 0.01"])
+def test_a_probability_that_is_rounded_in_a_short_range_is_found(near: str, tmp_path: Path) -> None:
+    text = (SOLUTIONS / "dropout" / "solution.py").read_text(encoding="utf-8")
+    old = "tl.where(random >= p"
+    assert text.count(old) == 1
+    (tmp_path / "submission.py").write_text(text.replace(old, f"tl.where(random >= tl.where({near}, 0.5, p)"))
+    (check,) = grade(get("dropout"), tmp_path / "submission.py", keyword="keep_rate").checks
+    assert check.outcome is Outcome.FAILED and "an element was kept" in check.message
+
 
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.assignment) for one in LIMITED])
 def test_a_limit_in_host_code_is_gone_beyond(one: Limited, tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""Calls whose fractions (a probability, an epsilon) lie close to numbers that a submission compares: what it does for a
+short range of them alone. Pure, nothing is run here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradekit.inputs.draws import Draws
+from gradekit.unseen.further import FurtherCall, fits, made, rank_of
+from gradekit.unseen.host_branches import TracedForm
+from gradekit.unseen.scope import BEYOND, CallScope, fractions
+from gradekit.unseen.solving import tried
+
+CLOSE = 2.0**-10
+"""How far from a number, as a share of it."""
+
+SMALLEST = 1e-6
+DIGITS = 7
+"""Numbers that differ behind so many digits are one that was rounded to float32."""
+
+MOST_NUMBERS = 6
+SIZES = (512, 1024, 2048, 4096)
+
+
+def near_fractions(
+    draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[float], line: int | None
+) -> list[FurtherCall]:
+    """Calls with a fraction a little below and a little above each number, and each sum and difference of two, in the
+    scalar's range. They have many elements, since what is done too often shows in many alone."""
+    form = next((one for one in forms if fits(draws, one) and one.elements), None)
+    if form is None:
+        return []
+    found: dict[tuple[str, float], FurtherCall] = {}
+    for scalar in fractions(draws):
+        least, most = scalar.least or 0.0, scalar.most or 0.0
+        for number in _beside(numbers):
+            for value in (number * (1 + CLOSE), number * (1 - CLOSE)):
+                if max(least, SMALLEST) <= value <= most:
+                    call = made(draws, form, _many(draws, form), len(found), {scalar.name: value})
+                    told = f"{scalar.name} is {value:.6g}, close to a number that it is compared with"
+                    found.setdefault((scalar.name, value), FurtherCall(call, told, line))
+    return list(found.values())
+
+
+def _beside(numbers: Sequence[float]) -> list[float]:
+    few = list(dict.fromkeys(round(n, DIGITS) for n in numbers if n > 0))[:MOST_NUMBERS]
+    sums = [a + sign * b for a in few for b in few if a > b for sign in (1, -1)]
+    return list(dict.fromkeys(round(n, DIGITS) for n in (*few, *sums)))
+
+
+def _many(draws: Draws, form: TracedForm) -> dict[str, Any]:
+    """Sizes that make the largest tensor of those that are tried."""
+    scope = CallScope(draws, rank_of(draws, form), True, BEYOND)
+    columns = tried(scope, SIZES)
+    if not columns:
+        return {}
+    count = scope.elements(columns) * scope.allows(columns)
+    place = int(count.argmax())
+    return {name: int(column[place]) for name, column in columns.items()}
