@@ -113,12 +113,24 @@ def _undefined_lanes(program: Program, usual: RunResult, run: Callable[[Conditio
         changed = _changed(usual, run, Conditions(filled=filling))
         if changed is None:
             continue
-        for kernel, line in _lines(program):
+        loads = list(_lines(program))
+        for kernel, line in loads:
             alone = _changed(usual, run, Conditions(filled=filling, line=line))
             if alone is not None:
                 return [_finding(alone, line, kernel)]
-        return [_finding(changed, None, "")]
+        return [_of_all(changed, loads)]
     return []
+
+
+def _of_all(elements: tuple[tuple[int, ...], ...], loads: Sequence[tuple[str, int]]) -> Finding:
+    """The finding where no load alone matters: at the first of those that do together."""
+    if not loads:
+        return _finding(elements, None, "")
+    lines = sorted({line for _, line in loads})
+    if len(lines) == 1:
+        return _finding(elements, lines[0], loads[0][0])
+    which = f"the masks of lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
+    return _finding(elements, loads[0][1], loads[0][0], which)
 
 
 def _changed(
@@ -154,8 +166,10 @@ def _line(location: Sequence[tuple[str, int, int]], path: str) -> int | None:
     return next((line for file, line, _ in location if file == path), None)
 
 
-def _finding(elements: tuple[tuple[int, ...], ...], line: int | None, kernel: str) -> Finding:
-    message = "uses lanes that the mask left out; Triton leaves their value undefined, and the result depends on it"
+def _finding(
+    elements: tuple[tuple[int, ...], ...], line: int | None, kernel: str, which: str = "the mask"
+) -> Finding:
+    message = f"uses lanes that {which} left out; Triton leaves their value undefined, and the result depends on it"
     return Finding(Cause.UNDEFINED_LANES, message, line, kernel, elements=elements, count=max(len(elements), 1))
 
 

@@ -87,6 +87,21 @@ def test_a_sum_over_lanes_that_the_mask_left_out_is_found_at_the_load():
     assert result.findings[0].line == product.starting_line_number + line
 
 
+@triton.jit
+def of_two_loads(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    one = tl.load(x + at, mask=at < n)
+    two = tl.load(x + n - 1 - at, mask=at < n)
+    tl.store(out, tl.sum(one * two, 0))
+
+
+def test_where_lanes_of_two_loads_matter_together_both_lines_are_said():
+    made = program(of_two_loads, (1,), [X], [torch.empty(1)], [13], B=16)
+    (finding,) = tried(made, [X]).findings
+    first = of_two_loads.starting_line_number + next(k for k, text in enumerate(of_two_loads.raw_src) if "one =" in text)
+    assert finding.line == first and f"the masks of lines {first} and {first + 1} left out" in finding.message
+
+
 @pytest.mark.parametrize(
     ("kernel", "constants"),
     [(product, {"OTHER": True}), (chosen_afterwards, {}), (elementwise, {}), (gathered, {}), (of_a_tile, {})],
