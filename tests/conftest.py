@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import collections
+import contextlib
 import gc
 import os
 from collections.abc import Generator, Iterator
@@ -9,12 +12,14 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import settings
 
+from gradekit.compat.hypothesis import no_constants_of_modules
 from gradekit.processes import Command
 
 settings.register_profile("tests", deadline=None)  # no test is decided by how busy a machine is
 settings.load_profile("tests")
 
 PROCESS = pytest.StashKey["Process"]()
+PATCHES = pytest.StashKey[contextlib.ExitStack]()
 
 WARNINGS = [
     "error",
@@ -54,32 +59,51 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     from tests import zygote
 
+    session.stash[PATCHES] = contextlib.ExitStack()
+    # else what tests draw depends on the modules that those before them imported, and all modules are read for numbers
+    session.stash[PATCHES].enter_context(no_constants_of_modules())
     if "PYTEST_XDIST_WORKER" in os.environ:
         torch.set_num_threads(1)  # pytest runs on every core, so torch takes one
     if not torch.cuda.is_available():  # what needs a card meets it in a process that was started for it
         Command.start = zygote.starting(zygote.shared, REAL_START)  # type: ignore[method-assign]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without a card, a test that needs one is skipped once, whatever it is parametrized with."""
     import torch
 
     if torch.cuda.is_available():
         return
+    cases = collections.Counter(_test(item) for item in items if item.get_closest_marker("gpu"))
+    first = {_test(item): item for item in reversed(items)}
+    left_out = []
     for item in items:
         if item.get_closest_marker("gpu"):
-            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+            item.add_marker(pytest.mark.skip(reason=f"needs a CUDA device (cases: {cases[_test(item)]})"))
+            if item is not first[_test(item)]:
+                left_out.append(item)
+    if left_out:
+        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _test(item: pytest.Item) -> str:
+    """The test without its parameters."""
+    return item.nodeid.partition("[")[0]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     from tests.leaks import Process
 
     gc.collect()
-    gc.freeze()  # torch and thousands of tests stay: collecting looks at what comes and goes
+    gc.freeze()  # torch and thousands of tests stay to the end: collecting looks at what comes and goes
+    atexit.register(gc.unfreeze)
     session.stash[PROCESS] = Process()
 
 
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if PATCHES in session.stash:
+        session.stash[PATCHES].close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
