@@ -15,6 +15,7 @@ from gradekit.mending import (
     of_exchanges,
     of_formulas,
     of_guards,
+    of_host_values,
     of_indices,
     of_launches,
     of_loops,
@@ -57,7 +58,7 @@ _IN_KERNELS = (
 
 _ON_HOST = (
     *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES,
-    *of_exchanges.HOST_RULES,
+    *of_exchanges.HOST_RULES, *of_host_values.RULES,
 )  # fmt: skip
 
 _SPEAKS_FOR = {

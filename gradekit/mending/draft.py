@@ -107,12 +107,12 @@ def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
 
 def grid_lines(text: str) -> dict[int, int]:
     """For the line of each launch in a source, the line where its grid is written; nothing of what is not Python."""
-    draft = _draft(text)
+    draft = draft_of(text)
     return {launch.call.lineno: draft.grid_of(launch).lineno for launch in draft.launches} if draft is not None else {}
 
 
 @lru_cache(maxsize=1)
-def _draft(text: str) -> Draft | None:
+def draft_of(text: str) -> Draft | None:
     """None of what is not Python. Every check that fails asks about the same text."""
     try:
         return Draft(text)
@@ -121,7 +121,7 @@ def _draft(text: str) -> Draft | None:
 
 
 def _kernels(text: str) -> list[KernelDraft]:
-    draft = _draft(text)
+    draft = draft_of(text)
     return draft.kernels if draft is not None else []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.submission.parsed_source import Edit
@@ -30,7 +31,8 @@ class Clues:
     """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong
     result and the `others` that it comes from, whether errors are as `small` as rounding makes them, whether an
     input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
-    wrong result was stored through, where that is known."""
+    wrong result was stored through, where that is known. `call` is the entry that was called, with a Layout for each
+    tensor, whole numbers, and None for any other argument."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
@@ -39,6 +41,7 @@ class Clues:
     strided: bool = False
     elements: int = 0
     wrong: frozenset[str] = frozenset()
+    call: tuple[str, tuple[Any, ...]] | None = None
 
 
 @dataclass(frozen=True)

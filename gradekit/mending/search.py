@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.candidates import in_order, mends
+from gradekit.mending.draft import draft_of
+from gradekit.mending.host_numbers import KnownNumbers
 from gradekit.mending.mend import Clues, Mend
 from gradekit.mending.of_numbers import numbers_of
 from gradekit.program import Program
@@ -135,9 +137,21 @@ class Mending:
         return right
 
     def _in_turn(self, clues: Clues) -> list[Mend]:
-        found = in_order(self._mends or [], clues)
+        found = self._that_change(in_order(self._mends or [], clues), clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         return [*self._right, *fresh, *(mend for mend in found if mend in self._wrong and mend not in self._right)]
+
+
+    def _that_change(self, found: list[Mend], clues: Clues) -> list[Mend]:
+        """Those that change a number of the failing call, or something else than numbers."""
+        draft = draft_of(self.text) if clues.call is not None else None
+        if draft is None or clues.call is None:
+            return found
+        try:
+            known = KnownNumbers(draft, *clues.call)
+            return [mend for mend in found if not known.are_left_by(mend)]
+        except Exception:  # noqa: BLE001  (a text that nobody expected costs time, and no mend)
+            return found
 
 
 def _seen(clues: Clues) -> Cause:

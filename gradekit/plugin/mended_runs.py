@@ -206,7 +206,18 @@ def _clues(error: Failure, call: Call, text: str) -> Clues:
     causes = frozenset(_causes(error, observation.findings))
     touched = any(cause.traits & IN_MEMORY for cause in causes)
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
-    return Clues(causes, first, others, small, strided, elements, wrong)
+    given = tuple(map(_laid_out, call.args))
+    return Clues(causes, first, others, small, strided, elements, wrong, (call.entry, given))
+
+
+def _laid_out(argument: Any) -> Any:
+    """The shape and strides of a tensor, a whole number, or None."""
+    from gradekit.inputs.spec import Input
+    from gradekit.mending.host_numbers import Layout
+
+    if isinstance(argument, Input):
+        return Layout(argument.shape, argument.stride)
+    return argument if isinstance(argument, int) and not isinstance(argument, bool) else None
 
 
 def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
