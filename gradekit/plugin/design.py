@@ -5,6 +5,7 @@ A test function has one if its only strategy was made by `gradekit.inputs.calls`
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,8 +89,29 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
         call, numbers = draws.call(row, turn + seed, {name: number + seed for name, number in numbered.items()})
         planned.setdefault(repr(call), Planned(row, {name: call}, numbers))
     chosen = sorted(planned.values(), key=lambda one: simplicity(one.given))
-    step = -(-len(chosen) // profile.at_most)
-    return Design(tuple(chosen[::step]), profile.strength, len(every))
+    return Design(tuple(_telling(chosen, profile.at_most)), profile.strength, len(every))
+
+
+def _telling(rows: Sequence[Planned], most: int) -> list[Planned]:
+    """At most so many of the rows, in their order: one after the other that with the most levels, and then pairs of
+    levels, which none before it has; of equals, that farthest from those before it."""
+    if len(rows) <= most:
+        return list(rows)
+    levels = [[*planned.row.items()] for planned in rows]
+    pairs = [set(itertools.combinations(each, 2)) for each in levels]
+    left, taken = dict(enumerate(map(set, levels))), list[int]()
+    while len(taken) < most:
+        def worth(place: int) -> tuple[int, int, int, int]:
+            away = min((abs(place - other) for other in taken), default=0)
+            return len(left[place]), len(pairs[place]), away, -place
+
+        best = max(left, key=worth)
+        seen, seen_pairs = left.pop(best), pairs[best]
+        taken.append(best)
+        for place in left:
+            left[place] -= seen
+            pairs[place] -= seen_pairs
+    return [rows[place] for place in sorted(taken)]
 
 
 def prepare(test: Any, profile: Profile) -> None:

@@ -107,8 +107,9 @@ def test_nothing_is_tried_twice(double: Assignment, submitted: Callable[[str], P
 
 def test_a_quick_look_takes_rows_from_everywhere(double: Assignment, submitted: Callable[[str], Path]) -> None:
     coverage = check_of(grade(double, submitted(RIGHT), profile="quick")).details["coverage"]
-    assert coverage["rows"] <= 10 and coverage["drawn"] == 0
-    assert len(coverage["factors"]["size N"]) >= 4
+    assert coverage["rows"] == 10 and coverage["drawn"] == 0
+    assert set(coverage["factors"]["size N"]) == LISTED
+    assert set(coverage["factors"]["dtype T"]) == {"float32", "float16", "bfloat16"}
 
 
 # --- all assignments -------------------------------------------------------------------------------------------------
@@ -146,6 +147,20 @@ def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Pa
         for planned in design.planned:
             (call,) = planned.given.values()
             assert is_of(call, planned.row, draws), f"{name}: {planned.row} gives {call}"
+
+
+@pytest.mark.parametrize("file", FILES[:4], ids=lambda file: file.stem)
+def test_a_quick_look_runs_as_many_rows_as_it_may_and_has_each_level_that_so_few_can_have(file: Path) -> None:
+    for name, test in functions(file).items():
+        quick, whole = design_of(test, PROFILES["quick"]), design_of(test, PROFILES["default"])
+        assert quick is not None and whole is not None
+        assert len(quick.planned) == min(10, len(whole.planned)), name
+        places = [whole.given.index(given) for given in quick.given]
+        assert places == sorted(places), name
+        for factor in whole.planned[0].row:
+            levels = {str(planned.row[factor]) for planned in whole.planned}
+            seen = {str(planned.row[factor]) for planned in quick.planned}
+            assert len(seen) >= min(len(levels), 5), f"{name}: {factor}"
 
 
 def is_of(call: tuple[Any, ...], row: Mapping[str, Any], draws: Draws) -> bool:
