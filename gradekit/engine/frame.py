@@ -36,7 +36,8 @@ PROGRAM = "program id"
 @dataclass
 class LaunchContext:
     """What all frames of one launch share. `pause` lets another program go on, where programs take turns; `observe` is
-    called after each operation (see observer.py); `ways` is the branch coverage (see branch_coverage.py)."""
+    called after each operation (see observer.py); `ways` is the branch coverage (see branch_coverage.py), `looks` says
+    how often each mask was looked at for it (see mask_coverage.py)."""
 
     module: Module
     facts: KernelFacts
@@ -52,6 +53,7 @@ class LaunchContext:
     pause: Callable[[], None] = lambda: None
     observe: Observe | None = None
     ways: dict[tuple[int, int], int] = field(default_factory=dict)
+    looks: dict[int, int] = field(default_factory=dict)
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""

@@ -11,6 +11,7 @@ from gradekit.engine import comparisons, integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import leaves_lanes_undefined
+from gradekit.engine.mask_coverage import note_mask
 from gradekit.engine.ops_tile import move, pointee_size
 from gradekit.engine.registry import Evaluator, Unsupported, compiles, evaluates
 from gradekit.engine.values import (
@@ -58,6 +59,8 @@ def _compile_load(op: Op) -> Evaluator:
         other = values[replaced] if replaced is not None else _undefined(frame, op) if leaves_undefined else None
         if isinstance(other, Pointer):
             other = absolute(other).offset
+        if mask is not None:
+            note_mask(frame, op, mask, (frame.count, *tile))
         loaded = frame.context.memory.load(pointer, mask, other, dtype, (frame.count, *tile), frame.access(op))
         return in_registers(loaded, type)
 
@@ -108,6 +111,8 @@ def _compile_store(op: Op) -> Evaluator:
             store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
             return
         mask = None if masked is None else values[masked]
+        if mask is not None:
+            note_mask(frame, op, mask, frame.shape(type))
         frame.context.memory.store(pointer, value, mask, frame.shape(type), frame.access(op))
 
     return step
@@ -245,6 +250,8 @@ def _all_of(masks: list[bool | Below | Tensor]) -> Value:
 def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: Any) -> Value:
     """The tile at the block's own offsets; elements outside along the checked `axes` are padding."""
     pointer, mask = locate(frame, block, block.offsets, axes)
+    if axes:
+        note_mask(frame, op, mask, (frame.count, *block.block))
     undefined = _undefined(frame, op) if leaves_lanes_undefined(op) else None
     other = _padding(padding, op.result_types[0]) if undefined is None else undefined
     return from_memory(frame, op, pointer, mask, other, op.result_types[0])
@@ -258,6 +265,8 @@ def _padding(padding: Any, type: Type) -> Value:
 def store_block(frame: Frame, op: Op, block: BlockPointer, value: Tensor, axes: Any) -> None:
     """Writes a tile at the block's own offsets; elements outside along the checked `axes` are dropped."""
     pointer, mask = locate(frame, block, block.offsets, axes)
+    if axes:
+        note_mask(frame, op, mask, (frame.count, *block.block))
     frame.context.memory.store(pointer, value, mask, (frame.count, *block.block), frame.access(op))
 
 

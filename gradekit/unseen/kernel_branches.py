@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,11 +13,13 @@ import torch
 from gradekit.engine import Module, Op
 from gradekit.engine.branch_coverage import FALSE, NEVER, ONCE, SEVERAL, TRUE
 from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.mask_coverage import MASKED, NOTHING, PART, WHOLE, ways_of
 from gradekit.unseen.evaluation import Numbers
 
 MOST_DEPTH = 60
 """Operations that one value is followed back through."""
 
+_TILES = {WHOLE: "true for a whole tile", NOTHING: "false for a whole tile", PART: "true for a part of a tile"}
 _TURNS = {NEVER: "no times", ONCE: "once", SEVERAL: "several times"}
 _WHAT = {
     "arith.select": "the condition of a choice",
@@ -42,6 +44,8 @@ class KernelBranch:
         """The way, as the end of a sentence."""
         if self.name == "scf.for":
             return f"a loop never runs {_TURNS[self.way]}"
+        if self.name in MASKED:
+            return f"the mask of a {self.name.removeprefix('tt.')} is never {_TILES[self.way]}"
         what = _WHAT.get(self.name, "a comparison")
         if self.name.startswith(("arith.min", "arith.max")):
             what = "the first operand of a minimum or maximum being less"
@@ -82,7 +86,7 @@ class KernelText:
         for number, way in ways.items():
             if 0 <= number < len(self.ops):
                 line, name, place = self.places[number]
-                for one in (NEVER, ONCE, SEVERAL) if name == "scf.for" else (TRUE, FALSE):
+                for one in _ways(self.ops[number]):
                     yield KernelBranch(self.name, line, name, place, one), number, bool(way & one)
 
     def behind(self, op: Op) -> list[Op]:
@@ -98,6 +102,12 @@ class KernelText:
                 found[source.number] = source
                 left += source.operands
         return [found[number] for number in sorted(found)]
+
+
+def _ways(op: Op) -> tuple[int, ...]:
+    if op.name in MASKED:
+        return ways_of(op)
+    return (NEVER, ONCE, SEVERAL) if op.name == "scf.for" else (TRUE, FALSE)
 
 
 def _carried(ops: Sequence[Op]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -150,10 +160,24 @@ def goes(text: KernelText, number: int, branch: KernelBranch, corner: Corner) ->
         if turns is None:
             return None
         return turns == 0 if branch.way == NEVER else turns == 1 if branch.way == ONCE else turns > 1
+    if op.name in MASKED:
+        return _left(text, op, branch.way, corner)
     condition = _decides(text, op, corner)
     if condition is None:
         return None
     return condition if branch.way == TRUE else ~condition if isinstance(condition, torch.Tensor) else not condition
+
+
+def _left(text: KernelText, op: Op, way: int, corner: Corner) -> Any:
+    """Where a mask leaves that of a tile, by its first and last elements."""
+    place = 1 if op.name == "tt.load" else 2
+    if len(op.operands) <= place or corner.lane:  # each tile once
+        return None if len(op.operands) <= place else False
+    ends = [_of(text, op.operands[place], replace(corner, lane=lane), 0) for lane in (False, True)]
+    if ends[0] is None or ends[1] is None:
+        return None
+    first, last = (torch.as_tensor(end).bool() for end in ends)
+    return first & last if way == WHOLE else ~first & ~last if way == NOTHING else first ^ last
 
 
 def _decides(text: KernelText, op: Op, corner: Corner) -> Any:

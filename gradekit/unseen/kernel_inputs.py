@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradekit.engine import Op
+from gradekit.engine.mask_coverage import MASKED
 from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
 from gradekit.unseen.evaluation import evaluated
@@ -111,7 +112,8 @@ class KernelInputs:
         """Calls for what is missing, but for what earlier calls did not achieve."""
         missing = self.missing()
         self._vain |= self._asked & {one.branch for one in missing}
-        wanted = [one for one in missing if one.branch not in self._vain][:MOST_BRANCHES]
+        wanted = [one for one in missing if one.branch not in self._vain]
+        wanted = sorted(wanted, key=lambda one: one.branch.name in MASKED)[:MOST_BRANCHES]
         mine = [form for form in forms if fits(draws, form) and form.elements]
         if not wanted or not mine:
             return []
