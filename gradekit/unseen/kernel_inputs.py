@@ -84,7 +84,9 @@ class KernelInputs:
             text = kernel_text(kernel.name, kernel.unaligned, PATH)
             for branch, number, seen in text.branches(known):
                 self._ways[branch] = self._ways.get(branch, False) or seen
-                self._first.setdefault(branch, Missing(branch, text, number))
+                found = self._first.get(branch)
+                if found is None or len(text.arguments) > len(found.text.arguments):  # fewer sizes are constants in it
+                    self._first[branch] = Missing(branch, text, number)
 
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines."""

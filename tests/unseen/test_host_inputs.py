@@ -58,6 +58,22 @@ def test_a_submission_that_compares_nothing_unseen_gets_no_further_examples(tmp_
     assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] == 0
 
 
+def test_a_mask_that_was_never_false_for_a_whole_tile_is_so_in_a_further_call(tmp_path: Path) -> None:
+    """... where programs beyond the last tile are launched for some sizes that no example has"""
+    text = vector_add("pass").replace("triton.cdiv(n, 256),", "triton.cdiv(n, 256) + n // 20000,")
+    check = checked(tmp_path, text, "contiguous_float32")
+    masks = [one for one in check.details["coverage"]["branches"]["unseen"] if "mask" in one["what"]]
+    assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] > 0
+    assert not [one for one in masks if one["what"].endswith("false for a whole tile")]
+
+
+def test_a_mask_whose_tiles_are_never_false_is_named(tmp_path: Path) -> None:
+    check = checked(tmp_path, vector_add(), "contiguous_float32")
+    said = {one["what"] for one in check.details["coverage"]["branches"]["unseen"]}
+    assert "the mask of a load is never false for a whole tile" in said
+    assert not [what for what in said if "true for a whole tile" in what or "part of a tile" in what]
+
+
 def test_terms_are_evaluated_for_many_calls_at_once() -> None:
     terms = [
         ("size", 0, 0),
