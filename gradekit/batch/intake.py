@@ -93,9 +93,27 @@ def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
     for reader in (_gradescope, _moodle, _nbgrader, _canvas, _folders):
         found = reader(root, wanted)
         if found:
-            return sorted(map(_printable_hand_in, found), key=lambda hand_in: (hand_in.student, str(hand_in.path)))
+            printable = map(_printable_hand_in, _apart(found, root))
+            return sorted(printable, key=lambda hand_in: (hand_in.student, str(hand_in.path)))
     names = ", ".join(sorted(child.name for child in _children(root))[:5]) or "nothing"
     raise IntakeError(f"{root} holds {names}: expected a folder or a {wanted.spelled} file for each student")
+
+
+def _apart(found: Sequence[HandIn], root: Path) -> Iterator[HandIn]:
+    """The hand-ins; those of several that have one student's key are kept apart by where they lie, and not graded: none
+    may replace another."""
+    of: dict[str, list[HandIn]] = {}
+    for hand_in in found:
+        of.setdefault(hand_in.student, []).append(hand_in)
+    for student, mine in of.items():
+        places = {str(hand_in.path.relative_to(root)): hand_in for hand_in in mine}
+        names = ", ".join(sorted(places)[:5])
+        for place, hand_in in places.items():
+            problem = f"{len(mine)} hand-ins are called {student}'s ({names}): whose are they, and which one counts?"
+            if len(mine) == 1:
+                yield hand_in
+            else:
+                yield replace(hand_in, student=f"{student} ({place})", problem=problem)
 
 
 def _printable_hand_in(hand_in: HandIn) -> HandIn:

@@ -110,6 +110,22 @@ def test_moodle_may_put_all_into_the_files_names(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_two_hand_ins_with_one_number_are_kept_apart_and_refused_by_name(tmp_path: Path) -> None:
+    names = ("Ada Lovelace_4711_assignsubmission_file_/a.py", "Eve_4711_assignsubmission_file_/a.py")
+    lay(tmp_path, *names, "Bob_4712_assignsubmission_file_c.py")
+    ada, eve, bob = hand_ins(tmp_path, WANTED)
+    assert [one.student for one in (ada, eve, bob)] == [f"4711 ({names[0]})", f"4711 ({names[1]})", "4712"]
+    said = f"2 hand-ins are called 4711's ({', '.join(names)}): whose are they, and which one counts?"
+    assert [one.problem for one in (ada, eve, bob)] == [said, said, ""]
+
+
+def test_a_folder_and_a_file_of_one_name_are_two_hand_ins(tmp_path: Path) -> None:
+    lay(tmp_path, "ada/submission.py", "ada.py", "bob.py")
+    assert [(one.student, bool(one.problem)) for one in hand_ins(tmp_path, WANTED)] == [
+        ("ada (ada.py)", True), ("ada (ada/submission.py)", True), ("bob", False),
+    ]  # fmt: skip
+
+
 def test_who_only_typed_something_into_moodle_is_not_left_out(tmp_path: Path) -> None:
     lay(tmp_path, "Ada_4711_assignsubmission_file_/submission.py", "Bob_4712_assignsubmission_onlinetext_/online.html")
     assert found(tmp_path) == {
