@@ -24,9 +24,9 @@ from gradekit.tracer.recorder import Recorder
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """A configuration that fails so is left out by Triton too, as long as another works."""
 
-MOST, SOME = 16, 8
+MOST, SOME, MANY, FEW = 16, 8, 32, 4
 """The most configurations of one launch of which each call records all (Triton's own tutorial of matmul has as many),
-and the most that it records of more."""
+and the most that it records of more, and of more than MANY."""
 
 FIRST_CALL = "the first call, in which every configuration runs before the last"
 
@@ -116,7 +116,8 @@ class Tuning:
 def in_turn(configs: Sequence[Config], turn: int | None) -> Sequence[Config]:
     """The configurations that a call with this `turn` records, all of them where it is None; every configuration
     belongs to one of the turns."""
-    turns = 1 if turn is None or len(configs) <= MOST else math.ceil(len(configs) / SOME)
+    some = SOME if len(configs) <= MANY else FEW
+    turns = 1 if turn is None or len(configs) <= MOST else math.ceil(len(configs) / some)
     return configs[(turn or 0) % turns :: turns]
 
 
