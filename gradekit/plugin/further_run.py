@@ -3,7 +3,7 @@ has not seen of the submission."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,13 @@ MOST_TOLD = 40
 """Unseen ways that a record names."""
 
 MOST_CALLS = 8
-"""Further calls of one check."""
+"""Further calls of one check, and as many that send loops round."""
 
 MOST_IN_ALL = 64
 """Further calls of all checks of a submission."""
+
+MOST_REPEATS = 64
+"""Further calls of all checks of a submission that send a loop round, beside those."""
 
 MOST_WORK = 2_000_000_000
 """The work that the engine may have done in further calls of a submission for another to be made: some seconds."""
@@ -74,7 +77,8 @@ class FurtherInputs:
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
-        self._left, self._work = MOST_IN_ALL, 0
+        self._left, self._work = {False: MOST_IN_ALL, True: MOST_REPEATS}, 0
+        self._left_here = {False: MOST_CALLS, True: MOST_CALLS}
         self._kernels = KernelInputs()
         self._hints = hints(subject.submission.text)
         self._sweep = HostSweep(self._ways, self._hints)
@@ -90,6 +94,7 @@ class FurtherInputs:
         if draws is None:
             return
         (name,) = given
+        self._left_here = {False: MOST_CALLS, True: MOST_CALLS}
         self._host.begin_check()
         self._kernels.begin_check()
         try:
@@ -119,29 +124,40 @@ class FurtherInputs:
             examples.forgive()
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
+        from gradekit.unseen.repeats import repeats
+
         for turn in range(ROUNDS):
             before = len(found.ran)
             forms = traced(self._subject)
             calls = [] if turn else self._near_fractions(draws, forms)
             calls += self._host.further(draws, forms)
             self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+            again = [] if turn else [*repeats(draws, self._kernels.missing(), self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
             calls += [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
-            for call in calls:
-                text = repr({name: call.call})
-                if text in found.ran:
-                    continue
-                if len(found.ran) == MOST_CALLS or not self._left or self._work >= MOST_WORK:
-                    found.leave_out(call, "enough others were")
-                else:
-                    self._left -= 1
-                    found.ran[text] = call
-                    call.tried()
-                    yield call
+            yield from self._afforded(calls, found, name)
+            yield from self._afforded(again, found, name, of_loops=True)
             if len(found.ran) == before:
                 return
+
+    def _afforded(
+        self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, *, of_loops: bool = False
+    ) -> Iterator[FurtherCall]:
+        """Those that have not run yet, as far as the budgets of the check and of the submission go."""
+        for call in calls:
+            text = repr({name: call.call})
+            if text in found.ran:
+                continue
+            if not self._left_here[of_loops] or not self._left[of_loops] or self._work >= MOST_WORK:
+                found.leave_out(call, "enough others were")
+            else:
+                self._left_here[of_loops] -= 1
+                self._left[of_loops] -= 1
+                found.ran[text] = call
+                call.tried()
+                yield call
 
     def _near_fractions(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         from gradekit.unseen.near_fractions import near_fractions

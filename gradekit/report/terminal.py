@@ -324,7 +324,7 @@ def _hint(owner: Mapping[str, Any], look: Look, indent: int) -> list[str]:
 
 
 def _labelled(label: str, text: str, look: Look, indent: int) -> str:
-    return " " * indent + look.paint(f"{label:<8}", dim=True) + text
+    return " " * indent + look.paint(f"{label:<7} ", dim=True) + text
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------

@@ -114,21 +114,17 @@ def _whole(tensor: Geometry, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     if not any(type(size) is int and size == -1 for size in shape):
         return shape
     others = math.prod(size for size in shape if int(size) != -1)
-    left = _count(tensor.shape)
+    left = list(tensor.shape)
     for size in shape:
-        matches = [n for n in left if _same(n, size)]
+        matches = [place for place, n in enumerate(left) if _same(n, size)]
         if matches and int(size) != -1:
-            left.remove(matches[0])
+            del left[matches[0]]
     rest = (
         math.prod(left)
         if math.prod(map(int, left)) * int(others) == math.prod(map(int, tensor.shape))
         else (math.prod(tensor.shape) // others)
     )
     return tuple(rest if int(size) == -1 else size for size in shape)
-
-
-def _count(shape: Sequence[Any]) -> list[Any]:
-    return list(shape)
 
 
 def _viewed(tensor: Geometry, shape: tuple[Any, ...], same: bool) -> Geometry | None:

@@ -58,10 +58,12 @@ class Table:
         return self.terms[term]
 
     def compared(self, left: Any, relation: str, right: Any, held: bool) -> None:
-        """Host code took note of how two numbers compare."""
+        """Host code took note of how two numbers compare. What Triton asserts of them, as of a descriptor's strides, is
+        no line's of the submission."""
         if len(self.conditions) < MOST_CONDITIONS:
-            condition = Condition(self.number(left), relation, self.number(right), held, self.source())
-            self.conditions[condition] = None
+            asserted = sys._getframe(2).f_globals.get("__name__", "").startswith("triton.")
+            source = None if asserted else self.source()
+            self.conditions[Condition(self.number(left), relation, self.number(right), held, source)] = None
 
     def lost(self, what: str) -> None:
         """The submission itself makes something of a number that does not remember where it comes from."""

@@ -206,11 +206,10 @@ class HostBranches:
             leaves = leaves_in(terms, condition.left, condition.right)
             if ("opaque",) in leaves:
                 self.left[condition.source.line if condition.source else 0, "a number that is not followed"] = None
-            elif leaves:
-                line = condition.source.line if condition.source else None
+            elif leaves and condition.source is not None:  # what no line asks is asserted, and goes one way alone
                 text = self._told(form, terms, condition)
                 special = condition.relation == "==" and not _asks_for_zero(terms, condition)
-                yield condition, HostBranch(line, text, form.kind if special else ())
+                yield condition, HostBranch(condition.source.line, text, form.kind if special else ())
 
     def _told(self, form: TracedForm, terms: Sequence[Leaf], condition: Condition) -> str:
         names = self.names.get(form.entry, ())

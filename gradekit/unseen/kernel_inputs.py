@@ -25,6 +25,9 @@ from gradekit.unseen.special_values import chosen_kinds
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
 
+MOST_PLACES = 4
+"""Specializations of a kernel that are looked at for one branch."""
+
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 """Constants that say nothing about a kernel."""
 
@@ -40,16 +43,16 @@ LOADS = ("tt.load", "tt.descriptor_load", "tt.gather")
 
 @dataclass(frozen=True)
 class Missing:
-    """A way that no run has gone, and an operation, by number in a kernel, that could go it."""
+    """A way that no run has gone, and the operations, each by its number in a specialization of the kernel, that could
+    go it. A specialization alone may rule a way out: where a size is 1, Triton puts that in its place."""
 
     branch: KernelBranch
-    text: KernelText
-    number: int
+    places: tuple[tuple[KernelText, int], ...]
 
     @property
     def behind(self) -> list[Op]:
-        """What the operation depends on."""
-        return self.text.behind(self.text.ops[self.number])
+        """What the operations depend on."""
+        return [op for text, number in self.places for op in text.behind(text.ops[number])]
 
     @property
     def why(self) -> str:
@@ -62,7 +65,7 @@ class KernelInputs:
     """Makes calls for kernels: those that a check has run, with the ways that they went, are given to `see`."""
 
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
-    _first: dict[KernelBranch, Missing] = field(default_factory=dict)
+    _places: dict[KernelBranch, dict[str, tuple[KernelText, int]]] = field(default_factory=dict)
     _asked: set[KernelBranch] = field(default_factory=set)
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -84,13 +87,12 @@ class KernelInputs:
             text = kernel_text(kernel.name, kernel.unaligned, PATH)
             for branch, number, seen in text.branches(known):
                 self._ways[branch] = self._ways.get(branch, False) or seen
-                found = self._first.get(branch)
-                if found is None or len(text.arguments) > len(found.text.arguments):  # fewer sizes are constants in it
-                    self._first[branch] = Missing(branch, text, number)
+                self._places.setdefault(branch, {}).setdefault(kernel.unaligned, (text, number))
 
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines."""
-        found = [self._first[branch] for branch, seen in self._ways.items() if not seen]
+        left = [branch for branch, seen in self._ways.items() if not seen]
+        found = [Missing(branch, _most_general(self._places[branch].values())) for branch in left]
         return sorted(found, key=lambda one: (one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way))
 
     def unseen(self) -> list[dict[str, Any]]:
@@ -156,15 +158,20 @@ class KernelInputs:
 def _swept(
     draws: Draws, path: Path, wanted: Iterable[Missing], special: Sequence[int], far: bool
 ) -> list[tuple[Missing, list[dict[str, int]]]]:
-    """Those of `wanted` that sizes decide on this path, with the sizes; `far` as `_Sweep.of` has it."""
-    mine = [one for one in wanted if any(launch.kernel == one.text.name for launch in path.explored.launches)]
-    sweep = _Sweep.of(draws, path, special, far) if mine else None
+    """Those of `wanted` that sizes decide on this path, with the sizes; `far` as `SizeSweep.of` has it."""
+    mine = [one for one in wanted if any(launch.kernel == one.branch.kernel for launch in path.explored.launches)]
+    sweep = SizeSweep.of(draws, path, special, far) if mine else None
     solved = [(one, sweep.solved(one)) for one in mine] if sweep is not None else []
     return [(one, sizes) for one, sizes in solved if sizes]
 
 
+def _most_general(places: Iterable[tuple[KernelText, int]]) -> tuple[tuple[KernelText, int], ...]:
+    """Those first whose kernels have the most arguments: a size that is 1 is none."""
+    return tuple(sorted(places, key=lambda place: -len(place[0].arguments))[:MOST_PLACES])
+
+
 @dataclass(frozen=True)
-class _Sweep:
+class SizeSweep:
     """Many sizes for a path through host code, `columns` by name, where `allowed` those that take it; `launches` are
     the kernels' names with the grid and the whole numbers that they get."""
 
@@ -174,7 +181,7 @@ class _Sweep:
     launches: Sequence[tuple[str, tuple[Any, ...], Mapping[str, Any]]]
 
     @staticmethod
-    def of(draws: Draws, path: Path, special: Sequence[int], far: bool) -> _Sweep | None:
+    def of(draws: Draws, path: Path, special: Sequence[int], far: bool) -> SizeSweep | None:
         """None where none of the sizes takes the path. With `far`, they may be all that the entry promises, and make
         large tensors."""
         scope = CallScope(draws, rank_of(draws, path.form), far, FAR if far else 1)
@@ -198,18 +205,12 @@ class _Sweep:
             for launch in path.explored.launches
         ]
         weights = scope.elements(columns)
-        return _Sweep(columns, weights, torch.ones(len(weights), dtype=torch.bool), launches)
+        return SizeSweep(columns, weights, torch.ones(len(weights), dtype=torch.bool), launches)
 
     def solved(self, one: Missing) -> list[dict[str, int]]:
         """The smallest sizes for which the branch goes that way; empty where it does not follow from sizes. Where that
         takes many elements, the last of which may be right by chance, somewhat larger sizes, too."""
-        fits = torch.zeros_like(self.allowed)
-        for kernel, grid, names in self.launches:
-            for corner in corners(grid, names) if kernel == one.text.name else ():
-                there = goes(one.text, one.number, one.branch, corner)
-                if there is None:
-                    break
-                fits |= self.allowed & torch.as_tensor(there)
+        fits = self._fits(one, everywhere=False)
         places = fits.nonzero().view(-1)
         if not places.numel():
             return []
@@ -220,6 +221,28 @@ class _Sweep:
             places = places[column[places] <= 2 * max(int(column[smallest]), AROUND)]
         chosen = dict.fromkeys([smallest, *([int(places[self.weights[places].argmax()])] if places.numel() else [])])
         return [{name: int(column[place]) for name, column in self.columns.items()} for place in chosen]
+
+    def solved_everywhere(self, one: Missing) -> dict[str, int] | None:
+        """The smallest sizes for which the branch goes that way in every program, lane and turn, with two of each size
+        where that is possible; None where it does not follow from them."""
+        fits = self._fits(one, everywhere=True)
+        several = fits & torch.stack([column > 1 for column in self.columns.values()]).all(dim=0)
+        places = (several if bool(several.any()) else fits).nonzero().view(-1)
+        if not places.numel():
+            return None
+        place = int(places[self.weights[places].argmin()])
+        return {name: int(column[place]) for name, column in self.columns.items()}
+
+    def _fits(self, one: Missing, everywhere: bool) -> torch.Tensor:
+        found = torch.zeros_like(self.allowed)
+        for kernel, grid, names in self.launches:
+            for text, number in one.places if kernel == one.branch.kernel else ():
+                ways = [goes(text, number, one.branch, corner) for corner in corners(grid, names)]
+                each = [torch.as_tensor(way) for way in ways if way is not None]
+                if each and (len(each) == len(ways) or not everywhere):
+                    together = torch.logical_and if everywhere else torch.logical_or
+                    found |= self.allowed & functools.reduce(together, each)
+        return found
 
 
 def _by_scalar(draws: Draws, wanted: Sequence[Missing], form: TracedForm) -> Iterator[FurtherCall]:

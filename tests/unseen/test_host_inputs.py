@@ -135,3 +135,19 @@ def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatc
     assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] == 0
     what = "a call for which x.shape[0] == 4099 is true was not tried: enough others were"
     assert {"line": HOST_LINE, "what": what} in check.details["coverage"]["branches"]["unseen"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "x.view(-1, *x.shape[1:])",
+        "if x.dim() == 1 and n * x.element_size() % 16 == 0:\n"
+        "    from triton.tools.tensor_descriptor import TensorDescriptor\n"
+        "    TensorDescriptor(x.view(-1, n), [1, n], [n, 1], [1, 16])",
+    ],
+)
+def test_what_torch_and_triton_ask_of_sizes_is_no_branch_of_the_submission(host: str, tmp_path: Path) -> None:
+    check = checked(tmp_path, vector_add(host), "ranks")
+    assert check.outcome is Outcome.PASSED
+    told = [one["what"] for one in check.details["coverage"]["branches"]["unseen"] if one["line"] != HOST_LINE - 2]
+    assert not [what for what in told if "shape" in what], told

@@ -1,0 +1,50 @@
+"""Calls that send loops of kernels round which no example of a check has sent round, with each kind of its values.
+
+A program that takes a second row, or a second tile, may still hold something of the first: that shows only where the
+values of both are far enough apart, and which kinds of values do that depends on what the kernel computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gradekit.engine.branch_coverage import SEVERAL
+from gradekit.inputs.draws import Draws
+from gradekit.unseen.further import FurtherCall, made
+from gradekit.unseen.host_branches import Path
+from gradekit.unseen.kernel_branches import numbers_in
+from gradekit.unseen.kernel_inputs import Missing, SizeSweep
+
+MOST_LOOPS = 2
+"""Loops that one check tries with each kind of values."""
+
+
+def repeats(draws: Draws, missing: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
+    """Calls for those `missing` ways that are loops which go round several times, in sizes that the entry promises,
+    whichever the check lists itself."""
+    loops = [one for one in missing if one.branch.name == "scf.for" and one.branch.way == SEVERAL]
+    for one in loops[:MOST_LOOPS]:
+        found = _sizes(draws, one, paths)
+        if found is not None:
+            path, sizes = found
+            for turn, kinds in enumerate(_each_kind(draws)):
+                yield FurtherCall(made(draws, path.form, sizes, turn, kinds), one.why, one.branch.line)
+
+
+def _sizes(draws: Draws, one: Missing, paths: Sequence[Path]) -> tuple[Path, dict[str, int]] | None:
+    """The smallest of at least two in each dimension for which every program goes round."""
+    special = numbers_in(one.behind, floating=False)
+    for path in paths:
+        if any(launch.kernel == one.branch.kernel for launch in path.explored.launches):
+            sweep = SizeSweep.of(draws, path, special, far=True)
+            sizes = sweep.solved_everywhere(one) if sweep is not None else None
+            if sizes is not None:
+                return path, sizes
+    return None
+
+
+def _each_kind(draws: Draws) -> Iterator[Mapping[str, Any]]:
+    """Kinds for all tensors, until each has had all of its own."""
+    for turn in range(max((len(options) for _, options in draws.values), default=1)):
+        yield {f"values {names}": options[turn % len(options)] for names, options in draws.values}

@@ -1,0 +1,56 @@
+"""Loops that only many rows send round are sent round, with each kind of values that a check has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.findings import Outcome
+from tests.graded import grade
+
+pytestmark = pytest.mark.usefixtures("without_mends")
+
+PERSISTENT = '''
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, rows, cols, sx0, sx1, BLOCK: tl.constexpr):
+    top = -float("inf")
+    for row in range(tl.program_id(0), rows, 132):
+        BEGIN
+        offs = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row.to(tl.int64) * sx0 + offs * sx1, mask=offs < cols, other=-float("inf")).to(tl.float32)
+        top = tl.maximum(top, tl.max(x, 0))
+        e = tl.exp(x - top)
+        y = e / tl.sum(e, 0)
+        tl.store(y_ptr + row.to(tl.int64) * cols + offs, y.to(y_ptr.dtype.element_ty), mask=offs < cols)
+
+
+def softmax(x):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if y.numel():
+        softmax_kernel[(132,)](x, y, *x.shape, *x.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
+    return y
+'''
+
+
+def graded(folder: Path, begin: str, keyword: str) -> list[tuple[Outcome, str]]:
+    """The outcome of each check, and where its counterexample came from."""
+    (folder / "submission.py").write_text(PERSISTENT.replace("BEGIN", begin))
+    checks = grade(get("softmax"), folder / "submission.py", keyword=keyword, device="cpu").checks
+    return [(check.outcome, (check.counterexample or {}).get("origin", "")) for check in checks]
+
+
+def test_what_a_program_keeps_of_its_first_row_is_noticed_at_its_second(tmp_path: Path) -> None:
+    """The maximum is not begun anew: only rows of very different magnitudes show it, and only more than 132 of them."""
+    (found,) = graded(tmp_path, "pass", "extreme_values")
+    assert found == (Outcome.FAILED, "line 10 of the submission: a loop runs several times")
+
+
+def test_a_program_that_begins_each_row_anew_passes(tmp_path: Path) -> None:
+    assert graded(tmp_path, 'top = -float("inf")', "extreme_values") == [(Outcome.PASSED, "")]
