@@ -141,9 +141,8 @@ def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatc
     "host",
     [
         "x.view(-1, *x.shape[1:])",
-        "if x.dim() == 1 and n * x.element_size() % 16 == 0:\n"
-        "    from triton.tools.tensor_descriptor import TensorDescriptor\n"
-        "    TensorDescriptor(x.view(-1, n), [1, n], [n, 1], [1, 16])",
+        "from triton.tools.tensor_descriptor import TensorDescriptor\nif x.dim() == 1 and n * x.element_size() % 16 == 0:"
+        + " TensorDescriptor(x.view(-1, n), [1, n], [n, 1], [1, 16])",
     ],
 )
 def test_what_torch_and_triton_ask_of_sizes_is_no_branch_of_the_submission(host: str, tmp_path: Path) -> None:
