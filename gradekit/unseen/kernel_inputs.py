@@ -91,9 +91,11 @@ class KernelInputs:
 
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines."""
-        left = [branch for branch, seen in self._ways.items() if not seen]
-        found = [Missing(branch, _most_general(self._places[branch].values())) for branch in left]
+        found = [self._missing(branch) for branch, seen in self._ways.items() if not seen]
         return sorted(found, key=lambda one: (one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way))
+
+    def _missing(self, branch: KernelBranch) -> Missing:
+        return Missing(branch, _most_general(self._places[branch].values()))
 
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
@@ -102,8 +104,8 @@ class KernelInputs:
 
     def compared_fractions(self) -> list[float]:
         """The numbers below 1 that kernels compare with what is not loaded, in the order of lines."""
-        asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
-        behind = [missing.behind for branch, missing in asked if branch.name == "arith.cmpf"]
+        asked = sorted(self._places, key=lambda branch: (branch.line or 0, branch.place))
+        behind = [self._missing(branch).behind for branch in asked if branch.name == "arith.cmpf"]
         numbers = [n for ops in behind if all(op.name not in LOADS for op in ops) for n in numbers_in(ops, True)]
         return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
 
