@@ -25,9 +25,6 @@ from gradekit.unseen.special_values import chosen_kinds
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
 
-MOST_PLACES = 4
-"""Specializations of a kernel that are looked at for one branch."""
-
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 """Constants that say nothing about a kernel."""
 
@@ -43,16 +40,16 @@ LOADS = ("tt.load", "tt.descriptor_load", "tt.gather")
 
 @dataclass(frozen=True)
 class Missing:
-    """A way that no run has gone, and the operations, each by its number in a specialization of the kernel, that could
-    go it. A specialization alone may rule a way out: where a size is 1, Triton puts that in its place."""
+    """A way that no run has gone, and an operation, by number in a kernel, that could go it."""
 
     branch: KernelBranch
-    places: tuple[tuple[KernelText, int], ...]
+    text: KernelText
+    number: int
 
     @property
     def behind(self) -> list[Op]:
-        """What the operations depend on."""
-        return [op for text, number in self.places for op in text.behind(text.ops[number])]
+        """What the operation depends on."""
+        return self.text.behind(self.text.ops[self.number])
 
     @property
     def why(self) -> str:
@@ -65,7 +62,7 @@ class KernelInputs:
     """Makes calls for kernels: those that a check has run, with the ways that they went, are given to `see`."""
 
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
-    _places: dict[KernelBranch, dict[str, tuple[KernelText, int]]] = field(default_factory=dict)
+    _first: dict[KernelBranch, Missing] = field(default_factory=dict)
     _asked: set[KernelBranch] = field(default_factory=set)
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -87,15 +84,14 @@ class KernelInputs:
             text = kernel_text(kernel.name, kernel.unaligned, PATH)
             for branch, number, seen in text.branches(known):
                 self._ways[branch] = self._ways.get(branch, False) or seen
-                self._places.setdefault(branch, {}).setdefault(kernel.unaligned, (text, number))
+                found = self._first.get(branch)
+                if found is None or len(text.arguments) > len(found.text.arguments):  # fewer sizes are constants in it
+                    self._first[branch] = Missing(branch, text, number)
 
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines."""
-        found = [self._missing(branch) for branch, seen in self._ways.items() if not seen]
+        found = [self._first[branch] for branch, seen in self._ways.items() if not seen]
         return sorted(found, key=lambda one: (one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way))
-
-    def _missing(self, branch: KernelBranch) -> Missing:
-        return Missing(branch, _most_general(self._places[branch].values()))
 
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
@@ -104,8 +100,8 @@ class KernelInputs:
 
     def compared_fractions(self) -> list[float]:
         """The numbers below 1 that kernels compare with what is not loaded, in the order of lines."""
-        asked = sorted(self._places, key=lambda branch: (branch.line or 0, branch.place))
-        behind = [self._missing(branch).behind for branch in asked if branch.name == "arith.cmpf"]
+        asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
+        behind = [missing.behind for branch, missing in asked if branch.name == "arith.cmpf"]
         numbers = [n for ops in behind if all(op.name not in LOADS for op in ops) for n in numbers_in(ops, True)]
         return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
 
@@ -165,11 +161,6 @@ def _swept(
     sweep = SizeSweep.of(draws, path, special, far) if mine else None
     solved = [(one, sweep.solved(one)) for one in mine] if sweep is not None else []
     return [(one, sizes) for one, sizes in solved if sizes]
-
-
-def _most_general(places: Iterable[tuple[KernelText, int]]) -> tuple[tuple[KernelText, int], ...]:
-    """Those first whose kernels have the most arguments: a size that is 1 is none."""
-    return tuple(sorted(places, key=lambda place: -len(place[0].arguments))[:MOST_PLACES])
 
 
 @dataclass(frozen=True)
@@ -238,12 +229,13 @@ class SizeSweep:
     def _fits(self, one: Missing, everywhere: bool) -> torch.Tensor:
         found = torch.zeros_like(self.allowed)
         for kernel, grid, names in self.launches:
-            for text, number in one.places if kernel == one.branch.kernel else ():
-                ways = [goes(text, number, one.branch, corner) for corner in corners(grid, names)]
-                each = [torch.as_tensor(way) for way in ways if way is not None]
-                if each and (len(each) == len(ways) or not everywhere):
-                    together = torch.logical_and if everywhere else torch.logical_or
-                    found |= self.allowed & functools.reduce(together, each)
+            if kernel != one.branch.kernel:
+                continue
+            ways = [goes(one.text, one.number, one.branch, corner) for corner in corners(grid, names)]
+            each = [torch.as_tensor(way) for way in ways if way is not None]
+            if each and (len(each) == len(ways) or not everywhere):
+                together = torch.logical_and if everywhere else torch.logical_or
+                found |= self.allowed & functools.reduce(together, each)
         return found
 
 
