@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradekit.findings import Cause, Finding
@@ -29,6 +30,8 @@ class Failure(AssertionError):
         line: the submission's line that is to blame, where it is known.
         facts: numbers and strings that a report may show; JSON-codable.
         comparison: the element-wise evidence, where values were compared.
+
+    `repeat` tries what failed once more on another subject, where that is more than one call; it raises as this did.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Failure(AssertionError):
         self.line = line
         self.facts = facts or {}
         self.comparison = comparison
+        self.repeat: Callable[[Any], None] | None = None
 
     def naming(self, circumstance: str) -> Failure:
         """The same failure, with the `circumstance` under which it was seen in front of its message."""

@@ -6,7 +6,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ def mended_diagnosis(
     assert run.submission is not None
     mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
     run.mending = mending
-    tries = _Tries(item, run, examples, call)
+    tries = _Tries(item, run, examples, call, error.repeat)
     return mending.diagnosis(_clues(error, call, mending.text), tries.is_right, tries.spent)
 
 
@@ -79,18 +79,20 @@ def _is_mendable(error: Failure, call: Call) -> bool:
     was run but for want of programs."""
     if call.observation is None:
         return error.cause is Cause.NO_KERNEL
-    return not error.cause.traits & SAYS_ALL
+    return error.repeat is not None or not error.cause.traits & SAYS_ALL
 
 
 class _Tries:
     """The failing example of a check, and others of it, for any text of the submission."""
 
     def __init__(
-        self, item: pytest.Function, run: GradingRun, examples: tuple[Examples | None, Example | None], call: Call
-    ) -> None:
+        self, item: pytest.Function, run: GradingRun, examples: tuple[Examples | None, Example | None], call: Call,
+        repeat: Callable[[Any], None] | None = None,
+    ) -> None:  # fmt: skip
         self._item, self._run, self._call = item, run, call
         self._subject: Subject | None = None
         self._examples, self._failing = examples
+        self._repeat = repeat
         findings = call.observation.findings if call.observation is not None else ()
         self._mine = {finding.cause for finding in findings}
         self._known = {cause for cause, _, _ in run.subject.found_in_memory} if run.subject is not None else set()
@@ -153,6 +155,9 @@ class _Tries:
 
     def _passes(self, subject: Subject, example: Example | None) -> bool:
         try:
+            if example is None and self._repeat is not None:
+                self._repeat(subject)
+                return True
             if example is not None and self._examples is not None:
                 error = self._examples.again(example, submission=subject)
                 return error is None
@@ -206,8 +211,8 @@ def _clues(error: Failure, call: Call, text: str) -> Clues:
     causes = frozenset(_causes(error, observation.findings))
     touched = any(cause.traits & IN_MEMORY for cause in causes)
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
-    given = tuple(map(_laid_out, call.args))
-    return Clues(causes, first, others, small, strided, elements, wrong, (call.entry, given))
+    given = (call.entry, tuple(map(_laid_out, call.args))) if error.repeat is None else None  # of one call alone
+    return Clues(causes, first, others, small, strided, elements, wrong, given)
 
 
 def _laid_out(argument: Any) -> Any:

@@ -3,7 +3,7 @@ that none depends on earlier calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradekit.domain import EntryDomain
     from gradekit.judge.reference import Reference
     from gradekit.plugin.run_state import GradingRun
+    from gradekit.relations.relation import Relation
     from gradekit.subject.runs import Observation
     from gradekit.subject.subject import Subject
 
@@ -71,7 +72,7 @@ def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[s
 
 
 def _tried(subject: Subject, entry: EntryDomain, right: RightResults) -> list[str]:
-    from gradekit.relations.holding import assert_independent, assert_relation
+    from gradekit.relations.holding import assert_independent
     from gradekit.relations.relation import relations_of
 
     pairs = right.of(entry.name)
@@ -79,7 +80,7 @@ def _tried(subject: Subject, entry: EntryDomain, right: RightResults) -> list[st
     call = getattr(subject, entry.name)
     tried = []
     for relation in relations_of(entry):
-        if any(assert_relation(relation, call, seen.inputs, wanted[0]) for seen, wanted in forward[:TRIED]):
+        if any(_holds(relation, call, seen, wanted[0]) for seen, wanted in forward[:TRIED]):
             tried.append(f"{relation.kind} {relation.name}")
     if entry.relations.independent and pairs:
         again = _spread(pairs, AGAIN)
@@ -87,6 +88,24 @@ def _tried(subject: Subject, entry: EntryDomain, right: RightResults) -> list[st
             assert_independent(subject, seen, expected, times=REPEATED if place == len(again) else 1)
         tried.append("independent")
     return tried
+
+
+def _holds(relation: Relation, call: Callable[..., Observation], seen: Observation, expected: Reference) -> bool:
+    """`assert_relation`, whose failure can be tried on a subject of another text."""
+    from gradekit.judge.compare import assert_close
+    from gradekit.judge.failure import Failure
+    from gradekit.relations.holding import assert_relation
+
+    def repeat(subject: Subject) -> None:
+        another = getattr(subject, seen.entry)
+        assert_close(another(*seen.inputs), [expected])
+        assert_relation(relation, another, seen.inputs, expected)
+
+    try:
+        return assert_relation(relation, call, seen.inputs, expected)
+    except Failure as failure:
+        failure.repeat = repeat
+        raise
 
 
 def _size(pair: tuple[Observation, list[Reference]]) -> int:
