@@ -106,6 +106,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.stash[PATCHES].close()
 
 
+def pytest_unconfigure() -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:  # whose exit code nobody asks for
+        atexit.register(_end)  # as the last, which is called first
+
+
+def _end() -> None:
+    from tests import zygote
+
+    atexit.unregister(_end)
+    zygote.end(0)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Fails the test after which the process is not what it was, once its fixtures have put back what they changed."""

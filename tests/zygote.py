@@ -272,15 +272,23 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _run_to_the_end(task: Callable[[], None]) -> NoReturn:
-    """Runs the task and ends the process, as Python would; its own way to end is left to errors."""
+    """Runs the task and ends the process with its exit code."""
     code: object = 0
     try:
         task()
-    except SystemExit as end:
-        code = end.code or 0
+    except SystemExit as stop:
+        code = stop.code or 0
+    except Exception:  # noqa: BLE001  (whatever a program ends with)
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        code = 1
     if not isinstance(code, int):
         print(code, file=sys.stderr)
         code = 1
+    end(code)
+
+
+def end(code: int) -> NoReturn:
+    """Ends this process as Python would, but for taking torch apart."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
