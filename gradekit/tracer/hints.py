@@ -48,7 +48,8 @@ HINTS = (
      "It is neither a parameter of the kernel nor an option of the launch (num_warps, num_stages, num_ctas, maxnreg)."),
     (r"num_warps must be a power of 2", "Use num_warps=1, 2, 4, 8, 16 or 32: it must be a power of two."),
     (r"cannot be accessed from Triton \(cpu tensor\?\)",
-     "This argument is on the CPU. Make it on the device of the inputs: `torch.empty(..., device=x.device)`."),
+     ("This argument of the launch (they are counted from 0) is on the CPU. Make it on the device of the inputs: "
+      "`torch.empty(..., device=x.device)`.")),
     (r"failed to specialize argument of type: (builtin_function_or_method|method|function)",
      "Is a call missing its parentheses at the launch? `x.numel()` is a number, `x.stride(0)` too; `x.numel` is none."),
     (r"failed to specialize argument of type: dtype",
