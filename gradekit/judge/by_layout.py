@@ -24,7 +24,8 @@ def touches_what_strides_leave_out(evidence: Evidence) -> Diagnosis | None:
         return None
     touched = {element[0] for element in finding.elements}
     for outside in _outside(spec):
-        if outside and touched <= outside and min(touched) == min(outside) and finding.count % len(outside) == 0:
+        begins = touched <= outside and min(touched) == min(outside, default=-1)
+        if begins and len(outside) > 1 and finding.count % len(outside) == 0:
             return Diagnosis(
                 Cause.IGNORES_STRIDES,
                 f"These are the places that come of reading {finding.tensor} as if it were contiguous, but its "

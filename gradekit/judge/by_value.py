@@ -37,8 +37,9 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
 
 def _is_supported(evidence: Evidence, elements: int) -> bool:
     """Whether other examples speak for a hypothesis that explains one element, or none: where all is NaN, the kernel
-    must have been seen to read what is no element of its inputs."""
-    return strides_separate(evidence) and (elements > 0 or bool(evidence.findings))
+    must have been seen to read what is no element of its inputs, and more than one element must be wrong."""
+    seen = bool(evidence.findings) and evidence.comparison is not None and evidence.comparison.wrong_count > 1
+    return strides_separate(evidence) and (elements > 0 or seen)
 
 
 def _stride_hypotheses(specs: tuple[Input, ...]) -> Iterator[tuple[tuple[int, ...], str]]:

@@ -37,6 +37,8 @@ def argument_for_argument(draft: Draft) -> Iterator[Mend]:
             for new in _others(draft, launch, function, param, kind):
                 if _squeezed(new) != _squeezed(now):
                     yield _passed(draft, launch, (param, value), new, _rank(param, now, new))
+            for new in _of_other_dimensions(draft, function, now) if kind == "size" else ():
+                yield _passed(draft, launch, (param, value), new, SOON)
 
 
 def _rank(param: str, now: str, new: str) -> int:
@@ -63,6 +65,14 @@ def _others(draft: Draft, launch: LaunchCall, function: ast.FunctionDef, param: 
         return [f"{tensor}.stride({dim})" for tensor in tensors[:2] for dim in range(_dimensions(draft, function))]
     same = [draft.source.of(v) for p, v in launch.given.items() if _kind(launch, p) == kind and _is_plain(v)]
     return list(dict.fromkeys([*same, *(_sizes(draft, function) if kind == "size" else [])]))
+
+
+def _of_other_dimensions(draft: Draft, function: ast.FunctionDef, now: str) -> Iterator[str]:
+    """`x.size(1)` for `x.size(0)`, and `x.shape[1]` for `x.shape[0]`."""
+    found = re.fullmatch(r"(\w+\.(?:size\(|shape\[))(\d)([\])])", now)
+    for dim in range(_dimensions(draft, function)) if found else ():
+        if found and str(dim) != found[2]:
+            yield f"{found[1]}{dim}{found[3]}"
 
 
 def _is_plain(value: ast.expr) -> bool:
@@ -106,10 +116,16 @@ def _sizes(draft: Draft, function: ast.FunctionDef) -> list[str]:
     """The names of sizes: what is taken from a shape, or counted."""
     found: list[str] = []
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and re.search(r"\.(shape|size\(|numel\()", draft.source.of(node.value)):
+        if isinstance(node, ast.Assign) and _is_of_sizes(draft, node.value):
             targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets
             found += [t.id for t in targets if isinstance(t, ast.Name) and t.id.strip("_")]
     return list(dict.fromkeys(found))
+
+
+def _is_of_sizes(draft: Draft, value: ast.expr) -> bool:
+    """Whether what is assigned are sizes: of shapes and numbers, and no tensor that is made with them."""
+    makes = any(called(part).startswith("torch.") for part in ast.walk(value))
+    return not makes and re.search(r"\.(shape\b|size\(|numel\()", draft.source.of(value)) is not None
 
 
 def _tensors(draft: Draft, function: ast.FunctionDef, launch: LaunchCall) -> list[str]:

@@ -39,6 +39,7 @@ def test_the_places_of_a_contiguous_tensor_name_the_strides(spec: Input, element
         (GAPS, [72, 73], 8),  # past the end: a mask
         (GAPS, [33, 34], 8),  # not from the first of them on
         (GAPS, [32, 33], 7),  # not all of them
+        (Input("float32", (2, 1), (0, 1), name="x"), [1], 1),  # one place, which any address that is too large hits
         (WHOLE, [64], 8),  # a contiguous tensor has no strides to be ignored
     ],
 )

@@ -340,6 +340,15 @@ def test_misread_poison_proves_nothing_alone_but_does_with_contiguous_examples_t
     assert said(judged(softmax, [x], nan, gap, history=passed))[0] is Cause.IGNORES_STRIDES
 
 
+def test_one_nan_is_no_stride_bug_for_any_address_that_is_too_large_brings_it() -> None:
+    x = Input("float32", (2, 1), (0, 1), name="x")
+    nan = x.tensor().clone() * 2
+    nan[1, 0] = torch.nan
+    gap = Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x", 9, "k", tensor="x", elements=((1,),), count=1)
+    found = judged(double, [x], nan, gap, history=[([plain(1, n)], True) for n in (2, 3)])
+    assert found is None or found.cause is not Cause.IGNORES_STRIDES
+
+
 def test_nan_everywhere_is_no_stride_bug_where_the_kernel_reads_nothing_but_its_inputs() -> None:
     x, nan = Input("float32", (1, 2), (4, 2)), torch.full((1, 2), torch.nan)
     assert judged(softmax, [x], nan, history=[([plain(1, n)], True) for n in (2, 3)]) is None
