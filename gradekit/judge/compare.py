@@ -85,10 +85,18 @@ _right: SharedCache[Hashable, bool] = shared(1 << 17)
 def _assert_results(actual: Any, wanted: list[Reference]) -> None:
     for number, (result, reference) in enumerate(zip(_results(actual, wanted), wanted, strict=True)):
         what = "the result" if len(wanted) == 1 else f"result {number}"
-        _assert_same_form(result, reference, what)
-        comparison = Comparison(result, reference)
-        if comparison.wrong_count:
-            raise _failure(comparison, what)
+        try:
+            _assert_result(result, reference, what)
+        except Failure as failure:
+            failure.facts |= {"result": number} if len(wanted) > 1 else {}
+            raise
+
+
+def _assert_result(result: Any, reference: Reference, what: str) -> None:
+    _assert_same_form(result, reference, what)
+    comparison = Comparison(result, reference)
+    if comparison.wrong_count:
+        raise _failure(comparison, what)
 
 
 def _assert_not_by_chance(actual: Any) -> None:

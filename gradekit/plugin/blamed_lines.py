@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gradekit.causes import Cause
 from gradekit.program import Allocate, Program, View, every_step
+from gradekit.submission.parsed_source import ParsedSource
 
 if TYPE_CHECKING:
     from gradekit.plugin.check_results import CheckEvidence, CheckVerdict
@@ -25,15 +26,15 @@ _NOT_CONNECTED = r"is not differentiable|no autograd formula was registered"
 
 @dataclass(frozen=True)
 class _Failed:
-    """What failed: its `message`, the function that was called, the position of the `input` that the diagnosis speaks
-    of, the traced program where there is one, and the submission's text."""
+    """What failed: its `message`, the function that was called, the number of the `result` that is wrong, the position
+    of the `input` that the diagnosis speaks of, the traced program where there is one, and the submission's text."""
 
     message: str
     entry: str
+    result: int
     input: int | None
     program: Program | None
-    tree: ast.Module
-    text: str
+    source: ParsedSource
 
 
 def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, text: str) -> int | None:
@@ -45,13 +46,14 @@ def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, text: str) -> in
         text: the submission's source.
     """
     try:
-        tree = ast.parse(text)
+        source = ParsedSource(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
     call = evidence.call
     program = call.observation.program if call is not None and call.observation is not None else None
     about = evidence.diagnosis.input if evidence.diagnosis is not None else None
-    seen = _Failed(verdict.message, call.entry if call is not None else "", about, program, tree, text)
+    entry, result = call.entry if call is not None else "", verdict.details.get("result", 0)
+    seen = _Failed(verdict.message, entry, result, about, program, source)
     rule = _BY_CAUSE.get(verdict.cause) if verdict.cause is not None else None
     return rule(seen) if rule is not None else None
 
@@ -63,9 +65,8 @@ def _allocation(seen: _Failed) -> int | None:
     """Where the memory of the result that is spoken of was allocated."""
     if seen.program is None:
         return None
-    number = re.search(r"\bresult (\d+)\b", seen.message, re.IGNORECASE)
     results = seen.program.results
-    result = results[int(number[1])] if number and int(number[1]) < len(results) else next(iter(results), None)
+    result = results[seen.result] if seen.result < len(results) else next(iter(results), None)
     made = [
         step for step in every_step(seen.program.steps)
         if isinstance(step, Allocate) and isinstance(result, View) and step.storage == result.storage
@@ -79,7 +80,7 @@ def _launch(seen: _Failed) -> int | None:
 
     launches = seen.program.launches() if seen.program is not None else ()
     lines = {launch.source.line for launch in launches if launch.source is not None}
-    return grid_lines(seen.text).get(line := lines.pop(), line) if len(lines) == 1 else None
+    return grid_lines(seen.source.text).get(line := lines.pop(), line) if len(lines) == 1 else None
 
 
 def _storage(seen: _Failed) -> int | None:
@@ -95,7 +96,7 @@ def _first_load(seen: _Failed) -> int | None:
     wanted = _storage(seen)
     if seen.program is None or wanted is None:
         return None
-    loads = loads_by_pointer(seen.text)
+    loads = loads_by_pointer(seen.source.text)
     for launch in seen.program.launches():
         pointers = [argument for argument in launch.args if isinstance(argument, View)]
         lines = loads.get(seen.program.kernels[launch.kernel].name, ())
@@ -116,7 +117,7 @@ def _left_out(seen: _Failed) -> int | None:
         return None
     for launch in seen.program.launches():
         if any(isinstance(arg, View) and arg.storage == left_out for arg in launch.args):
-            lines = loads_by_pointer(seen.text).get(seen.program.kernels[launch.kernel].name, ())
+            lines = loads_by_pointer(seen.source.text).get(seen.program.kernels[launch.kernel].name, ())
             return min((line for line in lines if line), default=None)
     return None
 
@@ -125,7 +126,7 @@ def _left_out(seen: _Failed) -> int | None:
 
 
 def _functions(seen: _Failed, name: str) -> list[ast.FunctionDef]:
-    return [node for node in ast.walk(seen.tree) if isinstance(node, ast.FunctionDef) and node.name == name]
+    return [node for node in seen.source.host if node.name == name]
 
 
 def _returned_input(seen: _Failed) -> int | None:
@@ -160,7 +161,8 @@ def _of_an_exception(seen: _Failed) -> int | None:
 
 def _schema(seen: _Failed) -> int | None:
     """Where mutates_args says that an input is changed."""
-    said = [node.value for node in ast.walk(seen.tree) if isinstance(node, ast.keyword) and node.arg == "mutates_args"]
+    keywords = (node for node in ast.walk(seen.source.tree) if isinstance(node, ast.keyword))
+    said = [keyword.value for keyword in keywords if keyword.arg == "mutates_args"]
     wrong = [value.lineno for value in said if not (isinstance(value, (ast.Dict, ast.Tuple)) and not _size(value))]
     return wrong[0] if len(wrong) == 1 and "schema" in seen.message else None
 

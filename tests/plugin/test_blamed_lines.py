@@ -44,9 +44,10 @@ PROGRAM_PARTS = (PROGRAM.inputs, PROGRAM.storages, PROGRAM.steps, PROGRAM.result
 
 
 def line(
-    cause: Cause, message: str, text: str = TEXT, program: Program | None = PROGRAM, about: int | None = None
-) -> int | None:
-    verdict = CheckVerdict(Outcome.FAILED, message, cause)
+    cause: Cause, message: str, text: str = TEXT, program: Program | None = PROGRAM, about: int | None = None,
+    result: int = 0,
+) -> int | None:  # fmt: skip
+    verdict = CheckVerdict(Outcome.FAILED, message, cause, details={"result": result} if result else {})
     observation = SimpleNamespace(program=program) if program is not None else None
     call = SimpleNamespace(entry="add", args=(), observation=observation, wanted=())
     evidence = CheckEvidence(call=call, diagnosis=Diagnosis(cause, message, input=about))  # type: ignore[arg-type]
@@ -70,6 +71,13 @@ def line(
 )
 def test_the_line_is_the_one_that_the_failure_is_about(cause: Cause, message: str, expected: int | None) -> None:
     assert line(cause, message) == expected
+
+
+def test_of_several_results_the_allocation_of_the_wrong_one_is_shown() -> None:
+    steps = (Allocate(3, 16, Source(13)), *PROGRAM.steps)
+    second = View(3, "float32", (4,), (1,))
+    program = Program(PROGRAM.inputs, PROGRAM.storages, steps, (OUT, second), "tuple", PROGRAM.kernels)
+    assert [line(Cause.WRONG_DTYPE, "It is float32.", program=program, result=number) for number in (0, 1, 2)] == [14, 13, 14]
 
 
 @pytest.mark.parametrize(("position", "expected"), [(0, 5), (1, 6), (2, None)])
