@@ -182,11 +182,13 @@ Step = Allocate | Fill | Copy | Literal | Aten | Launch | Choice
 
 @dataclass(frozen=True)
 class Kernel:
-    """One specialization: its `ttir` text (with source locations), and the options it was compiled with."""
+    """One specialization: its `ttir` text (with source locations), the options it was compiled with, and the numbers and
+    words that it has for some of its parameters, as far as they are plain (where several calls have one text, of one)."""
 
     name: str
     ttir: str
     options: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
 
     @functools.cached_property
     def unaligned(self) -> str:

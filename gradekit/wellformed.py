@@ -78,6 +78,7 @@ def _kernels(kernels: dict[str, Kernel], known: Collection[str]) -> None:
             _text(key, kernel.name)
             _kernel_text(kernel.ttir)
             _plain(kernel.options)
+            _plain(kernel.constants)
 
 
 @functools.lru_cache(maxsize=512)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import triton
+import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.compat.missing import relies_on
@@ -81,6 +82,26 @@ def launch_options(parsed: Any) -> dict[str, Any]:
     with relies_on("triton"):
         found = {name: getattr(parsed, name) for name in _OPTIONS}
     return found
+
+
+_LONGEST_WORD = 64
+
+
+def plain_constants(source: ASTSource) -> dict[str, Any]:
+    """The parameters for which a kernel was specialized, with their values: numbers, short words, None, and
+    the names of dtypes; nothing of others."""
+    with relies_on("triton"):
+        names, constants = source.fn.arg_names, source.constants
+    given = {names[path[0]]: value for path, value in constants.items() if len(path) == 1}
+    found = {name: getattr(value, "value", value) for name, value in given.items()}
+    found |= {name: str(value) for name, value in found.items() if isinstance(value, tl.dtype)}
+    return {name: value for name, value in found.items() if _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_WORD and value.isascii() and value.isprintable()
+    return value is None or type(value) in (bool, float) or (type(value) is int and abs(value) < 1 << 63)
 
 
 def known_text(function: JITFunction) -> str | None:

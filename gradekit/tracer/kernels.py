@@ -21,7 +21,7 @@ from triton import CompilationError, OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.compat.torch import DisableTorchFunction
-from gradekit.compat.triton import compile_fully, launch_options, lower, use_compiler
+from gradekit.compat.triton import compile_fully, launch_options, lower, plain_constants, use_compiler
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
 from gradekit.tracer import alignment, cuda, lazy, resource_usage
 from gradekit.tracer.errors import PassesFailed
@@ -75,7 +75,8 @@ class Compiler:
         src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
         # that names the line
         self._alignments.share(src, options or {})
-        kernel = Kernel(src.fn.__name__, ttir.replace(self.recorder.path, NAME), launch_options(parsed))
+        text = ttir.replace(self.recorder.path, NAME)
+        kernel = Kernel(src.fn.__name__, text, launch_options(parsed), plain_constants(src))
         return TracedKernel(self, src, kernel, argument_types, parsed)
 
     def _lower(self, src: Any, options: dict[str, Any]) -> alignment.Lowered:

@@ -1,0 +1,13 @@
+"""Which small changes of a kernel would make a failing call right, found without tracing any.
+
+A kernel's source is evaluated here as text, on the tensors of the failing call: its syntax tree is walked, for all
+programs of a grid at once, with a vocabulary of our own. No Python of a submission runs. It is a first look: what seems
+right is traced and run by the engine like any other mend before it is believed, and a kernel that the walk does not
+understand, or whose result it does not reproduce, is left alone.
+
+tiles.py        values and arithmetic            vocabulary.py   the functions of tl
+tile_memory.py  loads, stores, atomics           walk.py         statements and expressions of a kernel
+replay.py       the steps of a traced call       kinds.py        what may stand in the place of what
+changes.py      all single changes of a kernel   screen.py       tries them, within a budget
+told.py         a change as a mend
+"""

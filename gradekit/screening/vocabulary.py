@@ -1,0 +1,266 @@
+"""The functions of tl on tiles, by the last part of their names: `tl.math.exp2` is exp2."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.screening.philox import rand, rand4x, randint, randint4x, randn
+from gradekit.screening.tiles import MOST_ELEMENTS, NotWalked, aligned, cast, chosen, computed, is_integer, tile_of
+
+
+def _elementwise(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    def applied(x: Any, **_: Any) -> Tensor:
+        tile = tile_of(x)
+        return function(tile if tile.is_floating_point() else tile.float())
+
+    return applied
+
+
+def _extreme(function: Callable[[Tensor, Tensor], Tensor], of_numbers: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(x: Any, y: Any, **_: Any) -> Any:
+        if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+            return of_numbers(x, y)
+        known = x if isinstance(x, Tensor) else y
+        x, y = (v if isinstance(v, Tensor) else torch.full((1,), v, dtype=_wide(known, v)) for v in (x, y))
+        return function(*aligned(x, y))
+
+    return applied
+
+
+def _wide(known: Tensor, number: float) -> torch.dtype:
+    return torch.float32 if isinstance(number, float) and not known.is_floating_point() else known.dtype
+
+
+def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+    def applied(
+        input: Any, axis: int | None = None, keep_dims: bool = False, return_indices: bool = False, **_: Any
+    ) -> Any:
+        if not isinstance(input, Tensor):
+            raise NotWalked("a reduction of a number")
+        tile = input if input.is_floating_point() or input.dtype is not torch.bool else input.long()
+        if axis is None:
+            if return_indices or keep_dims:
+                raise NotWalked("a reduction of all dimensions")
+            return function(tile.reshape(tile.shape[0], -1), 1, False)
+        found = function(tile, dimension(tile, axis), keep_dims)
+        if return_indices:
+            return found, _INDEX_OF[function](tile, dimension(tile, axis), keep_dims)
+        return found
+
+    return applied
+
+
+def dimension(tile: Tensor, axis: int) -> int:
+    """Where the axis of a tile is in a tensor that has the programs first."""
+    own = tile.dim() - 1
+    if not isinstance(axis, int) or not -own <= axis < own:
+        raise NotWalked("an axis that a tile lacks")
+    return axis % own + 1
+
+
+def _sum(tile: Tensor, axis: int, keep: bool) -> Tensor:
+    return tile.sum(axis, keepdim=keep) if not tile.is_floating_point() else tile.sum(axis, keepdim=keep, dtype=_sums(tile))
+
+
+def _sums(tile: Tensor) -> torch.dtype:
+    return torch.float32 if tile.dtype is torch.bfloat16 else tile.dtype
+
+
+def _amax(tile: Tensor, axis: int, keep: bool) -> Tensor:
+    if tile.is_floating_point():  # Triton's leaves NaN out
+        tile = tile.nan_to_num(-math.inf, math.inf, -math.inf)
+    return tile.amax(axis, keepdim=keep)
+
+
+def _amin(tile: Tensor, axis: int, keep: bool) -> Tensor:
+    if tile.is_floating_point():
+        tile = tile.nan_to_num(math.inf, math.inf, -math.inf)
+    return tile.amin(axis, keepdim=keep)
+
+
+def _argmax(tile: Tensor, axis: int, keep: bool) -> Tensor:
+    return tile.argmax(axis, keepdim=keep)
+
+
+def _argmin(tile: Tensor, axis: int, keep: bool) -> Tensor:
+    return tile.argmin(axis, keepdim=keep)
+
+
+_INDEX_OF: dict[Callable[..., Any], Callable[..., Tensor]] = {_amax: _argmax, _amin: _argmin}
+
+
+def _dot(input: Any, other: Any, acc: Any = None, **_: Any) -> Tensor:
+    if not isinstance(input, Tensor) or not isinstance(other, Tensor) or input.dim() < 3 or other.dim() < 3:
+        raise NotWalked("a product of no matrices")
+    if input.shape[-1] != other.shape[-2] or input.dtype != other.dtype:
+        raise NotWalked("matrices that do not fit")
+    found = torch.matmul(input.float(), other.float())
+    if isinstance(acc, Tensor) and acc.shape[1:] != found.shape[1:]:
+        raise NotWalked("an accumulator that does not fit")
+    return found if acc is None else computed("+", acc, found)
+
+
+def _trans(input: Tensor, *dims: Any) -> Tensor:
+    order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+    if input.dim() < 3:
+        raise NotWalked("a transpose of a vector")
+    return input.permute(0, *(d + 1 for d in order)) if order else input.transpose(-1, -2)
+
+
+def _reshape(input: Tensor, *shape: Any, **_: Any) -> Tensor:
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    return tile_of(input).reshape(input.shape[0], *sizes)
+
+
+def _broadcast_to(input: Any, *shape: Any) -> Tensor:
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    tile = tile_of(input)
+    return tile.expand(tile.shape[0], *_sized(sizes))
+
+
+def _sized(shape: Any) -> list[int]:
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if not all(isinstance(size, int) and size > 0 for size in sizes) or math.prod(sizes) > MOST_ELEMENTS:
+        raise NotWalked("a shape that is too large")
+    return sizes
+
+
+def _full(shape: Any, value: Any, dtype: torch.dtype = torch.float32) -> Tensor:
+    if isinstance(value, Tensor):
+        return aligned(value.to(dtype), torch.empty(1, *_sized(shape)))[0].expand(value.shape[0], *_sized(shape))
+    return torch.full((1, *_sized(shape)), value, dtype=dtype)
+
+
+def _zeros(shape: Any, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.zeros(1, *_sized(shape), dtype=dtype)
+
+
+def _arange(start: int, end: int) -> Tensor:
+    _sized((max(end - start, 1),))
+    return torch.arange(start, end)[None]
+
+
+def _cdiv(x: Any, y: Any) -> Any:
+    return computed("//", computed("+", x, computed("-", y, 1)), y)
+
+
+def _expand_dims(input: Tensor, axis: Any) -> Tensor:
+    for one in axis if isinstance(axis, (tuple, list)) else (axis,):
+        input = input.unsqueeze(one + 1 if one >= 0 else one)
+    return input
+
+
+def _split(a: Tensor) -> tuple[Tensor, Tensor]:
+    return a[..., 0], a[..., 1]
+
+
+def _join(a: Any, b: Any) -> Tensor:
+    return torch.stack(torch.broadcast_tensors(*aligned(tile_of(a), tile_of(b))), -1)
+
+
+def _running(function: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
+    def applied(input: Tensor, axis: int = 0, reverse: bool = False, **_: Any) -> Tensor:
+        at = dimension(input, axis)
+        return function(input.flip(at), at).flip(at) if reverse else function(input, at)
+
+    return applied
+
+
+def _clamp(x: Any, min: Any, max: Any, **_: Any) -> Any:
+    return FUNCTIONS["minimum"](FUNCTIONS["maximum"](x, min), max)
+
+
+def _softmax(x: Tensor, axis: int | None = None, **_: Any) -> Tensor:
+    return torch.softmax(x.float(), dimension(x, 0 if axis is None else axis))
+
+
+def _power(x: Any, y: Any) -> Tensor:
+    return torch.pow(*aligned(tile_of(x).float(), tile_of(y)))
+
+
+def _fma(x: Any, y: Any, z: Any) -> Any:
+    return computed("+", computed("*", x, y), z)
+
+
+def _absolute(x: Any) -> Any:
+    return abs(x)
+
+
+def _same(x: Any, *_: Any, **__: Any) -> Any:
+    return x
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _quotient(x: Any, y: Any, **_: Any) -> Any:
+    return computed("/", x, y)
+
+
+def _cast(input: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
+    return cast(input, dtype)
+
+
+def _like(value: float) -> Callable[..., Tensor]:
+    return lambda input, **_: torch.full_like(input, value)
+
+
+def sizes_of(tile: Tensor) -> Sequence[int]:
+    """The shape of a tile, without the programs."""
+    return tuple(tile.shape[1:])
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{
+        name: _elementwise(getattr(torch, name))
+        for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil",
+                     "sigmoid", "log1p", "expm1", "tan", "atan", "asin", "acos", "sinh", "cosh")
+    },
+    "sqrt_rn": _elementwise(torch.sqrt), "abs": _absolute, "fast_expf": _elementwise(torch.exp), "rint": _elementwise(torch.round),
+    "maximum": _extreme(torch.fmax, max), "minimum": _extreme(torch.fmin, min), "clamp": _clamp,
+    "fmax": _extreme(torch.fmax, max), "fmin": _extreme(torch.fmin, min),
+    "sum": _reduction(_sum), "max": _reduction(_amax), "min": _reduction(_amin), "argmax": _reduction(_argmax),
+    "argmin": _reduction(_argmin), "dot": _dot, "trans": _trans, "permute": _trans, "reshape": _reshape, "view": _reshape,
+    "broadcast_to": _broadcast_to, "full": _full, "zeros": _zeros, "arange": _arange, "cdiv": _cdiv,
+    "expand_dims": _expand_dims, "split": _split, "join": _join, "cumsum": _running(torch.cumsum),
+    "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power, "fma": _fma, "div_rn": _quotient,
+    "fdiv": _quotient, "where": chosen, "cast": _cast, "to": _cast, "zeros_like": _like(0), "ones_like": _like(1),
+    "multiple_of": _same, "max_contiguous": _same, "max_constancy": _same, "constexpr": _same, "assume": _nothing,
+    "static_assert": _nothing, "static_print": _nothing, "device_assert": _nothing, "debug_barrier": _nothing,
+    "rand": rand, "rand4x": rand4x, "randint": randint, "randint4x": randint4x, "randn": randn, "int": int, "float": float,
+}  # fmt: skip
+"""What needs no more than its arguments."""
+
+
+def combined(tile: Any, axis: int | None, combine: Callable[..., Any]) -> Any:
+    """tl.reduce: halves of a tile (or of each of several) combined, until one is left."""
+    parts = list(tile) if isinstance(tile, tuple) else [tile]
+    if axis is None:
+        parts, axis = [part.reshape(part.shape[0], -1) for part in parts], 0
+    at = dimension(parts[0], axis)
+    while parts[0].shape[at] > 1:
+        if parts[0].shape[at] % 2:
+            raise NotWalked("a reduction of an odd number")
+        halves = [part.chunk(2, at) for part in parts]
+        made = combine(*(first for first, _ in halves), *(second for _, second in halves))
+        parts = list(made) if isinstance(made, tuple) else [made]
+    found = [part.squeeze(at) for part in parts]
+    return tuple(found) if isinstance(tile, tuple) else found[0]
+
+
+@functools.cache
+def is_known(name: str) -> bool:
+    """Whether a function of this name is walked."""
+    return name in FUNCTIONS
+
+
+def of_integers(*values: Any) -> bool:
+    """Whether all values are integers."""
+    return all(map(is_integer, values))
