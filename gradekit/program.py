@@ -35,10 +35,8 @@ ITEMSIZE = {
 ADDRESS_GAP = 1 << 40
 """Bytes between the addresses of two storages, so that an address tells its storage, and one past the end has none."""
 
-
 ALIGNMENT = " {tt.divisibility = 16 : i32}"
 """What TTIR says of an argument that is a multiple of 16."""
-
 FUNCTION = re.compile(r"^  tt\.func public @.*$", re.MULTILINE)
 """The line in TTIR that declares a kernel and its arguments."""
 
@@ -182,8 +180,8 @@ Step = Allocate | Fill | Copy | Literal | Aten | Launch | Choice
 
 @dataclass(frozen=True)
 class Kernel:
-    """One specialization: its `ttir` text (with source locations), the options it was compiled with, and the numbers and
-    words that it has for some of its parameters, as far as they are plain (where several calls have one text, of one)."""
+    """One specialization: its `ttir` text (with source locations), the options it was compiled with, and the plain
+    values that parameters have in it."""
 
     name: str
     ttir: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.judge.evidence import Diagnosis
@@ -34,6 +34,9 @@ PROGRAMS_A_UNIT = 40
 
 ELEMENTS_A_UNIT = 1 << 13
 """So many elements of inputs count as one unit of work."""
+
+BEFORE_SCREENING = 6
+"""So many mends that the rules put first are tried before those that screening gives: rules say best what is wrong."""
 
 FOR_ONE_CHECK = 0.75
 """The share of what is left that one check may use, but at least two tries."""
@@ -92,7 +95,11 @@ class Mending:
         self._wrong: set[Mend] = set()
 
     def diagnosis(
-        self, clues: Clues, is_right: Callable[[str], bool], spent: Callable[[], int] = lambda: 0
+        self,
+        clues: Clues,
+        is_right: Callable[[str], bool],
+        spent: Callable[[], int] = lambda: 0,
+        screened: Callable[[], Sequence[Mend]] = tuple,
     ) -> Diagnosis | None:
         """What a tutor says where one mend makes everything right; None where none was found. A try begins with a new
         process, where a call may be right that was wrong after sixty others: no mend is believed where the text as it
@@ -103,8 +110,10 @@ class Mending:
             is_right: whether the failing example, and others of its check, are right for another text of the
                 submission.
             spent: the units of work of the last try, beyond what every try costs.
+            screened: mends that no rule names and that seem right at a first look (see gradekit.screening); asked where
+                the rules' best are not right.
         """
-        mend = self._found(clues, is_right, spent)
+        mend = self._found(clues, is_right, spent, screened)
         if mend is None:
             return None
         if self._is_right(self.text, is_right, price(self.text, clues), spent):
@@ -113,7 +122,13 @@ class Mending:
         hint = f"{mend.hint} (with this alone changed, this example and others are right)"
         return Diagnosis(cause, mend.sentence, mend.line, hint)
 
-    def _found(self, clues: Clues, is_right: Callable[[str], bool], spent: Callable[[], int]) -> Mend | None:
+    def _found(
+        self,
+        clues: Clues,
+        is_right: Callable[[str], bool],
+        spent: Callable[[], int],
+        screened: Callable[[], Sequence[Mend]],
+    ) -> Mend | None:
         if self._mends is None:
             try:
                 self._mends = mends(self.text, self._numbers)
@@ -121,7 +136,7 @@ class Mending:
                 self._mends = []
         each = price(self.text, clues)
         least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
-        for mend in self._in_turn(clues):
+        for mend in self._in_turn(clues, screened):
             if self.work_left - each < max(least, 0):
                 break
             if self._is_right(mend.applied(self.text), is_right, each, spent):
@@ -136,10 +151,13 @@ class Mending:
         self.work_left -= least + spent()
         return right
 
-    def _in_turn(self, clues: Clues) -> list[Mend]:
+    def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
         found = self._that_change(in_order(self._mends or [], clues), clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
-        return [*self._right, *fresh, *(mend for mend in found if mend in self._wrong and mend not in self._right)]
+        failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
+        yield from [*self._right, *fresh[:BEFORE_SCREENING]]
+        yield from screened()
+        yield from [*fresh[BEFORE_SCREENING:], *failed]
 
 
     def _that_change(self, found: list[Mend], clues: Clues) -> list[Mend]:

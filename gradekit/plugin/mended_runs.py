@@ -23,9 +23,10 @@ from gradekit.program import Aten, Copy, Launch, Program, View, run_steps
 if TYPE_CHECKING:
     from gradekit.judge.evidence import Diagnosis
     from gradekit.judge.failure import Failure
-    from gradekit.mending.mend import Clues
+    from gradekit.mending.mend import Clues, Mend
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
+    from gradekit.screening.screen import ShownCall
     from gradekit.subject.subject import Call, Subject
     from gradekit.submission import Submission
 
@@ -60,8 +61,8 @@ def mended_diagnosis(
     assert run.submission is not None
     mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
     run.mending = mending
-    tries = _Tries(item, run, examples, call, error.repeat)
-    return mending.diagnosis(_clues(error, call, mending.text), tries.is_right, tries.spent)
+    tries, clues = _Tries(item, run, examples, call, error.repeat), _clues(error, call, mending.text)
+    return mending.diagnosis(clues, tries.is_right, tries.spent, lambda: tries.screened(error, clues))
 
 
 def _handout(run: GradingRun) -> str:
@@ -106,6 +107,55 @@ class _Tries:
             passes = passes and self._keeps_values(subject)
             seen = {cause for cause, _, _ in subject.found_in_memory}
             return passes and seen <= self._known and not seen & self._mine
+
+    def screened(self, error: Failure, clues: Clues) -> list[Mend]:
+        """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where
+        the look itself fails."""
+        try:
+            return self._screened(error, clues)
+        except Exception:  # noqa: BLE001  (a text that nobody expected costs time, and no mend)
+            return []
+
+    def _screened(self, error: Failure, clues: Clues) -> list[Mend]:
+        from gradekit.mending.draft import draft_of
+        from gradekit.plugin.screened_calls import failing
+        from gradekit.screening.screen import Screen
+        from gradekit.screening.told import mend_of
+
+        shown = failing(error, self._call)
+        draft = draft_of(self._run.submission.text) if self._run.submission is not None else None
+        if shown is None or draft is None:
+            return []
+        if self._run.screen is None:
+            self._run.screen = Screen(draft, self._run.request.assignment.allow)
+        screen = self._run.screen
+        found = screen.survivors([shown, *self._shown()], (*clues.kernels, *clues.others))
+        likely = screen.likeliest(found)
+        return [mend for change in likely if (mend := mend_of(change, screen.draft.source)) is not None]
+
+    def _shown(self) -> Iterator[ShownCall]:
+        """The calls of the other examples, as the submission is."""
+        from gradekit.judge.failure import Failure
+        from gradekit.plugin.screened_calls import failing, passing
+
+        subject, examples = self._run.subject, self._examples
+        if subject is None or examples is None:
+            return
+        kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
+        try:
+            with awarding():
+                for example in self._others:
+                    subject.forget_calls()
+                    error = examples.again(example, submission=subject)
+                    call = subject.calls[-1] if subject.calls else None
+                    if call is None or error is not None and not isinstance(error, Failure):
+                        continue
+                    shown = failing(error, call) if error is not None else passing(call)
+                    if shown is not None:
+                        yield shown
+        finally:
+            subject.calls[:] = kept
+            subject.found_in_memory = found_in_memory
 
     def spent(self) -> int:
         """The units of work that the last text has cost."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gradekit.mending.search import Mending
     from gradekit.plugin.further_run import FurtherInputs
     from gradekit.sandbox import Loaded, TraceError, Tracer
+    from gradekit.screening.screen import Screen
     from gradekit.subject.device import Device
     from gradekit.subject.subject import Subject
 
@@ -68,6 +69,7 @@ class GradingRun:
     further: FurtherInputs | None = None
     mending: Mending | None = None
     mended: Subject | None = None
+    screen: Screen | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None

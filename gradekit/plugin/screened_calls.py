@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
-from gradekit.screening.screen import Shown
+from gradekit.screening.screen import ShownCall
 
 if TYPE_CHECKING:
     from gradekit.judge.failure import Failure
@@ -19,7 +20,7 @@ MOST_RESULTS = 1 << 16
 """Elements of all results of a call that is screened."""
 
 
-def failing(error: Failure, call: Call) -> Shown | None:
+def failing(error: Failure, call: Call) -> ShownCall | None:
     """The call whose result was wrong; None where no result was compared with what it must be."""
     comparison, observation = error.comparison, call.observation
     if comparison is None or observation is None:
@@ -27,16 +28,26 @@ def failing(error: Failure, call: Call) -> Shown | None:
     place = _place(comparison.actual, observation.results)
     if place is None or sum(one.numel() for one in observation.results if isinstance(one, torch.Tensor)) > MOST_RESULTS:
         return None
-    reference = comparison.reference
+    reference, is_off = comparison.reference, _first_wrong(comparison)
 
     def is_right(results: Sequence[Any]) -> bool:
         mine = results[place]
-        return mine is not None and Comparison(mine.view(comparison.actual.shape), reference).wrong_count == 0
+        return mine is not None and not is_off(mine) and Comparison(mine, reference).wrong_count == 0
 
-    return Shown(observation.program, _tensors(call), observation.results, is_right)
+    return ShownCall(observation.program, _tensors(call), observation.results, is_right)
 
 
-def passing(call: Call) -> Shown | None:
+def _first_wrong(comparison: Comparison) -> Callable[[torch.Tensor], bool]:
+    """Whether the first element that was wrong is wrong in another result, too: what most changes leave as it is."""
+    at = int(comparison.wrong.reshape(-1).byte().argmax())
+    wanted = [tensor.reshape(-1)[at].item() for tensor in (comparison.reference.exact, comparison.reference.native)]
+    allowed = comparison.reference.allowance.expand(comparison.actual.shape).reshape(-1)[at].item()
+    if not all(map(math.isfinite, (*wanted, allowed))) or not comparison.actual.is_floating_point():
+        return lambda result: False
+    return lambda result: not abs(result.reshape(-1)[at].item() - wanted[0]) <= allowed
+
+
+def passing(call: Call) -> ShownCall | None:
     """A call whose results were right, and are to stay as they are but for rounding."""
     observation = call.observation
     if observation is None:
@@ -46,7 +57,7 @@ def passing(call: Call) -> Shown | None:
     def is_right(results: Sequence[Any]) -> bool:
         return all(_alike(one, other) for one, other in zip(seen, results, strict=True))
 
-    return Shown(observation.program, _tensors(call), seen, is_right)
+    return ShownCall(observation.program, _tensors(call), seen, is_right)
 
 
 def _alike(seen: Any, now: Any) -> bool:
@@ -57,11 +68,12 @@ def _alike(seen: Any, now: Any) -> bool:
 
 def _place(actual: torch.Tensor, results: Sequence[Any]) -> int | None:
     same = (
-        number for number, one in enumerate(results)
-        if isinstance(one, torch.Tensor) and one.shape == actual.shape and torch.equal(one.nan_to_num(), actual.nan_to_num())
+        number for number, one in enumerate(results) if isinstance(one, torch.Tensor)
+        if one.shape == actual.shape and torch.equal(one.nan_to_num(), actual.nan_to_num())
     )  # fmt: skip
     return next(same, None)
 
 
 def _tensors(call: Call) -> list[torch.Tensor]:
-    return [arg.tensor() if isinstance(arg, Input) else arg for arg in call.args if isinstance(arg, (Input, torch.Tensor))]
+    given = [arg for arg in call.args if isinstance(arg, (Input, torch.Tensor))]
+    return [arg.tensor() if isinstance(arg, Input) else arg for arg in given]

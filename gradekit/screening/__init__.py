@@ -5,9 +5,11 @@ programs of a grid at once, with a vocabulary of our own. No Python of a submiss
 right is traced and run by the engine like any other mend before it is believed, and a kernel that the walk does not
 understand, or whose result it does not reproduce, is left alone.
 
-tiles.py        values and arithmetic            vocabulary.py   the functions of tl
-tile_memory.py  loads, stores, atomics           walk.py         statements and expressions of a kernel
-replay.py       the steps of a traced call       kinds.py        what may stand in the place of what
-changes.py      all single changes of a kernel   screen.py       tries them, within a budget
-told.py         a change as a mend
+tile_values.py   values and arithmetic           vocabulary.py    the functions of tl
+philox.py        tl.rand                         tile_memory.py   loads, stores, atomics
+expressions.py   expressions of a kernel         walk.py          its statements
+walked_call.py   the steps of a traced call      kinds.py         what may stand in the place of what
+changes.py       a change, and where it is made  replacements.py  one thing for another
+additions.py     what may be missing             screen.py        tries them, within a budget
+told.py          a change as a mend
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gradekit.screening.tiles import TilePointer
+from gradekit.screening.tile_values import TilePointer
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ def kind_of(value: Any) -> ValueKind | None:
         of = "float" if value.is_floating_point() else "condition" if value.dtype.itemsize == 1 else "integer"
         return ValueKind(of, _shape(value))
     if isinstance(value, (int, float)):
-        return ValueKind("condition" if isinstance(value, bool) else "integer" if isinstance(value, int) else "float", ())
+        of = "condition" if isinstance(value, bool) else "integer" if isinstance(value, int) else "float"
+        return ValueKind(of, ())
     return None
 
 

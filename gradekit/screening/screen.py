@@ -1,11 +1,12 @@
-"""Tries all single changes of the kernels that a wrong result comes from, within a budget of work, and keeps those that make
-it right."""
+"""Tries all single changes of the kernels that a wrong result comes from, within a budget of work, and keeps those that
+make it right."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,29 +15,57 @@ from gradekit.engine.budget import STEP
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.program import Program
-from gradekit.screening.changes import Change, Site, changes_of
-from gradekit.screening.replay import WRONG, NoEffect, Replay, code_of
-from gradekit.screening.walk import Code, Swap, Watched
+from gradekit.screening.additions import around
+from gradekit.screening.changes import Change, ChangeKind, ChangeSite
+from gradekit.screening.expressions import Code, Swap
+from gradekit.screening.kinds import ValueKind, kind_of
+from gradekit.screening.replacements import RULES
+from gradekit.screening.tile_values import OutsideEverywhere, TilePointer
+from gradekit.screening.walked_call import WRONG, WalkedCall, code_of
 from gradekit.submission.parsed_source import called
 
-MOST_WORK = 80_000_000
+MOST_WORK = 250_000_000
 """Of all changes of one submission, in the engine's units."""
 
-MOST_CHANGES = 3000
-"""How many changes of one submission are tried."""
+MOST_SURVIVORS = 4
+"""So many are traced and run, at most."""
+
+LIKELY = 3
+"""The last turn of changes that are tried before others."""
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One call: its program and inputs, its `wrong` results as they were (None where all were right), and whether results
-    are right."""
+class ShownCall:
+    """One call: its program and inputs, its results as they were, and whether results are right."""
 
     program: Program
     inputs: Sequence[Tensor]
     results: Sequence[Tensor | None]
     is_right: IsRight
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A change, the node that it puts in, the kernel in which it is tried, the number of the statement there that it is
+    in, and the kind of its value."""
+
+    change: Change
+    new: ast.AST
+    kernel: str
+    place: int
+    kind: ValueKind | None = None
+
+
+def changes_of(site: ChangeSite) -> Iterator[Change]:
+    """All changes of a function."""
+    for node in site.kernel.nodes:
+        if isinstance(node, ast.stmt) or node in site.watched.values:
+            for rule in RULES.get(type(node), ()):
+                yield from rule(site, node)
+            if isinstance(node, ast.expr):
+                yield from around(site, node)
 
 
 class Screen:
@@ -48,72 +77,194 @@ class Screen:
         self.work_left = MOST_WORK
         self.tried = 0
 
-    def survivors(self, calls: Sequence[Shown], kernels: Sequence[str]) -> list[Change]:
+    def survivors(self, calls: Sequence[ShownCall], kernels: Sequence[str]) -> list[Change]:
         """The changes in `kernels` with which all of the calls are right, the first of which fails; the likelier ones
         first. Nothing where a walk does not give what the calls gave."""
-        replays = [replay for call in calls if (replay := self._replay(call)) is not None]
-        if not calls or not replays or replays[0].program is not calls[0].program:
+        first = self._replay(calls[0])
+        if first is None:
             return []
-        found = []
-        for change in self._changes(replays[0], kernels):
-            if self.work_left < 0 or self.tried >= MOST_CHANGES:
+        found: list[_Tried] = []
+        for batch in self._batches(first, kernels):
+            if self.work_left < 0:
                 break
-            self.tried += 1
-            if self._is_right(change, calls[0], replays[0]) and all(
-                self._is_right(change, call, replay)
-                for call, replay in zip(calls[1:], replays[1:], strict=False)
-            ):
-                found.append(change)
-        return sorted(found, key=lambda change: change.kind)
+            found += self._right(batch, calls[0], first)
+        others = [(call, replay) for call in calls[1:] if (replay := self._replay(call)) is not None] if found else []
+        kept = [one for one in found if all(self._right([one], *other) for other in others)]
+        return sorted((one.change for one in kept), key=lambda change: change.kind)
 
-    def _replay(self, call: Shown) -> Replay | None:
-        replay = Replay(call.program, call.inputs, self.code, self.allow)
+    @staticmethod
+    def likeliest(found: Sequence[Change]) -> list[Change]:
+        """Those of the likeliest kind among survivors; nothing where these blame several lines, and add or leave out
+        something: what is missing in one place can be made good in many."""
+        best = [change for change in found if change.kind == found[0].kind]
+        lines = {getattr(change.node, "lineno", 0) for change in best}
+        return [] if best and len(lines) > 1 and best[0].kind >= ChangeKind.DROPPED else best[:MOST_SURVIVORS]
+
+    def _replay(self, call: ShownCall) -> WalkedCall | None:
+        replay = WalkedCall(call.program, call.inputs, self.code, self.allow)
         try:
             results = replay.run()
         except WRONG:
             return None
         pairs = zip(results, call.results, strict=True)
-        return replay if all(_close(mine, seen) for mine, seen in pairs) else None
+        return replay if replay.strays or all(_close(mine, seen) for mine, seen in pairs) else None
 
-    def _changes(self, replay: Replay, kernels: Sequence[str]) -> Iterator[Change]:
-        found = [
-            (change, kernel)
+    def _batches(self, replay: WalkedCall, kernels: Sequence[str]) -> Iterator[list[_Tried]]:
+        """The changes in groups that can be tried at once: the likely ones, then the others."""
+        sites = [
+            (ChangeSite(function, replay.begun[kernel].watched), kernel)
             for kernel in kernels if kernel in replay.begun
             for function in _with_helpers(self._kernel(kernel), self.draft)
-            for change in changes_of(Site(function, replay.begun[kernel].watched))
         ]  # fmt: skip
-        self._kernels = {id(change): kernel for change, kernel in found}
-        self._kept = found
-        return iter(sorted((change for change, _ in found), key=lambda change: change.turn))
+        every = [(change, site, kernel) for site, kernel in sites for change in changes_of(site)]
+        for late in (False, True):
+            for kernel in kernels:
+                group = [(one, site) for one, site, of in every if of == kernel and (one.turn > LIKELY) is late]
+                yield from self._together(group, kernel, replay)
+
+    def _together(
+        self, group: Sequence[tuple[Change, ChangeSite]], kernel: str, replay: WalkedCall
+    ) -> Iterator[list[_Tried]]:
+        """Changes of one kernel, those that leave their values of one kind side by side."""
+        pool: list[_Tried] = []
+        apart: dict[Hashable, list[_Tried]] = {}
+        for tried, site in self._distinct(group, kernel, replay):
+            node = tried.change.node
+            if tried.kind is None or _is_static(site, node, self.code.functions):
+                apart[id(tried)] = [tried]
+            elif tried.kind == site.kind(node):
+                pool.append(tried)
+            else:
+                apart.setdefault((node, tried.kind), []).append(tried)
+        most = replay.most_copies(kernel) if kernel in replay.begun else 1
+        pool.sort(key=lambda tried: tried.place)
+        for alike in (pool, *apart.values()):
+            yield from (alike[at : at + most] for at in range(0, len(alike), most))
+
+    def _distinct(
+        self, group: Sequence[tuple[Change, ChangeSite]], kernel: str, replay: WalkedCall
+    ) -> Iterator[tuple[_Tried, ChangeSite]]:
+        """The changes that can be evaluated, and that make another value than others of the same node."""
+        seen: set[Hashable] = set()
+        for change, site in group:
+            if self.work_left < 0:
+                return
+            new = _parsed(change)
+            if new is None:
+                continue
+            place = _place(self._kernel(kernel), change.node, self.code.functions[kernel])
+            tried = _Tried(change, new, kernel, place or 0)
+            if not isinstance(new, ast.expr):
+                yield tried, site
+                continue
+            kind, told = self._value(tried, site, replay, place is not None)
+            if kind is not None and (change.node, kind, told) not in seen:
+                seen.add((change.node, kind, told))
+                yield replace(tried, kind=kind), site
+
+    def _value(
+        self, tried: _Tried, site: ChangeSite, replay: WalkedCall, is_own: bool
+    ) -> tuple[ValueKind | None, Hashable]:
+        """The kind of the value that a change gives where its node was met first, and what tells it from others; None
+        for one that gives nothing, or nothing new."""
+        change = tried.change
+        known = site.watched.names.get(site.kernel.statement(change.node))
+        if known is None or not isinstance(tried.new, ast.expr):
+            return None, None
+        self.work_left -= STEP
+        try:
+            value = replay.alone(tried.kernel).value(tried.new, known)
+        except WRONG:
+            return None, None
+        kind = kind_of(value)
+        if kind is None or not site.is_steady(change.node) or not is_own:
+            return kind, change.new
+        told = _digest(value)
+        before = site.watched.values.get(change.node)
+        return (None, None) if kind_of(before) == kind and _digest(before) == told else (kind, told)
 
     def _kernel(self, name: str) -> KernelDraft:
         return next(kernel for kernel in self.draft.kernels if kernel.name == name)
 
-    def _is_right(self, change: Change, call: Shown, replay: Replay) -> bool:
-        kernel = self._kernels[id(change)]
+    def _right(self, batch: list[_Tried], call: ShownCall, replay: WalkedCall) -> list[_Tried]:
+        """Those of some changes of one node with which a call is right; halves of them where all together cannot be
+        walked."""
+        swap = Swap.of([(tried.change.node, tried.new) for tried in batch])
         try:
-            new = _parsed(change)
-            function = self.code.functions[kernel]
-            statement = _top(self._kernel(kernel), change.node, function)
-            results, _ = replay.changed(kernel, Swap(change.node, new), statement, 3 * replay.work + 50 * STEP)
-            return call.is_right(results)
-        except (NoEffect, SyntaxError, *WRONG):
-            return False
+            results = replay.changed(batch[0].kernel, swap, min(tried.place for tried in batch))
+        except OutsideEverywhere:
+            return []
+        except WRONG:
+            half = len(batch) // 2
+            return [*self._right(batch[:half], call, replay), *self._right(batch[half:], call, replay)] if half else []
         finally:
             self.work_left -= replay.spent
+        self.tried += len(batch)
+        pairs = zip(batch, results, strict=True)
+        return [tried for tried, given in pairs if given is not None and call.is_right(given)]
 
 
-def _parsed(change: Change) -> ast.AST:
-    if isinstance(change.node, ast.stmt):
-        return ast.parse(change.new).body[0]
-    return ast.parse(f"({change.new})", mode="eval").body
+def _digest(value: Any) -> Hashable:
+    """Equal for equal values."""
+    if isinstance(value, TilePointer):
+        return value.storage, _digest(value.offset)
+    if not isinstance(value, Tensor):
+        return value
+    flat = value.reshape(-1)
+    if flat.numel() and bool((flat == flat[0]).all()):
+        return flat[0].item()
+    return tuple(value.shape), value.contiguous().view(torch.uint8).numpy().tobytes()
 
 
-def _top(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> ast.stmt | None:
-    """The statement of a kernel's body that a node is in; None where it is in another function."""
+def _parsed(change: Change) -> ast.AST | None:
+    """The tree of a change's text; None where that is not Python."""
+    if change.built is not None:
+        return change.built
+    try:
+        if isinstance(change.node, ast.stmt):
+            return ast.parse(change.new).body[0]
+        return ast.parse(f"({change.new})", mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def _place(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> int | None:
+    """The number of the statement of a kernel's body that a node is in; None where it is in another function."""
     while node in kernel.parents and kernel.parents[node] is not function:
         node = kernel.parents[node]
-    return node if isinstance(node, ast.stmt) and node in function.body else None
+    return function.body.index(node) if isinstance(node, ast.stmt) and node in function.body else None
+
+
+_STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
+
+
+def _name_of(node: ast.AST) -> str:
+    """The last part of the name of what a call calls."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def _is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bool:
+    """Whether an expression must be a number that all programs have: an axis, a part of a shape, a step."""
+    if isinstance(site.watched.values.get(node), (Tensor, TilePointer)):
+        return False
+    parents = site.kernel.parents
+    while isinstance(parents.get(node), (ast.expr, ast.keyword)):
+        before, node = node, parents[node]
+        if isinstance(node, ast.keyword) and node.arg in ("axis", "shape", "dtype"):
+            return True
+        name = _name_of(node)
+        if (
+            name in functions
+            or name in _STATIC
+            or name == "range"
+            and isinstance(node, ast.Call)
+            and before in node.args[2:]
+        ):
+            return True
+    return False
 
 
 def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:

@@ -9,20 +9,35 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import Memory
-from gradekit.screening.tiles import NotWalked, TilePointer, aligned, spread, tile_of
+from gradekit.screening.tile_values import NotWalked, OutsideEverywhere, TilePointer, aligned, spread, tile_of
 
 
 class TileMemory:
-    """The storages of one launch: those that a kernel stores to are written in place; an input never is."""
+    """The storages of a launch: those that a kernel stores to are written in place; an input never is.
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    Of `copies` of the launch, which differ in one expression, each has its own programs, and its own part of every
+    storage but the inputs. `lost` says which of them have touched an element outside. A `lenient` one notes that it
+    `strays`, and takes the first element in place of one that lies outside.
+    """
+
+    def __init__(self, memory: Memory, copies: int = 1, programs: int = 1, lenient: bool = False) -> None:
+        self._memory, self._copies, self._programs = memory, copies, programs
+        self._lenient, self.strays = lenient, False
+        self.lost = torch.zeros(copies, dtype=torch.bool)
+
+    def lose(self, wrong: Tensor) -> None:
+        """Gives up the copies in whose rows something is wrong.
+
+        Raises:
+            OutsideEverywhere: these are all.
+        """
+        self.lost |= wrong.reshape(self._copies, -1).any(1)
+        if bool(self.lost.all()):
+            raise OutsideEverywhere
 
     def load(self, pointer: TilePointer, mask: Any, other: Any) -> Tensor:
         """The elements at a pointer; `other`, or 0, where the `mask` is False."""
         flat, offsets, mask = self._reached(pointer, mask)
-        if mask is not None:
-            offsets = torch.where(mask, offsets, 0)
         if not flat.numel():
             found = torch.zeros_like(offsets, dtype=flat.dtype)
         else:
@@ -69,15 +84,39 @@ class TileMemory:
         flat, offsets = storage.typed(pointer.dtype), tile_of(pointer.offset)
         if mask is not None:
             offsets, mask = torch.broadcast_tensors(*aligned(offsets, tile_of(mask).bool()))
-        if count is not None and offsets.shape[0] != count:
-            offsets = offsets.expand(count, *offsets.shape[1:])
+        rows = count if self._copies == 1 or storage.is_input else self._copies * self._programs
+        if rows is not None and offsets.shape[0] != rows:
+            offsets = offsets.expand(rows, *offsets.shape[1:])
             mask = mask.expand(offsets.shape) if mask is not None else None
-        touched = offsets if mask is None else torch.where(mask, offsets, 0)
-        if touched.numel():
-            least, most = torch.aminmax(touched)
-            if int(least) < 0 or int(most) >= flat.numel() and (mask is None or flat.numel() or bool(mask.any())):
-                raise NotWalked("an element outside")
+        most = flat.numel() if storage.is_input else flat.numel() // self._copies
+        offsets = self._inside(offsets, mask, most)
+        if self._copies > 1 and not storage.is_input:
+            if storage.data.numel() // self._copies % pointer.dtype.itemsize:
+                raise NotWalked("a storage of broken elements")
+            first = torch.arange(self._copies).repeat_interleave(self._programs) * most
+            offsets = offsets + first.reshape(-1, *(1 for _ in range(offsets.dim() - 1)))
         return flat, offsets, mask
+
+    def _inside(self, offsets: Tensor, mask: Tensor | None, most: int) -> Tensor:
+        """The offsets, 0 in place of those that the mask leaves out, or that lie outside in a copy that is lost now."""
+        touched = offsets if mask is None else torch.where(mask, offsets, 0)
+        if not touched.numel():
+            return touched
+        low, high = torch.aminmax(touched)
+        if int(low) >= 0 and int(high) < most:
+            return touched
+        outside = (touched < 0) | (touched >= most)
+        if mask is not None:
+            outside = outside & mask
+        if self._lenient and most:
+            self.strays = True
+            return torch.where(outside, 0, touched)
+        if self._copies == 1 or touched.shape[0] == 1 or not most:
+            if most or bool(outside.any()):
+                raise OutsideEverywhere
+            return touched
+        self.lose(outside)
+        return torch.where(outside, 0, touched)
 
     @staticmethod
     def _for(offsets: Tensor, value: Any) -> Tensor:

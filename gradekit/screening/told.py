@@ -26,4 +26,3 @@ def _on_as_many_lines(text: str, wanted: int) -> str | None:
     if missing == 0:
         return text
     return f"{text[:-1]}{chr(10) * missing})" if missing > 0 and text.endswith(")") else None
-

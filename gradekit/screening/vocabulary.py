@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gradekit.screening.philox import rand, rand4x, randint, randint4x, randn
-from gradekit.screening.tiles import MOST_ELEMENTS, NotWalked, aligned, cast, chosen, computed, is_integer, tile_of
+from gradekit.screening.tile_values import MOST_ELEMENTS, NotWalked, aligned, cast, chosen, computed, tile_of
 
 
 def _elementwise(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
@@ -65,7 +64,11 @@ def dimension(tile: Tensor, axis: int) -> int:
 
 
 def _sum(tile: Tensor, axis: int, keep: bool) -> Tensor:
-    return tile.sum(axis, keepdim=keep) if not tile.is_floating_point() else tile.sum(axis, keepdim=keep, dtype=_sums(tile))
+    return (
+        tile.sum(axis, keepdim=keep)
+        if not tile.is_floating_point()
+        else tile.sum(axis, keepdim=keep, dtype=_sums(tile))
+    )
 
 
 def _sums(tile: Tensor) -> torch.dtype:
@@ -223,18 +226,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil",
                      "sigmoid", "log1p", "expm1", "tan", "atan", "asin", "acos", "sinh", "cosh")
     },
-    "sqrt_rn": _elementwise(torch.sqrt), "abs": _absolute, "fast_expf": _elementwise(torch.exp), "rint": _elementwise(torch.round),
+    "sqrt_rn": _elementwise(torch.sqrt), "abs": _absolute, "rint": _elementwise(torch.round),
     "maximum": _extreme(torch.fmax, max), "minimum": _extreme(torch.fmin, min), "clamp": _clamp,
     "fmax": _extreme(torch.fmax, max), "fmin": _extreme(torch.fmin, min),
     "sum": _reduction(_sum), "max": _reduction(_amax), "min": _reduction(_amin), "argmax": _reduction(_argmax),
-    "argmin": _reduction(_argmin), "dot": _dot, "trans": _trans, "permute": _trans, "reshape": _reshape, "view": _reshape,
+    "argmin": _reduction(_argmin), "dot": _dot, "trans": _trans, "permute": _trans, "reshape": _reshape,
+    "view": _reshape,
     "broadcast_to": _broadcast_to, "full": _full, "zeros": _zeros, "arange": _arange, "cdiv": _cdiv,
     "expand_dims": _expand_dims, "split": _split, "join": _join, "cumsum": _running(torch.cumsum),
     "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power, "fma": _fma, "div_rn": _quotient,
     "fdiv": _quotient, "where": chosen, "cast": _cast, "to": _cast, "zeros_like": _like(0), "ones_like": _like(1),
     "multiple_of": _same, "max_contiguous": _same, "max_constancy": _same, "constexpr": _same, "assume": _nothing,
     "static_assert": _nothing, "static_print": _nothing, "device_assert": _nothing, "debug_barrier": _nothing,
-    "rand": rand, "rand4x": rand4x, "randint": randint, "randint4x": randint4x, "randn": randn, "int": int, "float": float,
+    "rand": rand, "rand4x": rand4x, "randint": randint, "randint4x": randint4x, "randn": randn,
+    "int": int, "float": float,
 }  # fmt: skip
 """What needs no more than its arguments."""
 
@@ -253,14 +258,3 @@ def combined(tile: Any, axis: int | None, combine: Callable[..., Any]) -> Any:
         parts = list(made) if isinstance(made, tuple) else [made]
     found = [part.squeeze(at) for part in parts]
     return tuple(found) if isinstance(tile, tuple) else found[0]
-
-
-@functools.cache
-def is_known(name: str) -> bool:
-    """Whether a function of this name is walked."""
-    return name in FUNCTIONS
-
-
-def of_integers(*values: Any) -> bool:
-    """Whether all values are integers."""
-    return all(map(is_integer, values))

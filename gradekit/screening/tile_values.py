@@ -1,5 +1,6 @@
-"""Values of a kernel for all programs at once: a tensor has the programs as its first dimension (or 1, where all have the
-same), then the tile's own; a Python number is the same for all. Integers are int64, whatever Triton makes of them."""
+"""Values of a kernel for all programs at once: a tensor has the programs as its first dimension (or 1, where all have
+the same), then the tile's own; a Python number is the same for all. Integers are int64, whatever Triton makes of
+them."""
 
 from __future__ import annotations
 
@@ -20,6 +21,10 @@ MOST_POWER = 64
 
 class NotWalked(Exception):
     """What is not understood here, or refused: nothing is said of such a kernel, or of such a change."""
+
+
+class OutsideEverywhere(NotWalked):
+    """An element outside is touched, whatever copy of a launch it is."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""What may be missing at an expression: a function around it, a factor, a term."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+
+from gradekit.screening.changes import Change, ChangeKind, ChangeSite, context
+from gradekit.screening.kinds import ValueKind, fitted
+from gradekit.submission.parsed_source import called, shown
+
+_WRAPS = (
+    ("tl.exp({})", "`tl.exp` is missing"), ("-{}", "a minus is missing"), ("(1.0 / {})", "its inverse is wanted"),
+    ("tl.sqrt({})", "a square root is missing"), ("({} * {})", "it is to be squared"),
+    ("tl.log({})", "`tl.log` is missing"),
+    ("tl.trans({})", "`tl.trans` is missing"), ("(1 - {})", "1 minus it is wanted"),
+    ("tl.exp2({})", "`tl.exp2` is missing"),
+)  # fmt: skip
+
+_LOG2E = "1.4426950408889634"
+
+
+def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
+    """What an expression may lack."""
+    kind = site.kind(node)
+    if kind is None or kind.of == "condition" or not _is_part(site, node):
+        return
+    part = shown(site.source.of(node))
+    text = site.source.operand(node)
+    whole = _is_whole(site, node)
+    if kind.of == "float" and not isinstance(node, ast.Constant):
+        for form, hint in _WRAPS:
+            if form != "tl.trans({})" or len(kind.shape) == 2:
+                says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
+                yield site.change(ChangeKind.WRAPPED, node, form.format(text, text), says, 2 + (not whole))
+        says = (
+            f"has {part} in {context(site, node)}.",
+            "powers of 2 want log2(e) as a factor: exp(x) is exp2(x * log2(e))",
+        )
+        yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
+    if isinstance(node, ast.Constant):
+        return
+    yield from _with_another(site, node, kind, (text, part, whole))
+
+
+def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple[str, str, bool]) -> Iterator[Change]:
+    text, part, whole = told
+    place = context(site, node)
+    mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    for name, other in site.names(node).items():
+        wanted = "integer" if kind.of.startswith("pointer") else kind.of
+        one = fitted(name, other.shape, kind.shape)
+        if one is None or other.of != wanted and not (wanted == "float" and other.of == "integer" and not other.shape):
+            continue
+        if name in mine and kind.of != "float":
+            continue
+        says, right = f"has {part} in {place}.", _tree(one)
+        if not kind.of.startswith("pointer"):
+            hint = f"`{name}` is missing as a factor of {part}"
+            yield site.change(
+                ChangeKind.FACTOR,
+                node,
+                f"({text} * {one})",
+                (says, hint),
+                3 + (not whole),
+                ast.BinOp(node, ast.Mult(), right),
+            )
+        if kind.of == "float":
+            hint = f"it is to be divided by `{name}`"
+            yield site.change(
+                ChangeKind.FACTOR,
+                node,
+                f"({text} / {one})",
+                (says, hint),
+                4 + (not whole),
+                ast.BinOp(node, ast.Div(), right),
+            )
+            hint = f"`{name}` is to be subtracted from it"
+            yield site.change(
+                ChangeKind.TERM,
+                node,
+                f"({text} - {one})",
+                (says, hint),
+                4 + (not whole),
+                ast.BinOp(node, ast.Sub(), right),
+            )
+        hint = f"`{name}` is missing as a term"
+        yield site.change(
+            ChangeKind.TERM, node, f"({text} + {one})", (says, hint), 4 + (not whole), ast.BinOp(node, ast.Add(), right)
+        )
+
+
+@functools.cache
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _is_whole(site: ChangeSite, node: ast.expr) -> bool:
+    """Whether an expression is all that a statement assigns, or that a function takes."""
+    return not isinstance(site.kernel.parents.get(node), (ast.BinOp, ast.UnaryOp, ast.Compare))
+
+
+def _is_part(site: ChangeSite, node: ast.expr) -> bool:
+    """Whether an expression is one that something could be missing at: no dtype, no shape, no slice."""
+    parent = site.kernel.parents.get(node)
+    if isinstance(parent, ast.keyword):
+        return parent.arg in ("other", "value", "acc", "mask")
+    if isinstance(parent, ast.Attribute):
+        return False
+    if isinstance(parent, ast.Call) and parent.func is node:
+        return False
+    if isinstance(parent, ast.Call) and called(parent).rpartition(".")[2] in (
+        "arange",
+        "zeros",
+        "full",
+        "program_id",
+        "cdiv",
+    ):
+        return False
+    return not isinstance(parent, (ast.Slice, ast.Tuple, ast.Expr))

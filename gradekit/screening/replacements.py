@@ -1,0 +1,229 @@
+"""What a beginner may have meant in the place of what is there: another name, number, operator, function, axis."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradekit.screening.changes import Change, ChangeKind, ChangeSite, context
+from gradekit.submission.parsed_source import called, shown
+
+Rule = Callable[[ChangeSite, Any], Iterator[Change]]
+
+
+# --- names and numbers ------------------------------------------------------------------------------------------------
+
+
+def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
+    mine = site.kind(node)
+    if mine is None or not isinstance(node.ctx, ast.Load) or _is_called(site, node):
+        return
+    says = f"uses `{node.id}` in {context(site, node)}."
+    of = "pointer" if mine.of.startswith("pointer") else mine.of
+    for name, kind in site.names(node).items():
+        if name != node.id and kind.of.startswith(of) and kind.shape == mine.shape:
+            says_all = says, f"try `{name}` in its place"
+            yield site.change(ChangeKind.NAME, node, name, says_all, built=ast.Name(name, ast.Load()))
+
+
+def _is_called(site: ChangeSite, node: ast.AST) -> bool:
+    parent = site.kernel.parents.get(node)
+    return isinstance(parent, ast.Call) and parent.func is node or isinstance(parent, ast.Attribute)
+
+
+def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
+    value = node.value
+    if type(value) not in (int, float) or _is_axis(site, node):
+        return
+    says = f"has {value:g} in {context(site, node)}."
+    others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
+    texts = dict.fromkeys(repr(other) for other in others if other != value)
+    if isinstance(value, float):
+        texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
+    for text in texts:
+        yield site.change(ChangeKind.NUMBER, node, text, (says, f"try {text} in its place"), 1)
+    mine = site.kind(node)
+    for name, kind in site.names(node).items():
+        if mine is not None and kind == mine:
+            yield site.change(ChangeKind.NUMBER, node, name, (says, f"try `{name}` in its place"), 1)
+
+
+def _negative(site: ChangeSite, node: Any) -> Iterator[Change]:
+    if isinstance(node.op, ast.USub) and site.kind(node) is not None:
+        says = f"has a minus before {shown(site.source.of(node.operand))}."
+        yield site.change(
+            ChangeKind.DROPPED, node, site.source.operand(node.operand), (says, "is it meant to be there?")
+        )
+
+
+def _is_axis(site: ChangeSite, node: ast.AST) -> bool:
+    parent = site.kernel.parents.get(node)
+    return isinstance(parent, (ast.Slice, ast.Subscript)) or isinstance(parent, ast.keyword) and parent.arg == "axis"
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+_SIBLINGS: dict[type, tuple[str, ...]] = {
+    ast.Add: ("-", "*"), ast.Sub: ("+", "*"), ast.Mult: ("/", "+", "-"), ast.Div: ("*",), ast.FloorDiv: ("%", "*"),
+    ast.Mod: ("//",), ast.BitAnd: ("|",), ast.BitOr: ("&",),
+}  # fmt: skip
+
+_WRITTEN: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
+    ast.BitOr: "|", ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
+    ast.NotEq: "!=",
+}  # fmt: skip
+
+
+def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
+    op = _WRITTEN.get(type(node.op))
+    if op is None:
+        return
+    left, right = site.source.operand(node.left), site.source.operand(node.right)
+    says = f"computes {shown(site.source.of(node))}."
+    for other in _SIBLINGS.get(type(node.op), ()):
+        if other == "/" and site.kind(node.right) is not None and site.kind(node.right).of == "integer":  # type: ignore[union-attr]
+            continue
+        hint = f"try `{other}` in place of `{op}`"
+        yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
+    if op == "//":
+        hint = "the last, partial one is left out: is `tl.cdiv` meant, which rounds up?"
+        yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", (says, hint))
+    if op in ("-", "/"):
+        sides = f"the two sides of `{op}` seem to be swapped"
+        yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", (says, sides))
+    yield from _without_a_side(site, node, (left, op, right))
+    yield from _other_brackets(site, node, op)
+
+
+def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
+    left, op, right = parts
+    if op not in ("+", "-", "*", "/", "&"):
+        return
+    says = f"has `{op} {site.source.of(node.right)}` in {context(site, node)}."
+    yield site.change(ChangeKind.DROPPED, node, left, (says, "is it meant to be there?"))
+    if op in ("+", "*", "&"):
+        says = f"has `{site.source.of(node.left)} {op}` in {context(site, node)}."
+        yield site.change(ChangeKind.DROPPED, node, right, (says, "is it meant to be there?"))
+
+
+def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`a * b + c` for `a * (b + c)`, and the other way round."""
+    source = site.source
+    says = (f"computes {shown(source.of(node))}.", "look at the brackets: what is it that they hold together?")
+    if isinstance(node.left, ast.BinOp) and (first := _WRITTEN.get(type(node.left.op))) and first != op:
+        a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
+        yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", says)
+    if isinstance(node.right, ast.BinOp) and (second := _WRITTEN.get(type(node.right.op))) and second != op:
+        a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
+        yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
+    for inner, outer in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(inner, ast.Call) and inner.args and called(inner).rpartition(".")[2] in _OF_ONE:
+            at_end = inner is node.left
+            a, c = source.operand(inner.args[0]), source.operand(outer)
+            within = f"{a} {op} {c}" if at_end else f"{c} {op} {a}"
+            rest = "".join(f", {source.of(one)}" for one in (*inner.args[1:], *inner.keywords))
+            yield site.change(ChangeKind.BRACKET, node, f"{source.of(inner.func)}({within}{rest})", says)
+
+
+def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
+    if len(node.ops) != 1 or (op := _WRITTEN.get(type(node.ops[0]))) is None:
+        return
+    left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
+    says = f"compares {shown(site.source.of(node))}."
+    for other in ("<", "<=", ">", ">=", "!=", "=="):
+        if other != op:
+            hint = f"try `{other}` in place of `{op}`"
+            yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", (says, hint))
+
+
+def _axes(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`m[None, :]` for `m[:, None]`."""
+    text = site.source.of(node.slice).replace(" ", "")
+    other = {":,None": "None, :", "None,:": ":, None"}.get(text)
+    if other is not None:
+        says = f"spreads `{site.source.of(node.value)}` with `[{site.source.of(node.slice)}]`."
+        yield site.change(ChangeKind.AXIS, node, f"{site.source.of(node.value)}[{other}]", (says, f"try `[{other}]`"))
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+_FUNCTIONS = (
+    ("exp", "exp2"), ("log", "log2"), ("sqrt", "rsqrt"), ("sum", "max", "min"), ("maximum", "minimum"), ("sin", "cos"),
+    ("tanh", "sigmoid"), ("argmax", "argmin"), ("floor", "ceil"), ("atomic_add", "atomic_max"),
+)  # fmt: skip
+
+_OF_ONE = {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sum", "abs", "max", "min"}
+
+_DROPPABLE = {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "abs", "trans"}
+
+
+def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
+    path = called(node)
+    name = path.rpartition(".")[2]
+    source, whole = site.source, shown(site.source.of(node))
+    arguments = ", ".join(source.of(one) for one in (*node.args, *node.keywords))
+    if path.startswith("tl."):
+        for group in _FUNCTIONS:
+            for other in (one for one in group if name in group and one != name):
+                new = f"{path[: len(path) - len(name)]}{other}({arguments})"
+                says = f"calls `{path}`.", f"is `tl.{other}` meant?"
+                yield site.change(ChangeKind.FUNCTION, node, new, says)
+    if name in _DROPPABLE and node.args:
+        says = f"takes `{path}` of {shown(source.of(node.args[0]))}.", "is it meant to be there?"
+        yield site.change(ChangeKind.DROPPED, node, source.operand(node.args[0]), says)
+    if name == "where" and len(node.args) == 3:
+        new = f"{path}({source.of(node.args[0])}, {source.of(node.args[2])}, {source.of(node.args[1])})"
+        yield site.change(ChangeKind.SIDES, node, new, (f"chooses by {whole}.", "its two choices seem to be swapped"))
+    if name == "dot" and len(node.args) >= 2:
+        yield from _product(site, node, path)
+    if name in ("program_id", "sum", "max", "min", "argmax", "argmin"):
+        yield from _axis(site, node, name)
+
+
+def _product(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
+    source = site.source
+    rest = "".join(f", {source.of(one)}" for one in (*node.args[2:], *node.keywords))
+    a, b = source.of(node.args[0]), source.of(node.args[1])
+    says = f"multiplies {shown(source.of(node))}."
+    yield site.change(ChangeKind.SIDES, node, f"{path}({b}, {a}{rest})", (says, "its two factors seem to be swapped"))
+
+
+def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
+    first = [*node.args] if name == "program_id" else [*node.args[1:2]]
+    places = [*first, *(keyword.value for keyword in node.keywords if keyword.arg == "axis")]
+    for place in (one for one in places if isinstance(one, ast.Constant) and isinstance(one.value, int)):
+        for axis in (0, 1, 2):
+            if axis != place.value:
+                says = f"has the axis {place.value!r} in {shown(site.source.of(node))}.", f"try the axis {axis}"
+                yield site.change(ChangeKind.AXIS, place, str(axis), says)
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`a = x` where what `a` was is lost; `a += x` where it was to be replaced."""
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    if not isinstance(target, ast.Name):
+        return
+    name, value = target.id, site.source.of(node.value)
+    if isinstance(node, ast.AugAssign):
+        op = _WRITTEN.get(type(node.op), "")
+        says = f"has `{name} {op}= ...`."
+        for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
+            hint = f"try `{other}` in place of `{op}=`"
+            yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", (says, hint))
+    elif site.kernel.in_loop(node) is not None and name in site.names(node):
+        says = f"overwrites `{name}` in each step of the loop."
+        yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
+        hint = "is the largest of all steps wanted?"
+        yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
+
+
+RULES: dict[type, tuple[Rule, ...]] = {
+    ast.Name: (_other_name,), ast.Constant: (_other_number,), ast.UnaryOp: (_negative,), ast.BinOp: (_operator,),
+    ast.Compare: (_comparison,), ast.Subscript: (_axes,), ast.Call: (_call,), ast.Assign: (_assignment,),
+    ast.AugAssign: (_assignment,),
+}  # fmt: skip

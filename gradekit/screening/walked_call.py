@@ -1,0 +1,317 @@
+"""The steps of a traced call, with its kernels walked as source: first as they are, then again and again from the first
+launch of one of them on, in many copies that differ in one node of its source."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
+from gradekit.engine.host import DTYPES as TORCH
+from gradekit.engine.host import compute, read, write, write_values
+from gradekit.engine.kernel_facts import parsed
+from gradekit.engine.memory import Memory, view_bytes
+from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
+from gradekit.program import Scalar as Number
+from gradekit.screening.expressions import Code, Names, Returned, Swap, Watched, bound
+from gradekit.screening.tile_memory import TileMemory
+from gradekit.screening.tile_values import DTYPES, NotWalked, TilePointer
+from gradekit.screening.walk import KernelWalk
+from gradekit.submission.parsed_source import ParsedSource, called
+
+MOST_PROGRAMS = 4096
+"""Of one launch."""
+
+MOST_COPIES = 96
+"""Of a launch that are walked at a time."""
+
+MOST_TOGETHER = 1 << 18
+"""Elements of a tile of all copies."""
+
+MOST_WORK = 60_000_000
+"""Of one call, in the engine's units."""
+
+WRONG = (
+    NotWalked,
+    OverBudget,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""How a walk can fail: whatever it is, nothing is said."""
+
+_EFFECTS = {"store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg"}
+
+
+def code_of(source: ParsedSource) -> Code:
+    """What the kernels of a source may refer to."""
+    constants: dict[str, Any] = {}
+    alone = KernelWalk(Code({}, constants), (1, 1, 1), TileMemory(Memory()), Meter(Budget()))
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            value = node.value
+            if isinstance(value, ast.Call) and called(value).endswith("constexpr") and value.args:
+                value = value.args[0]
+            try:
+                constants[node.targets[0].id] = alone.value(value, {})
+            except WRONG:
+                continue
+    return Code({node.name: node for node in source.kernels}, constants)
+
+
+@dataclass
+class _Begun:
+    """The first launch of a kernel: its step's number, the storages before it, and the names before each statement."""
+
+    step: int
+    memory: Memory
+    watched: Watched = field(default_factory=Watched)
+    names: list[Names] = field(default_factory=list)
+
+
+class WalkedCall:
+    """A program on its inputs; `run` it once before anything is swapped.
+
+    Args:
+        program: a traced call of the source.
+        inputs: its tensors.
+        code: the source's kernels.
+        allow: the torch operations that the assignment allows.
+    """
+
+    def __init__(self, program: Program, inputs: Sequence[Tensor], code: Code, allow: Collection[str]) -> None:
+        self.program, self.code, self.allow = program, code, allow
+        self._inputs = inputs
+        self._steps = list(run_steps(program.steps))
+        self.begun: dict[str, _Begun] = {}
+        self.work = self.spent = self.longest = 0
+        self.strays = False  # whether an element outside is touched, so that results are not known
+        self._settled: dict[str, int] = {}
+        self._alone: dict[str, KernelWalk] = {}
+
+    def run(self) -> list[Tensor | None]:
+        """The results as the source is.
+
+        Raises: one of `WRONG`, where it cannot be walked.
+        """
+        memory, meter = Memory(self.program.addresses), Meter(Budget(MOST_WORK))
+        for view, tensor in zip(self.program.inputs, self._inputs, strict=True):
+            memory.place_input(view.storage, view_bytes(tensor), "", None, 1)
+        for number, step in enumerate(self._steps):
+            if isinstance(step, Launch):
+                name = self._kernel(step).name
+                first = name not in self.begun
+                if first:
+                    self.begun[name] = _Begun(number, _copied(memory))
+                self._launch(step, memory, meter, Swap(), self.begun[name] if first else None)
+            else:
+                self._host(step, memory)
+        self.work = meter.work + STEP * len(self._steps)
+        return self._results(memory)
+
+    def changed(self, kernel: str, swap: Swap, first: int) -> list[list[Tensor | None] | None]:
+        """For each copy of a swap in a `kernel` that is launched, the results with it; None for one that goes out of
+        bounds. `first` is the number of the kernel's first statement that it is in.
+
+        Raises: one of `WRONG`, where it cannot be walked, or goes out of bounds everywhere.
+        """
+        begun, copies = self.begun[kernel], swap.copies
+        meter = Meter(Budget(2 * self.work * (4 + copies) + 50 * STEP))
+        memory = _copied(begun.memory, copies)
+        try:
+            lost = self._resume(begun, memory, meter, swap, first)
+            for step in self._steps[begun.step + 1 :]:
+                if isinstance(step, Launch):
+                    lost |= self._launch(step, memory, meter, swap, None)
+                else:
+                    self._host_of_all(step, memory, copies)
+        finally:
+            self.spent = meter.work + STEP * (2 + len(self._steps) - begun.step)
+        found = [self._results_of_all(result, memory, copies) for result in self.program.results]
+        return [
+            None if gone else [None if each is None else each[number] for each in found]
+            for number, gone in enumerate(lost.tolist())
+        ]
+
+    def _resume(self, begun: _Begun, memory: Memory, meter: Meter, swap: Swap, first: int) -> Tensor:
+        step = self._steps[begun.step]
+        assert isinstance(step, Launch)
+        body = self.code.functions[self._kernel(step).name].body
+        at = min(first, self._settled_until(self._kernel(step).name), len(begun.names) - 1)
+        walk = self._walk(step, memory, meter, swap, None)
+        names = {name: _for_copies(value, walk) for name, value in begun.names[at].items()}
+        with contextlib.suppress(Returned):
+            walk.body(body[at:], names)
+        return walk.memory.lost
+
+    def _settled_until(self, name: str) -> int:
+        """The number of a kernel's first statement that may store something, or end it."""
+        if name not in self._settled:
+            body = self.code.functions[name].body
+            found = (at for at, one in enumerate(body) if _has_effects(one, self.code))
+            self._settled[name] = next(found, len(body))
+        return self._settled[name]
+
+    def alone(self, kernel: str) -> KernelWalk:
+        """A walk of the first launch of a kernel, for single expressions."""
+        if kernel not in self._alone:
+            begun = self.begun[kernel]
+            step = self._steps[begun.step]
+            assert isinstance(step, Launch)
+            self._alone[kernel] = self._walk(step, begun.memory, Meter(Budget(MOST_WORK)), Swap(), None)
+        return self._alone[kernel]
+
+    def most_copies(self, kernel: str) -> int:
+        """Of a launch that are walked at a time, so that no tile becomes too large."""
+        step = self._steps[self.begun[kernel].step]
+        assert isinstance(step, Launch)
+        tiles = (one.numel() for one in self.begun[kernel].watched.values.values() if isinstance(one, Tensor))
+        return max(min(MOST_COPIES, MOST_TOGETHER // max(self.programs(step), *tiles)), 1)
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _kernel(self, step: Launch) -> Kernel:
+        return self.program.kernels[step.kernel]
+
+    @staticmethod
+    def programs(step: Launch) -> int:
+        """Those of a launch."""
+        return step.grid[0] * step.grid[1] * step.grid[2]
+
+    def _walk(self, step: Launch, memory: Memory, meter: Meter, swap: Swap, watched: Watched | None) -> KernelWalk:
+        tiles = TileMemory(memory, max(swap.copies, 1), self.programs(step), lenient=not swap.copies)
+        walk = KernelWalk(self.code, step.grid, tiles, meter, swap, watched)
+        if swap.copies:
+            walk.patience = 2 * self.longest + 8
+        return walk
+
+    def _launch(self, step: Launch, memory: Memory, meter: Meter, swap: Swap, begun: _Begun | None) -> Tensor:
+        kernel = self._kernel(step)
+        function = self.code.functions.get(kernel.name)
+        if function is None or self.programs(step) > MOST_PROGRAMS:
+            raise NotWalked("a kernel that is not seen, or too many programs")
+        names = self._arguments(step, kernel, function)
+        walk = self._walk(step, memory, meter, swap, begun.watched if begun else None)
+        try:
+            for statement in function.body if walk.count else ():
+                if begun is not None:
+                    begun.names.append(dict(names))
+                walk.statement(statement, names)
+        except Returned:
+            pass
+        self.longest = max(self.longest, walk.longest)
+        self.strays |= walk.memory.strays
+        return walk.memory.lost
+
+    def _arguments(self, step: Launch, kernel: Kernel, function: ast.FunctionDef) -> Names:
+        expected = parsed(kernel.ttir).entry.argument_names
+        values = [_argument(argument) for argument in step.args]
+        constants = {name: DTYPES.get(v, v) if isinstance(v, str) else v for name, v in kernel.constants.items()}
+        return bound(function, [], constants | dict(zip(expected, values, strict=True)))
+
+    def _host(self, step: Step, memory: Memory) -> None:
+        match step:
+            case Allocate(storage=storage, nbytes=nbytes):
+                memory.allocate(storage, nbytes, "", None)
+            case Fill(target=target, value=value):
+                write(memory, target, torch.tensor(value), None)
+            case Copy(target=target, origin=origin):
+                write_values(memory, target, origin, None)
+            case Literal(target=target, values=values):
+                write(memory, target, torch.tensor(values).view(target.shape), None)
+            case Aten():
+                compute(memory, step, self.allow)
+
+    def _host_of_all(self, step: Step, memory: Memory, copies: int) -> None:
+        if isinstance(step, Allocate):
+            memory.allocate(step.storage, step.nbytes * copies, "", None)
+        else:
+            for number in range(copies):
+                self._host(step, _part(memory, number, copies))
+
+    def _results_of_all(self, result: Any, memory: Memory, copies: int) -> list[Tensor] | None:
+        """A result of each copy."""
+        if not isinstance(result, View):
+            return None
+        storage = memory.storages[result.storage]
+        if storage.is_input or copies == 1:
+            return [read(memory, result)] * copies
+        flat = storage.typed(TORCH[result.dtype])
+        sizes, steps = (copies, *result.shape), (flat.numel() // copies, *result.stride)
+        return list(flat.as_strided(sizes, steps, result.offset))
+
+    def _results(self, memory: Memory) -> list[Tensor | None]:
+        return [read(memory, one).clone() if isinstance(one, View) else None for one in self.program.results]
+
+
+def _argument(argument: Any) -> Any:
+    if isinstance(argument, View):
+        return TilePointer(argument.storage, TORCH[argument.dtype], argument.offset)
+    if not isinstance(argument, Number):
+        raise NotWalked("a descriptor")
+    return argument.value
+
+
+def _copied(memory: Memory, copies: int = 1) -> Memory:
+    """The storages as they are now, one after another for several copies; inputs, which no kernel here stores to, are
+    shared."""
+    other = Memory()
+    for id, storage in memory.storages.items():
+        if storage.is_input:
+            other.storages[id] = storage
+        else:
+            other.storages[id] = one = copy.copy(storage)
+            one.data, one._views = storage.data.repeat(copies), {}
+    return other
+
+
+def _part(memory: Memory, number: int, copies: int) -> Memory:
+    """The storages of one of several copies: views."""
+    if copies == 1:
+        return memory
+    other = Memory()
+    for id, storage in memory.storages.items():
+        other.storages[id] = one = copy.copy(storage)
+        if not storage.is_input:
+            size = storage.data.numel() // copies
+            one.data, one._views, one.written = storage.data[number * size : (number + 1) * size], {}, None
+    return other
+
+
+def _for_copies(value: Any, walk: KernelWalk) -> Any:
+    """A value of one launch for the programs of all of its copies."""
+    if walk.copies == 1 or walk.programs == 1:
+        return value
+    if isinstance(value, tuple):
+        return tuple(_for_copies(one, walk) for one in value)
+    if isinstance(value, TilePointer):
+        return replace(value, offset=_for_copies(value.offset, walk))
+    if isinstance(value, Tensor) and value.shape[0] == walk.programs:
+        return value.repeat(walk.copies, *(1 for _ in range(value.dim() - 1)))
+    return value
+
+
+def _has_effects(statement: ast.stmt, code: Code) -> bool:
+    """Whether a statement may store something, or end the kernel."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Return):
+            return True
+        name = called(node)
+        if name.rpartition(".")[2] in _EFFECTS:
+            return True
+        if name in code.functions and any(
+            called(n).rpartition(".")[2] in _EFFECTS for n in ast.walk(code.functions[name])
+        ):
+            return True
+    return False

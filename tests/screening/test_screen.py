@@ -1,0 +1,166 @@
+"""A first look at single changes of a kernel: the source is walked as text, and what makes a failing call right is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.assignment import get
+from gradekit.engine import run
+from gradekit.mending.draft import Draft
+from gradekit.report.record import to_dict
+from gradekit.screening.changes import Change
+from gradekit.screening.screen import Screen, ShownCall
+from gradekit.screening.told import mend_of
+from gradekit.screening.walked_call import WalkedCall, code_of
+from gradekit.submission.parsed_source import ParsedSource
+from tests.gpu.programs import traced
+from tests.graded import grade
+from tests.mending.corpora import Tutored, Verdict, corpus
+from tests.tracer.styles import Text
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+
+MEANS = HEAD + '''@triton.jit
+def means_kernel(x_ptr, w_ptr, out_ptr, n, stride, scale, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride + cols, mask=cols < n, other=0.0)
+        w = tl.load(w_ptr + cols, mask=cols < n, other=0.0)
+        total += tl.sum(x * w, axis=0)
+    tl.store(out_ptr + row, tl.exp(total * scale))
+
+
+def entry(x, w):
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    means_kernel[(x.shape[0],)](x, w, out, x.shape[1], x.stride(0), 0.25, BLOCK=4)
+    return out
+'''
+
+WALKS = HEAD + '''@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    steps = tl.load(x_ptr + row).to(tl.int32)
+    seen = 0.0
+    i = 0
+    while i < steps:
+        seen += tl.load(x_ptr + i)
+        i += 1
+    for k in range(row, n):
+        if k % 2 == 0:
+            seen += 10
+        else:
+            seen -= tl.load(x_ptr + k)
+    cols = tl.arange(0, BLOCK)
+    square = cols[:, None] * cols[None, :] + row
+    tl.store(out_ptr + row, seen + tl.sum(tl.max(square.to(tl.float32), axis=1)))
+    if row == 1:
+        tl.atomic_add(out_ptr, 1000.0)
+
+
+def entry(x):
+    out = torch.zeros_like(x)
+    kernel[(x.shape[0],)](x, out, x.shape[0], BLOCK=4)
+    return out
+'''
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    drawn = torch.Generator().manual_seed(3)
+    return torch.randn(3, 10, generator=drawn), torch.randn(10, generator=drawn)
+
+
+def shown(text: str, expected: torch.Tensor, *args: Any) -> tuple[ShownCall, Any]:
+    """The call of a text, and what its results must be."""
+    program, tensors = traced(Text(text), "entry", *args)
+
+    def is_right(results: Sequence[torch.Tensor | None]) -> bool:
+        return results[0] is not None and torch.allclose(results[0], expected, rtol=1e-4, atol=1e-4)
+
+    return ShownCall(program, tensors, run(program, tensors).results, is_right), program
+
+
+def survivors(old: str, new: str) -> tuple[list[Change], str]:
+    """The changes that make a mistaken text right, and that text."""
+    assert MEANS.count(old) == 1
+    x, w = inputs()
+    text = MEANS.replace(old, new)
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    return Screen(Draft(text), ()).survivors([call], ["means_kernel"]), text
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "new", "line"),
+    [
+        ("x_ptr + row * stride", "x_ptr + start * stride", "row", 12),
+        ("range(0, n, BLOCK)", "range(0, n, 8)", "BLOCK", 10),
+        ("x * w", "x + w", "(x * w)", 14),
+        ("tl.sum(x", "tl.max(x", "tl.sum(x * w, axis=0)", 14),
+        ("tl.exp(total", "tl.exp2(total", "tl.exp(total * scale)", 15),
+        ("tl.exp(total * scale)", "tl.exp(total)", "(total * scale)", 15),
+        ("tl.exp(total * scale)", "tl.exp(total) * scale", "tl.exp(total * scale)", 15),
+        ("total += tl", "total = tl", "total += tl.sum(x * w, axis=0)", 14),
+    ],
+)
+def test_one_wrong_expression_is_found_at_its_line(right: str, wrong: str, new: str | None, line: int) -> None:
+    found, _ = survivors(right, wrong)
+    if new is None:
+        assert not found
+    else:
+        assert [(change.new, f"Line {line} ") for change in found if change.new == new] == [(new, f"Line {line} ")]
+        assert any(change.sentence.startswith(f"Line {line} ") for change in found)
+
+
+def test_a_mend_by_screening_makes_the_text_right_and_moves_no_line() -> None:
+    found, text = survivors("x_ptr + row * stride", "x_ptr + start * stride")
+    mend = mend_of(found[0], ParsedSource(text))
+    assert mend is not None and mend.applied(text) == MEANS
+    assert mend.sentence == "Line 12 uses `start` in `x_ptr + start * stride + cols`."
+    assert mend.hint == "try `row` in its place"
+
+
+def test_what_is_out_of_bounds_or_changes_nothing_does_not_survive() -> None:
+    x, w = inputs()
+    call, _ = shown(MEANS, torch.full((3,), 7.0), x, w)
+    assert Screen(Draft(MEANS), ()).survivors([call], ["means_kernel"]) == []
+
+
+def test_a_change_must_be_right_for_every_call() -> None:
+    x, w = inputs()
+    text = MEANS.replace("x_ptr + row * stride", "x_ptr + start * stride")
+    one, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    other, _ = shown(text, torch.zeros(3), x + 1, w)
+    assert Screen(Draft(text), ()).survivors([one], ["means_kernel"])
+    assert Screen(Draft(text), ()).survivors([one, other], ["means_kernel"]) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_programs_that_go_different_ways_are_walked_as_the_engine_runs_them(seed: int) -> None:
+    x = torch.randint(0, 6, (6,), generator=torch.Generator().manual_seed(seed)).float()
+    program, tensors = traced(Text(WALKS), "entry", x)
+    walked = WalkedCall(program, tensors, code_of(ParsedSource(WALKS)), ()).run()
+    assert walked[0] is not None and torch.equal(walked[0], run(program, tensors).results[0])
+
+
+def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
+    x, w = inputs()
+    text = MEANS.replace("total * scale", "tl.associative_scan(total * scale + tl.zeros((4,), tl.float32), 0, add)")
+    text = text.replace("@triton.jit", "@triton.jit\ndef add(a, b):\n    return a + b\n\n\n@triton.jit", 1)
+    text = text.replace("out_ptr + row, tl", "out_ptr + row + tl.arange(0, 4) * 0, tl")
+    call, _ = shown(text, torch.zeros(3), x, w)
+    assert Screen(Draft(text), ()).survivors([call], ["means_kernel"]) == []
+
+
+@pytest.mark.parametrize(("id", "name"), [("spmm", "row_for_the_column"), ("layer_norm", "root_for_its_inverse")])
+def test_a_mistake_that_no_rule_names_is_named_by_screening(id: str, name: str, tmp_path: Path) -> None:
+    mistake = next(mistake for mistake in corpus(id) if mistake.name == name)
+    path = tmp_path / "submission.py"
+    path.write_text(mistake.text, encoding="utf-8")
+    tutored = Tutored.of(mistake, to_dict(grade(get(id), path, device="cpu", profile="quick", stop=True)))
+    assert (tutored.verdict, tutored.line) == (Verdict.NAMED, True)
