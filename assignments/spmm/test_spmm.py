@@ -33,7 +33,8 @@ ALL_PATTERNS = tuple(name for name in sparse.PATTERNS if name != "stairs")
 def spmm(crow, col, values, dense):
     """Every element's share, added to its row; sums in float32 at least."""
     wide = torch.promote_types(dense.dtype, torch.float32)
-    rows = torch.arange(len(crow) - 1, device=crow.device).repeat_interleave(crow.diff(), output_size=len(col))
+    # Not by repeat_interleave: a diagnosis asks what would come of other numbers in crow, and that writes past its end then.
+    rows = torch.searchsorted(crow[1:].contiguous(), torch.arange(len(col), device=col.device), right=True)
     shares = values.to(wide)[:, None] * dense.to(wide)[col.long()]
     out = torch.zeros((len(crow) - 1, dense.shape[1]), dtype=wide, device=dense.device)
     return out.index_add_(0, rows, shares).to(dense.dtype)
