@@ -28,13 +28,13 @@ MOST_TOLD = 40
 """Unseen ways that a record names."""
 
 MOST_CALLS = 8
-"""Further calls of one check, and as many that send loops round."""
+"""Further calls of one check for branches, and as many beside them."""
 
 MOST_IN_ALL = 64
-"""Further calls of all checks of a submission."""
+"""Further calls of all checks of a submission for branches."""
 
-MOST_REPEATS = 64
-"""Further calls of all checks of a submission that send a loop round, beside those."""
+MOST_BESIDE = 64
+"""Further calls of all checks of a submission for loops that go round and for masks of whole tiles."""
 
 MOST_WORK = 2_000_000_000
 """The work that the engine may have done in further calls of a submission for another to be made: some seconds."""
@@ -77,7 +77,7 @@ class FurtherInputs:
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
-        self._left, self._work = {False: MOST_IN_ALL, True: MOST_REPEATS}, 0
+        self._left, self._work = {False: MOST_IN_ALL, True: MOST_BESIDE}, 0
         self._left_here = {False: MOST_CALLS, True: MOST_CALLS}
         self._kernels = KernelInputs()
         self._hints = hints(subject.submission.text)
@@ -137,24 +137,21 @@ class FurtherInputs:
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
             calls += [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
-            yield from self._afforded(calls, found, name)
-            yield from self._afforded(again, found, name, of_loops=True)
+            yield from self._afforded([*calls, *again], found, name)
             if len(found.ran) == before:
                 return
 
-    def _afforded(
-        self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, *, of_loops: bool = False
-    ) -> Iterator[FurtherCall]:
+    def _afforded(self, calls: Iterable[FurtherCall], found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         """Those that have not run yet, as far as the budgets of the check and of the submission go."""
         for call in calls:
             text = repr({name: call.call})
             if text in found.ran:
                 continue
-            if not self._left_here[of_loops] or not self._left[of_loops] or self._work >= MOST_WORK:
+            if not self._left_here[call.beside] or not self._left[call.beside] or self._work >= MOST_WORK:
                 found.leave_out(call, "enough others were")
             else:
-                self._left_here[of_loops] -= 1
-                self._left[of_loops] -= 1
+                self._left_here[call.beside] -= 1
+                self._left[call.beside] -= 1
                 found.ran[text] = call
                 call.tried()
                 yield call

@@ -120,7 +120,7 @@ class HostInputs:
             for more in layouts_like(draws, form):
                 tried = functools.partial(self._note, key, bool(narrow), place > 0)
                 call = made(draws, form, one, turn, more)
-                yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line, tried)
+                yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line, tried=tried)
 
     def _note(self, key: tuple[Way, tuple[str, ...]], narrow: bool, large: bool) -> None:
         """A check tries a call that goes a way, with the smallest sizes or with larger ones."""
@@ -147,7 +147,7 @@ class HostInputs:
                 more |= {f"variant {name}": variant for name, _, variant in laid_out}
                 call = made(draws, form, one, turn, more)
                 told = f"{branch.text} is {'true' if way[1] else 'false'}"
-                yield FurtherCall(call, told, branch.line, functools.partial(self.tried.add, way))
+                yield FurtherCall(call, told, branch.line, tried=functools.partial(self.tried.add, way))
             if chosen:
                 return
 

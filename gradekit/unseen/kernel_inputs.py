@@ -133,7 +133,7 @@ class KernelInputs:
                     tried = functools.partial(self._far.add, one.branch)
                     for sizes in solved:
                         call = made(draws, path.form, sizes, len(left), {})
-                        yield FurtherCall(call, one.why, one.branch.line, tried)
+                        yield FurtherCall(call, one.why, one.branch.line, one.branch.name in MASKED, tried)
             left = {one: None for one in left if one.branch not in self._far}
         self._far |= {one.branch for one in left}
 

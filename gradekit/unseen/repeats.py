@@ -29,7 +29,7 @@ def repeats(draws: Draws, missing: Sequence[Missing], paths: Sequence[Path]) -> 
         if found is not None:
             path, sizes = found
             for turn, kinds in enumerate(_each_kind(draws)):
-                yield FurtherCall(made(draws, path.form, sizes, turn, kinds), one.why, one.branch.line)
+                yield FurtherCall(made(draws, path.form, sizes, turn, kinds), one.why, one.branch.line, beside=True)
 
 
 def _sizes(draws: Draws, one: Missing, paths: Sequence[Path]) -> tuple[Path, dict[str, int]] | None:
