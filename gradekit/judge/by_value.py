@@ -29,16 +29,18 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
         for position in positions:
             others[position] = _misread(evidence.specs[position], ignored)
         elements = explained(comparison, others)
-        if elements is not None and (elements > 1 or _is_supported(evidence, elements)):
+        if elements is not None and (elements > 1 or _is_supported(evidence, elements, positions)):
             sentence = _stride_sentence(evidence, positions, ignored)
             return Diagnosis(Cause.IGNORES_STRIDES, sentence, input=positions[0])
     return None
 
 
-def _is_supported(evidence: Evidence, elements: int) -> bool:
+def _is_supported(evidence: Evidence, elements: int, positions: tuple[int, ...]) -> bool:
     """Whether other examples speak for a hypothesis that explains one element, or none: where all is NaN, the kernel
-    must have been seen to read what is no element of its inputs, and more than one element must be wrong."""
-    seen = bool(evidence.findings) and evidence.comparison is not None and evidence.comparison.wrong_count > 1
+    must have been seen to go wrong in one of the inputs at `positions`, and more than one element must be wrong."""
+    names = {evidence.specs[position].name for position in positions}
+    elsewhere = all(names) and all(finding.tensor and finding.tensor not in names for finding in evidence.findings)
+    seen = not elsewhere and evidence.comparison is not None and evidence.comparison.wrong_count > 1
     return strides_separate(evidence) and (elements > 0 or seen)
 
 

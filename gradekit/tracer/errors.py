@@ -144,7 +144,7 @@ a method of the block."""
 def _explained(error: CompilationError, said: str, line: int | None) -> str:
     """What the refused expression, on the submission's `line`, adds to what Triton `said`; "" where it adds nothing."""
     if line and re.search(hints.SHAPES, said):
-        return operands.origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1)
+        return operands.origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1, said)
     if line and (changed := re.search(r"Loop-carried variable (\w+) has initial type", said)):
         return operands.beginning(error.src, changed[1], error.node, line - getattr(error.node, "lineno", 1) + 1)
     if any(sign in said for sign in _OF_THE_HOST):

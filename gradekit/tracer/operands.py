@@ -10,19 +10,20 @@ import ast
 REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce"})
 
 
-def origins(source: str, node: ast.AST | None, first_line: int) -> str:
+def origins(source: str, node: ast.AST | None, first_line: int, said: str = "") -> str:
     """A sentence on the variables in `node` that earlier lines assign, and on a dimension that a reduction removed; ""
     where there are none.
 
     `source` is the kernel's text from its `def` on, which stands at `first_line` of the
-    submission; `node` is of its tree.
+    submission; `node` is of its tree, and `said` is Triton's message.
     """
+    advice = _other_axis if "at index 0" in said else _keeps
     if node is None:
         return ""
     made = {name: line for name in _names(node) if (line := _assignment(source, name, getattr(node, "lineno", 0)))}
     lines = " and ".join(f"`{name}` is made on line {first_line + each.lineno - 1}" for name, each in made.items())
-    reduced = [_advice(name, each.value) for name, each in made.items() if _reduces(each.value)]
-    reduced += [_advice(ast.unparse(call), call) for call in ast.walk(node) if _reduces(call)]
+    reduced = [advice(name, each.value) for name, each in made.items() if _reduces(each.value)]
+    reduced += [advice(ast.unparse(call), call) for call in ast.walk(node) if _reduces(call)]
     ranges = [name for name, each in made.items() if _is_range(each.value)]
     return " ".join([f"{lines}." if lines else "", *reduced, _crossed(ranges)]).strip()
 
@@ -95,7 +96,12 @@ def _reduces(made: ast.AST) -> bool:
     return not any(word.arg == "keep_dims" for word in made.keywords)
 
 
-def _advice(name: str, made: ast.AST) -> str:
+def _other_axis(name: str, made: ast.AST) -> str:
+    """Where sizes differ in the first dimension, none is missing: what lacks one has the size 1 there, and fits."""
+    return f"Does the reduction that makes `{name}` go along the right axis?"
+
+
+def _keeps(name: str, made: ast.AST) -> str:
     index = "[None, :]" if _along_the_first(made) else "[:, None]"
     return f"The reduction that makes `{name}` removes a dimension: give it keep_dims=True, or write {name}{index}."
 

@@ -338,6 +338,10 @@ def test_misread_poison_proves_nothing_alone_but_does_with_contiguous_examples_t
     passed = [([plain(1, n)], True) for n in (2, 3)]
     assert judged(softmax, [x], nan) is None
     assert said(judged(softmax, [x], nan, gap, history=passed))[0] is Cause.IGNORES_STRIDES
+    named = replace(x, name="x")
+    assert said(judged(softmax, [named], nan, gap, history=passed))[0] is Cause.IGNORES_STRIDES
+    of_another = replace(gap, tensor="y")
+    assert said(judged(softmax, [named], nan, of_another, history=passed))[0] is not Cause.IGNORES_STRIDES
 
 
 def test_one_nan_is_no_stride_bug_for_any_address_that_is_too_large_brings_it() -> None:

@@ -66,6 +66,15 @@ def test_a_reduction_inside_the_refused_expression_is_named_too() -> None:
     assert "The reduction that makes `tl.max(tile, axis=1)` removes a dimension" in refused(mistake).message
 
 
+@pytest.mark.parametrize(
+    "use", ["tl.store(out_ptr + tl.arange(0, 16), tl.sum(tile, axis=1))", "y = tl.zeros([16], tl.float32) + total"]
+)
+def test_a_reduction_along_another_axis_is_not_told_to_keep_its_dimension(use: str) -> None:
+    body = f"tile = tl.zeros([32, 16], tl.float32)\ntotal = tl.sum(tile, axis=1)\n{use}"
+    message = refused(Broken("other axis", "", use, body=body)).message
+    assert "go along the right axis?" in message and "keep_dims" not in message
+
+
 def test_a_variable_that_changes_in_a_loop_is_named_where_it_begins() -> None:
     body = "acc = 0\nfor i in range(0, n):\n    acc += 0.5\ntl.store(out_ptr, acc)"
     mistake = Broken("changes", "", "for i in", body=body)
