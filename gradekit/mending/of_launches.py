@@ -27,6 +27,26 @@ def rounded_down(draft: Draft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
+def all_rounded_down(draft: Draft) -> Iterator[Mend]:
+    """A grid with several axes, each of which is rounded down: up must go all of them."""
+    for grid in {id(g): g for g in map(draft.grid_of, draft.launches)}.values():
+        elements = grid.elts if isinstance(grid, ast.Tuple) else []
+        quotients = [e for e in elements if isinstance(e, ast.BinOp) and isinstance(e.op, ast.FloorDiv)]
+        low = [quotient for quotient in quotients if not _rounds_up(draft, quotient)]
+        if len(low) > 1:
+            texts = [(draft.source.of(e), draft.source.of(e.left), draft.source.of(e.right)) for e in low]
+            edits = tuple(
+                draft.source.replaced(e, f"triton.cdiv({left}, {right})")
+                for e, (_, left, right) in zip(low, texts, strict=True)
+            )
+            yield Mend(
+                Family.GRID, 2, low[0].lineno, edits,
+                f"Line {low[0].lineno} rounds {' and '.join(f'`{text}`' for text, _, _ in texts)} down: the last, "
+                "partial blocks get no program.",
+                "round the numbers of programs up, with triton.cdiv", Cause.UNWRITTEN_OUTPUT,
+            )  # fmt: skip
+
+
 def _is_in_a_grid(draft: Draft, node: ast.BinOp) -> bool:
     """Whether a grid is made of a quotient, or of a name that has it; also where no launch is seen."""
     grids = [part for launch in draft.launches for part in ast.walk(draft.grid_of(launch))]
@@ -354,7 +374,7 @@ def block_covers(draft: Draft) -> Iterator[Mend]:
 
 
 RULES = (
-    rounded_down, grid_size, other_dimension, not_zeroed, result_strides, narrow_memory,
+    rounded_down, all_rounded_down, grid_size, other_dimension, not_zeroed, result_strides, narrow_memory,
     copied_first,
     block_covers,
 )  # fmt: skip

@@ -20,8 +20,8 @@ from gradekit.mending.of_numbers import numbers_of
 from gradekit.program import Program
 from gradekit.submission.parsed_source import ParsedSource, called
 
-MOST_WORK = 160
-"""The work for all mended programs of a submission, in units of about 12 ms of CPU time (see `price`)."""
+MOST_WORK = 200
+"""The work for all mended programs of a submission, in units of 8 to 12 ms of CPU time (see `price`)."""
 
 CHARACTERS_A_UNIT = 2000
 """So many characters of a submission count as one unit of work."""

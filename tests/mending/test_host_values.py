@@ -78,6 +78,12 @@ def test_any_value_of_the_same_kind_is_tried_in_its_place(right: str, wrong: str
     assert mending and mending[0].line == line and mending[0].rank < 40
 
 
+def test_all_axes_of_a_grid_that_are_rounded_down_are_rounded_up_together() -> None:
+    right = KERNEL.replace("scaled_kernel[(M,)]", "scaled_kernel[(triton.cdiv(M, 64), triton.cdiv(N, 64))]")
+    wrong = right.replace("triton.cdiv(M, 64), triton.cdiv(N, 64)", "M // 64, N // 64")
+    assert mends(wrong)[0].applied(wrong) == right and "`M // 64` and `N // 64` down" in mends(wrong)[0].sentence
+
+
 def test_strides_that_are_taken_before_a_copy_are_taken_after_it() -> None:
     right = KERNEL.replace("    M, N = x.shape\n", "    x = x.contiguous()\n    strides = x.stride()\n    M, N = x.shape\n")
     right = right.replace("x.stride(0), x.stride(1), 1", "*strides, 1")
