@@ -136,9 +136,10 @@ class Mending:
                 self._mends = []
         each = price(self.text, clues)
         least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
-        for mend in self._in_turn(clues, screened):
-            if self.work_left - each < max(least, 0):
-                break
+        looked: list[Mend] = []
+        for mend in self._in_turn(clues, lambda: looked.extend(screened()) or looked):  # type: ignore[func-returns-value]
+            if self.work_left - each < max(least, 0) and mend not in looked:
+                continue  # the few that a look has found are tried in any case
             if self._is_right(mend.applied(self.text), is_right, each, spent):
                 self._right = [mend, *(other for other in self._right if other != mend)]
                 return mend

@@ -24,14 +24,17 @@ from gradekit.screening.tile_values import OutsideEverywhere, TilePointer
 from gradekit.screening.walked_call import WRONG, WalkedCall, code_of
 from gradekit.submission.parsed_source import called
 
-MOST_WORK = 250_000_000
+MOST_WORK = 300_000_000
 """Of all changes of one submission, in the engine's units."""
+
+MOST_WORK_OF_ANOTHER = 20_000_000
+"""Of another call as it is: a larger one is left to the engine."""
 
 MOST_SURVIVORS = 4
 """So many are traced and run, at most."""
 
-LIKELY = 3
-"""The last turn of changes that are tried before others."""
+MOST_HELD = 24
+"""So many that make the failing call right are held against others, those of the likelier kinds."""
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
 
@@ -88,17 +91,37 @@ class Screen:
             if self.work_left < 0:
                 break
             found += self._right(batch, calls[0], first)
-        others = [(call, replay) for call in calls[1:] if (replay := self._replay(call)) is not None] if found else []
-        kept = [one for one in found if all(self._right([one], *other) for other in others)]
-        return sorted((one.change for one in kept), key=lambda change: change.kind)
+        kept = sorted(found, key=lambda one: one.change.kind)[:MOST_HELD]
+        for call in calls[1:]:
+            replay = self._replay(call) if kept else None
+            if replay is not None and replay.work <= MOST_WORK_OF_ANOTHER:
+                kept = self._right_again(kept, call, replay)
+        return [one.change for one in kept]
+
+    def _right_again(self, found: list[_Tried], call: ShownCall, replay: WalkedCall) -> list[_Tried]:
+        """Those with which another call is right, too."""
+        kept: list[_Tried] = []
+        for kernel in dict.fromkeys(one.kernel for one in found):
+            alike = [one for one in found if one.kernel == kernel]
+            if kernel in replay.begun:
+                most = replay.most_copies(kernel)
+                batches = (alike[at : at + most] for at in range(0, len(alike), most))
+                alike = [one for batch in batches for one in self._right(batch, call, replay)]
+            kept += alike
+        return sorted(kept, key=lambda one: one.change.kind)
 
     @staticmethod
     def likeliest(found: Sequence[Change]) -> list[Change]:
-        """Those of the likeliest kind among survivors; nothing where these blame several lines, and add or leave out
-        something: what is missing in one place can be made good in many."""
-        best = [change for change in found if change.kind == found[0].kind]
-        lines = {getattr(change.node, "lineno", 0) for change in best}
-        return [] if best and len(lines) > 1 and best[0].kind >= ChangeKind.DROPPED else best[:MOST_SURVIVORS]
+        """The likeliest of survivors, in turn. Of changes of one kind that add or leave out something none, where they
+        blame several lines: what is missing in one place can be made good in many."""
+        kept: list[Change] = []
+        for kind in sorted({change.kind for change in found}):
+            alike = [change for change in found if change.kind == kind]
+            lines = {getattr(change.node, "lineno", 0) for change in alike}
+            if kind >= ChangeKind.DROPPED and len(lines) > 1:
+                break
+            kept += alike
+        return kept[:MOST_SURVIVORS]
 
     def _replay(self, call: ShownCall) -> WalkedCall | None:
         replay = WalkedCall(call.program, call.inputs, self.code, self.allow)
@@ -117,9 +140,10 @@ class Screen:
             for function in _with_helpers(self._kernel(kernel), self.draft)
         ]  # fmt: skip
         every = [(change, site, kernel) for site, kernel in sites for change in changes_of(site)]
-        for late in (False, True):
+        kernels = sorted(kernels, key=lambda name: [of for _, _, of in every].count(name))  # short ones cost little
+        for turn in sorted({change.turn for change, _, _ in every}):
             for kernel in kernels:
-                group = [(one, site) for one, site, of in every if of == kernel and (one.turn > LIKELY) is late]
+                group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
                 yield from self._together(group, kernel, replay)
 
     def _together(
@@ -151,6 +175,8 @@ class Screen:
                 return
             new = _parsed(change)
             if new is None:
+                continue
+            if _needs_constant(change, site, self.code.functions):
                 continue
             place = _place(self._kernel(kernel), change.node, self.code.functions[kernel])
             tried = _Tried(change, new, kernel, place or 0)
@@ -236,6 +262,12 @@ def _place(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> int
 
 
 _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
+
+
+def _needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:
+    """Whether a name comes to where Triton takes constants alone, and is none."""
+    is_other = isinstance(change.built, ast.Name) and change.built.id not in site.kernel.constexprs
+    return is_other and _is_static(site, change.node, functions)
 
 
 def _name_of(node: ast.AST) -> str:
