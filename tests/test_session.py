@@ -15,6 +15,7 @@ import gradekit
 from gradekit import session
 from gradekit.session import NOTE, Shown, check, current, load_ipython_extension
 from gradekit.submission import notebook
+from tests import zygote
 
 from .report.samples import FAILED, PASSED, record
 
@@ -175,5 +176,6 @@ def test_a_step_view_that_cannot_be_made_says_why(tmp_path: Path, monkeypatch: p
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     outside = session.view("softmax")
     assert "Not in a notebook" in repr(outside) and outside._repr_html_() is None
+    monkeypatch.setattr(session, "_gradekit", lambda words: zygote.ran(["-m", "gradekit.cli", *words]))
     missing = session.view("softmax", tmp_path / "gone.py")
     assert "gone.py" in repr(missing) and missing._repr_html_() is None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,8 +15,8 @@ from gradekit.cli import main
 from gradekit.findings import Report
 from gradekit.report import junit, record, terminal
 from gradekit.report.text import csv_cell, for_html, for_markdown
+from tests import zygote
 from tests.graded import grade
-from tests.patience import GUARD
 
 from .cheats import HEAD
 from .test_cheats import TWO
@@ -86,8 +84,7 @@ def test_standard_output_is_the_report_alone(tmp_path: Path) -> None:
         f"{HEAD}\nimport os\nprint('PRINTED')\nos.write(1, b'WRITTEN')\nos.system('echo STARTED')\nadd = wrong\n"
     )
     what = ["-a", "vector_add", "-k", "contiguous_float32", "--quick"]
-    command = [sys.executable, "-m", "gradekit.cli", "check", str(path), *what, "--json", "-"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=GUARD, check=False)
+    done = zygote.ran(["-m", "gradekit.cli", "check", path, *what, "--json", "-"], folder=ROOT)
     assert done.returncode == 1 and json.loads(done.stdout)["score"]["earned"] == 0
     assert not re.search("PRINTED|WRITTEN|STARTED", done.stdout + done.stderr)
 
