@@ -358,7 +358,11 @@ def trunci(a: Value, target: int, shape: Shape) -> Value:
 
 
 def multiply_high_unsigned(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The upper half of the unsigned product (tt.mulhiui), by halves of the operands so that nothing overflows."""
+    """The upper half of the unsigned product (tt.mulhiui): of 64 bits by halves of the operands, so that nothing
+    overflows; a product of fewer fits into the 64 bits of int64, whatever sign they give it."""
+    if bits <= 32:
+        x, y = (unsigned(tensor(value, bits, shape), bits) for value in (a, b))
+        return signed(x * y >> bits, bits)
     half, low = bits // 2, (1 << (bits // 2)) - 1
     x, y = tensor(a, bits, shape).to(torch.int64), tensor(b, bits, shape).to(torch.int64)
     x0, x1, y0, y1 = x & low, (x >> half) & low, y & low, (y >> half) & low
