@@ -111,4 +111,21 @@ def _simple_before(kernel: KernelDraft, loop: ast.For) -> ast.stmt | None:
     return body[place - 1] if place and simple(body[place - 1]) else None
 
 
-RULES = (start_for_the_step, step_not_counted, shared_steps, not_begun_anew)
+def parts_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A length that is divided into a fixed number of parts, rounded down: `n // 4`."""
+    for node in kernel.nodes:
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)):
+            continue
+        parts = node.right.value if isinstance(node.right, ast.Constant) else None
+        left = kernel.source.of(node.left)
+        by_program = kernel.names(node.left) & {*kernel.pids, *kernel.indices} or "program_id" in left
+        if isinstance(parts, int) and parts > 1 and "+" not in left and not by_program:
+            yield Mend(
+                Family.LOOP, 6, node.lineno, (kernel.replaced(node, f"(({left}) + {parts - 1}) // {parts}"),),
+                f"Line {node.lineno} rounds `{kernel.source.of(node)}` down: {parts} parts of that size leave the last "
+                f"of {left} out.",
+                f"round up: ({left} + {parts - 1}) // {parts}", None, kernel.name,
+            )  # fmt: skip
+
+
+RULES = (start_for_the_step, step_not_counted, shared_steps, not_begun_anew, parts_rounded_down)

@@ -123,3 +123,24 @@ def test_a_step_that_is_rounded_down_is_mended_together_with_the_mask_of_a_helpe
     masks = [mend for mend in mends(wrong) if mend.family is Family.MASK and len(mend.edits) > 1]
     both = list(candidates._together([step, *(replace(mend, kernel="") for mend in masks)]))
     assert len(both) == len(masks) > 0 and all(mend.kernel == "" and len(mend.edits) > 2 for mend in both)
+
+
+DECODE = "tests/course/right/decode_attention/"
+
+
+@pytest.mark.parametrize(
+    ("path", "right", "wrong", "said"),
+    [
+        ("float_copies.py", ".to(tl.float32) * sm_scale", ".to(tl.float32) * (D ** -0.5)", "nothing uses `sm_scale`"),
+        ("split_in_four.py", "quarter = (length + 3) // 4", "quarter = length // 4", "rounds `length // 4` down"),
+    ],
+)
+def test_what_is_worked_out_in_place_of_a_parameter_or_rounded_down_is_named(
+    path: str, right: str, wrong: str, said: str
+) -> None:
+    source = text(DECODE + path)
+    changed = source.replace(right, wrong, 1)
+    plain = lambda found: re.sub(r"[()]", "", found)
+    mend = next(mend for mend in mends(changed) if said in mend.sentence)
+    assert changed != source and plain(mend.applied(changed)) == plain(source)
+    assert not any(said in mend.sentence for mend in mends(source))
