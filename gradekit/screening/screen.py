@@ -140,7 +140,6 @@ class Screen:
             for function in _with_helpers(self._kernel(kernel), self.draft)
         ]  # fmt: skip
         every = [(change, site, kernel) for site, kernel in sites for change in changes_of(site)]
-        kernels = sorted(kernels, key=lambda name: [of for _, _, of in every].count(name))  # short ones cost little
         for turn in sorted({change.turn for change, _, _ in every}):
             for kernel in kernels:
                 group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
@@ -265,9 +264,11 @@ _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "
 
 
 def _needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:
-    """Whether a name comes to where Triton takes constants alone, and is none."""
-    is_other = isinstance(change.built, ast.Name) and change.built.id not in site.kernel.constexprs
-    return is_other and _is_static(site, change.node, functions)
+    """Whether what comes to where Triton takes constants alone is no other constant of the kernel, and no axis."""
+    is_meant = (
+        change.new in site.kernel.constexprs or change.kind is ChangeKind.AXIS or isinstance(change.node, ast.stmt)
+    )
+    return not is_meant and _is_static(site, change.node, functions)
 
 
 def _name_of(node: ast.AST) -> str:
