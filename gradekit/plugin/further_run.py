@@ -3,6 +3,7 @@ has not seen of the submission."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -74,12 +75,13 @@ class FurtherInputs:
         from gradekit.unseen.host_inputs import HostInputs
         from gradekit.unseen.host_sweep import HostSweep
         from gradekit.unseen.kernel_inputs import KernelInputs
+        from gradekit.unseen.long_dimensions import LongDimensions
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
         self._left, self._work = {False: MOST_IN_ALL, True: MOST_BESIDE}, 0
         self._left_here = {False: MOST_CALLS, True: MOST_CALLS}
-        self._kernels = KernelInputs()
+        self._kernels, self._stretches = KernelInputs(), LongDimensions()
         self._hints = hints(subject.submission.text)
         self._sweep = HostSweep(self._ways, self._hints)
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
@@ -98,7 +100,7 @@ class FurtherInputs:
         self._host.begin_check()
         self._kernels.begin_check()
         try:
-            for call in self._rounds(draws, found, name):
+            for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
                 self._run_one(call, name, examples, fixtures, found)
                 if examples.failed is not None:
                     return
@@ -155,6 +157,17 @@ class FurtherInputs:
                 found.ran[text] = call
                 call.tried()
                 yield call
+
+    def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
+        for stretch in self._stretches.begun(draws, traced(self._subject)):
+            while call := stretch.next():
+                before, failed = self._subject.work, len(found.untried)
+                if self._work < MOST_WORK and repr({name: call.call}) not in found.ran:
+                    found.ran[repr({name: call.call})] = call
+                    yield call
+                if len(found.untried) > failed or self._work >= MOST_WORK:
+                    break
+                stretch.spent(self._subject.work - before)
 
     def _near_fractions(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         from gradekit.unseen.near_fractions import near_fractions

@@ -52,6 +52,17 @@ class Missing:
         return self.text.behind(self.text.ops[self.number])
 
     @property
+    def operands(self) -> list[Op]:
+        """The operations that make its operands."""
+        made = self.text.made
+        return [made[name] for name in self.text.ops[self.number].operands if name in made]
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it depends on elements of tensors."""
+        return any(op.name in LOADS for op in self.behind)
+
+    @property
     def why(self) -> str:
         """The way, as a sentence about a call that goes it."""
         return self.branch.told.replace("is never", "is").replace("never runs", "runs")
@@ -99,10 +110,10 @@ class KernelInputs:
         return [{"line": line, "what": what} for line, what in told]
 
     def compared_fractions(self) -> list[float]:
-        """The numbers below 1 that kernels compare with what is not loaded, in the order of lines."""
+        """The numbers below 1 that kernels themselves compare with what is not loaded, in the order of lines."""
         asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
-        behind = [missing.behind for branch, missing in asked if branch.name == "arith.cmpf"]
-        numbers = [n for ops in behind if all(op.name not in LOADS for op in ops) for n in numbers_in(ops, True)]
+        compared = [missing for branch, missing in asked if branch.name == "arith.cmpf"]
+        numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.operands, True)]
         return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
 
     @property

@@ -15,6 +15,7 @@ from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import View
 from gradekit.unseen import host_branches
 from gradekit.unseen.host_branches import HostBranch, TracedForm
+from gradekit.unseen.long_dimensions import LongDimensions
 from gradekit.unseen.scope import CallScope
 from tests.graded import grade
 from tests.unseen.attacks import SOLUTIONS
@@ -70,6 +71,43 @@ def test_a_limit_in_host_code_is_gone_beyond(one: Limited, tmp_path: Path) -> No
     (check,) = grade(get(one.assignment), tmp_path / "submission.py", keyword=one.check).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"].startswith("line ")
+
+
+FIXED = [
+    Limited("layer_norm", "contiguous_float32", "forward_kernel[(triton.cdiv(rows, block_m),)]", "forward_kernel[(512,)]"),
+    Limited("spmm", "contiguous_float32", "rows_kernel[(triton.cdiv(rows, ROWS), ", "rows_kernel[(1024, "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.assignment) for one in FIXED])
+def test_a_grid_of_a_fixed_size_is_found_by_a_long_dimension(one: Limited, tmp_path: Path) -> None:
+    text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
+    assert text.count(one.old) == 1
+    (tmp_path / "submission.py").write_text(text.replace(one.old, one.new))
+    (check,) = grade(get(one.assignment), tmp_path / "submission.py", keyword=one.check).checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert check.counterexample["origin"].startswith("M is ")
+
+
+@pytest.mark.parametrize(("power", "longest"), [(0, 65_551), (1, 4099), (2, 257)])
+def test_lengths_grow_as_long_as_the_work_lets_expect_little(power: int, longest: int) -> None:
+    draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
+    assert draws is not None
+    form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
+    stretch = LongDimensions().begun(draws, [form])[0]
+    lengths = []
+    while call := stretch.next():
+        lengths.append(call.call[0].shape[0])
+        stretch.spent(5000 * lengths[-1] ** power)
+    assert lengths[-1] == longest
+
+
+def test_a_dimension_is_stretched_in_one_check_of_a_submission() -> None:
+    draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
+    assert draws is not None
+    form, long = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),)), LongDimensions()
+    assert {one.name for one in long.begun(draws, [form])} == {"M", "N"}
+    assert not long.begun(draws, [form])
 
 
 def test_strides_of_tensors_with_derived_sizes_are_known() -> None:
