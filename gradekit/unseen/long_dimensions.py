@@ -18,7 +18,7 @@ from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.scope import FAR, CallScope
 
-LENGTHS = (257, 4099, 65_551)
+LENGTHS = (17, 257, 4099, 65_551)
 """Primes, or nearly: no tile divides them, and each is beyond a power of two."""
 
 OTHERS = (2, 130)
@@ -30,9 +30,6 @@ MOST_ELEMENTS = 5 << 17
 
 MOST_WORK = 60_000_000
 """The work that is expected of a call, at most: see gradekit.engine.budget."""
-
-USUAL_POWER = 1.0
-"""How work is taken to grow with a length, before two calls have shown it."""
 
 
 @dataclass
@@ -92,8 +89,9 @@ class Stretch:
         self._seen[-1] = self._seen[-1][0], work
 
     def _expected(self, length: int) -> float:
-        if not self._seen:
+        """Two calls show how work grows."""
+        if len(self._seen) < 2:
             return 0.0
-        (before, less), (last, work) = [(1, 0), *self._seen][-2:]
-        power = math.log(max(work / less, 1)) / math.log(last / before) if less else USUAL_POWER
+        (before, less), (last, work) = self._seen[-2:]
+        power = math.log(max(work / max(less, 1), 1)) / math.log(last / before)
         return float(work * (length / last) ** power)
