@@ -47,11 +47,13 @@ _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 @dataclass
 class FurtherRun:
     """The further calls of one check: those that have `ran`, by the text of their arguments; its `branches`, as the
-    report has them; and what was `untried`, as lines of the submission with why."""
+    report has them; what was `untried`, as lines of the submission with why; and how many of the calls have a `long`
+    dimension."""
 
     ran: dict[str, FurtherCall] = field(default_factory=dict)
     branches: dict[str, Any] = field(default_factory=dict)
     untried: dict[tuple[int | None, str], None] = field(default_factory=dict)
+    long: int = 0
 
     def origin(self, given: Any) -> str:
         """Where an example came from; "" for one that is not of these."""
@@ -64,7 +66,7 @@ class FurtherRun:
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""
-        return {"solved": len(self.ran), "branches": self.branches} if self.branches or self.ran else {}
+        return {"solved": len(self.ran) - self.long, "branches": self.branches} if self.branches or self.ran else {}
 
 
 class FurtherInputs:
@@ -164,6 +166,7 @@ class FurtherInputs:
                 before, failed = self._subject.work, len(found.untried)
                 if self._work < MOST_WORK and repr({name: call.call}) not in found.ran:
                     found.ran[repr({name: call.call})] = call
+                    found.long += 1
                     yield call
                 if len(found.untried) > failed or self._work >= MOST_WORK:
                     break
