@@ -24,7 +24,7 @@ WHOLE, NOTHING, PART = 1, 2, 4
 MASKED = ("tt.load", "tt.store")
 """The operations whose masks are noted."""
 
-MOST_LOOKS = 16
+MOST_LOOKS = 4
 """Times that one operation is looked at in a launch."""
 
 
@@ -34,13 +34,15 @@ def ways_of(op: Op) -> tuple[int, ...]:
     return (WHOLE, NOTHING, PART) if math.prod(type.shape) > 1 else (WHOLE, NOTHING)
 
 
-def note_mask(frame: Frame, op: Op, mask: Value, shape: Sequence[int]) -> None:
+def note_mask(frame: Frame, op: Op, mask: Value, shape: tuple[int, ...]) -> None:
     """A load or store of tiles, `shape` with the programs first, has this mask."""
     context, key = frame.context, (frame.context.launch, op.number)
     known, looks = context.ways.get(key, 0), context.looks.get(op.number, 0)
     if known != WHOLE | NOTHING | PART and looks < MOST_LOOKS:
         context.looks[op.number] = looks + 1
-        context.ways[key] = known | left_of_tiles(mask, shape)
+        if context.last_mask[0] is not mask or context.last_mask[1] != shape:  # often several operations have one mask
+            context.last_mask = mask, shape, left_of_tiles(mask, shape)
+        context.ways[key] = known | context.last_mask[2]
 
 
 def left_of_tiles(mask: Value, shape: Sequence[int]) -> int:
@@ -98,6 +100,10 @@ def _by_program(factor: Tensor | Below, shape: Sequence[int]) -> tuple[Tensor, T
         flat = factor.flatten(1) if factor.dim() > 1 else factor.view(-1, 1)
         return flat.all(1), ~flat.any(1)
     gap, (down, up) = factor.gap, _reach(factor.gap, shape)
-    base = gap.base.flatten(1) if isinstance(gap.base, Tensor) else torch.tensor([[gap.base]])
-    turns = gap.steps[0] * torch.arange(shape[0]) if gap.steps[0] else 0
-    return base.amax(1) + up + turns < 0, base.amin(1) + down + turns >= 0
+    base = gap.base if isinstance(gap.base, Tensor) else torch.tensor([gap.base])
+    base = base + gap.steps[0] * torch.arange(shape[0]).view(-1, *[1] * (base.dim() - 1)) if gap.steps[0] else base
+    if base.numel() == base.shape[0]:
+        most = least = base.view(-1)
+    else:
+        least, most = base.flatten(1).aminmax(dim=1)
+    return most < -up, least >= -down
