@@ -63,14 +63,12 @@ def _even_out(rows: list[list[int]], counts: tuple[int, ...], strength: int, for
     covered = Counter(combination for row in rows for combination in _combinations(row, strength))
     used = [Counter(row[place] for row in rows) for place in range(len(counts))]
     for row, place in itertools.product(rows, range(len(counts))):
-        own = [c for c in _combinations(row, strength) if any(at == place for at, _ in c)]
         level = min(range(counts[place]), key=lambda n: used[place][n])
+        if used[place][level] + 1 >= used[place][row[place]]:
+            continue
+        own = [c for c in _combinations(row, strength) if any(at == place for at, _ in c)]
         other = [*row[:place], level, *row[place + 1 :]]
-        if (
-            used[place][level] + 1 < used[place][row[place]]
-            and min(covered[c] for c in own) > 1
-            and _legal(other, forbidden)
-        ):
+        if min(covered[c] for c in own) > 1 and _legal(other, forbidden):
             covered.subtract(own)
             used[place].subtract([row[place]])
             row[:] = other

@@ -80,11 +80,11 @@ class Draws:
             **dict(self.scalars),
             **{f"layout {name}": self._possible(name, options, most) for name, options in self.layouts},
             **{f"values {names}": options for names, options in self.values},
-            **({"alias": self._alias_levels} if self.aliases else {}),
+            **({"alias": self.alias_levels} if self.aliases else {}),
         }
 
     @property
-    def _alias_levels(self) -> tuple[str, ...]:
+    def alias_levels(self) -> tuple[str, ...]:
         """Two tensors apart, each pair that may be one tensor as one, and as views that overlap."""
         return "", *self.aliases, *(f"{pair} {OVERLAP}" for pair in self.aliases)
 
@@ -119,7 +119,7 @@ class Draws:
             tensor.name: self._tensor(tensor, dtypes, rank, kinds[tensor.name], {**names, "own": seed + place}, pick)
             for place, tensor in enumerate(self.tensors)
         }
-        if self.aliases and (alias := pick("alias", self._alias_levels)):
+        if self.aliases and (alias := pick("alias", self.alias_levels)):
             same, other, *overlap = alias.split()
             tensor = tensors[same]
             pair = overlapping(tensor, pick("distance", _distances(tensor))) if overlap else (tensor, tensor)

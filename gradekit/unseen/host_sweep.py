@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gradekit.inputs.draws import Call, Draws
+from gradekit.inputs.draws import OVERLAP, Call, Draws
 from gradekit.inputs.layouts import variants
 from gradekit.inputs.spec import Input
 from gradekit.program import Argument, Scalar
@@ -161,6 +161,15 @@ def _by_layout(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[C
     for one in [one for one, may in zip(sizes, allowed, strict=True) if may][:MOST_LAID_OUT]:
         for more in _layouts(draws, form):
             yield made(draws, form, one, 0, more)
+    for more in _aliases(draws, hints):
+        yield made(draws, form, base, 0, more)
+
+
+def _aliases(draws: Draws, hints: SourceHints) -> Iterator[dict[str, Any]]:
+    """Arguments that are one tensor; and that overlap, as far apart as numbers of the text say."""
+    for level in draws.alias_levels[1:] if draws.aliases else ():
+        for distance in dict.fromkeys((1, *(n for n in hints.whole if n > 0))) if level.endswith(OVERLAP) else (1,):
+            yield {"alias": level, "distance": distance}
 
 
 def _layouts(draws: Draws, form: TracedForm) -> Iterator[dict[str, Any]]:
