@@ -15,7 +15,7 @@ from typing import Any
 Placement = tuple[tuple[int, ...], int]
 """Strides and offset, in elements."""
 
-GAPS = (1, 16, 3, 2, 8, 5)
+GAPS = (1, 16, 3, 2, 8, 5, 7, 4, 6)
 """Widths of gaps, in elements: 16 keeps the alignment that Triton specializes for, the others break it."""
 
 

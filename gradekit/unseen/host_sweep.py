@@ -89,6 +89,8 @@ class HostSweep:
             yield from _by_size(draws, form, self.hints)
         if sizes or self.hints.places:
             yield from _by_layout(draws, form, self.hints if strides else SourceHints())
+            for more in _aliases(draws, self.hints):
+                yield made(draws, form, _small(draws, form), 0, more)
 
     def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
         texts = [repr((entry, args)) for args in calls]
@@ -161,8 +163,6 @@ def _by_layout(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[C
     for one in [one for one, may in zip(sizes, allowed, strict=True) if may][:MOST_LAID_OUT]:
         for more in _layouts(draws, form):
             yield made(draws, form, one, 0, more)
-    for more in _aliases(draws, hints):
-        yield made(draws, form, base, 0, more)
 
 
 def _aliases(draws: Draws, hints: SourceHints) -> Iterator[dict[str, Any]]:
