@@ -84,7 +84,7 @@ SPECIFIC = 5
 """The rank up to which a mend is made for what a text shows: a line unlike its counterpart, a name nobody uses."""
 
 LATER_IF_SPECIFIC = 12
-"""Added to the rank of such a mend in place of LATER."""
+"""Added in place of LATER to the rank of such a mend, and of one of memory, of which there are few."""
 
 LATER = 40
 """Added to a mend's rank where the evidence speaks for other families."""
@@ -158,7 +158,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         late = bool(wanted) and mend.family not in wanted
         special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
         early = SOONER if clues.strided and mend.family in (Family.STRIDES, Family.LAYOUT) else 0
-        later = LATER if mend.rank > SPECIFIC else LATER_IF_SPECIFIC
+        few = mend.rank <= SPECIFIC or mend.family is Family.MEMORY
+        later = LATER_IF_SPECIFIC if few else LATER
         return mend.rank - early + later * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
 
     mine = {*clues.kernels, *clues.others}
