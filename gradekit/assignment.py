@@ -120,7 +120,7 @@ def load(folder: Path) -> Assignment:
         AssignmentError: its assignment.toml is missing or wrong; the message names the key.
     """
     path = folder / "assignment.toml"
-    values = _toml(path)
+    values = read_toml(path)
     _check(path, values)
     known = {name: value for name, value in values.items() if name in _TYPES}
     extras = {name: value for name, value in values.items() if name not in _TYPES}
@@ -128,7 +128,12 @@ def load(folder: Path) -> Assignment:
     return Assignment(id=folder.name, folder=folder, extras=extras, **known)
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """What the TOML file at `path` holds.
+
+    Raises:
+        AssignmentError: it cannot be opened, or is not TOML.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

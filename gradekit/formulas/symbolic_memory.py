@@ -5,9 +5,8 @@ Where a call has no floating inputs, its integers are the variables, and arithme
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -126,11 +125,3 @@ class SymbolicMemory(Memory):
         )  # fmt: skip
         self.storages[id] = storage
         return storage
-
-
-def storage_sizes(program: Program, tensors: Sequence[Any]) -> dict[int, int]:
-    """How many elements the storage of each input has."""
-    return {
-        view.storage: tensor.untyped_storage().nbytes() // ITEMSIZE[view.dtype]
-        for view, tensor in zip(program.inputs, tensors, strict=True)
-    }

@@ -130,9 +130,3 @@ def outside(program: Program, found: Sequence[Touched]) -> Iterator[Outside]:
         wrong = one.active & ((one.offsets < 0) | (one.offsets >= count))
         if bool(wrong.any()):
             yield Outside(one.kind, one.site.line, one.storage, int(one.offsets[wrong][0]), count)
-
-
-def total_bytes(program: Program) -> int:
-    """What all storages of a program take together."""
-    made = [step.nbytes for step in every_step(program.steps) if isinstance(step, Allocate)]
-    return sum(program.storages.values()) + sum(made)

@@ -20,13 +20,12 @@ is a short answer.                        feedback = "..."
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, AssignmentError
+from gradekit.assignment import Assignment, AssignmentError, read_toml
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def load(assignment: Assignment) -> list[Question]:
     path = assignment.folder / "questions.toml"
     keys = {id: _key(id, data) for id, data in _keys(assignment).items()}
     try:
-        questions = [_question(data, keys) for data in _toml(path)["question"]]
+        questions = [_question(data, keys) for data in read_toml(path)["question"]]
     except (KeyError, TypeError) as error:
         raise AssignmentError(f"{path}: a question lacks {error}") from None
     for question in questions:
@@ -91,17 +90,8 @@ def load(assignment: Assignment) -> list[Question]:
 
 def _keys(assignment: Assignment) -> dict[str, Any]:
     folders = [folder for folder in (assignment.folder, assignment.solutions) if folder]
-    found = [_toml(folder / "key.toml") for folder in folders if (folder / "key.toml").is_file()]
+    found = [read_toml(folder / "key.toml") for folder in folders if (folder / "key.toml").is_file()]
     return {id: data for keys in found for id, data in keys.items()}
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AssignmentError(f"{path} is not valid TOML: {error}") from None
 
 
 def _question(data: Mapping[str, Any], keys: Mapping[str, Key]) -> Question:

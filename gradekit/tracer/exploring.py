@@ -19,7 +19,7 @@ from gradekit.compat.triton import JITFunction
 from gradekit.origins import Explored, LaunchedNames, Origins
 from gradekit.program import Argument, View
 from gradekit.tracer.loading import LoadedModule
-from gradekit.tracer.origin_trace import Both, Following
+from gradekit.tracer.origin_trace import Following
 from gradekit.tracer.sizes import TracedSize
 from gradekit.tracer.trace import CallTracer, find_entry
 
@@ -58,14 +58,7 @@ def explored(
     inputs, values = tracer._begin(args)
     exploring = Exploring(tracer.recorder, tracer.mask)
     try:
-        leaves = [values[position].requires_grad_() for position in wanted]
-        exploring.inputs(inputs)
-        values = [exploring.scalar(position, value) for position, value in enumerate(values)]
-        tracer.steps.around = Both(tracer.mask, exploring)
-        with tracer.mask, tracer.steps, exploring, exploring.launching():
-            result = function(*values)
-        if wanted:
-            tracer._followed_back(exploring, result, inputs, leaves, args)
+        tracer._followed(exploring, function, args, inputs, values, wanted)
         whole = True
     except Exception:  # noqa: BLE001  (a submission may raise anything, and more where its kernels give nothing)
         whole = False

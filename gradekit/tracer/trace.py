@@ -66,20 +66,26 @@ class CallTracer:
         inputs, values = self._begin(args)
         following = Following(self.recorder, self.mask)
         try:
-            leaves = [values[position].requires_grad_() for position in wanted]
-            following.inputs(inputs)
-            values = [following.scalar(position, value) for position, value in enumerate(values)]
-            self.steps.around = Both(self.mask, following)
-            with self.mask, self.steps, following, following.launching():
-                result = function(*values)
-            if wanted:
-                result = self._followed_back(following, result, inputs, leaves, args)
+            result = self._followed(following, function, args, inputs, values, wanted)
             return self._program(inputs, result, following.notice), following.origins
         except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
             raise loaded.explain(refusal(error, loaded.path, f"in {entry}")) from None
         finally:
             self.steps.around = self.mask
             self.recorder.finish()
+
+    def _followed(
+        self, following: Following, function: Any, args: Sequence[Argument], inputs: list[torch.Tensor],
+        values: list[Any], wanted: Sequence[int],
+    ) -> Any:  # fmt: skip
+        """The result of a call whose numbers are followed, or the gradients of the arguments at `wanted`."""
+        leaves = [values[position].requires_grad_() for position in wanted]
+        following.inputs(inputs)
+        values = [following.scalar(position, value) for position, value in enumerate(values)]
+        self.steps.around = Both(self.mask, following)
+        with self.mask, self.steps, following, following.launching():
+            result = function(*values)
+        return self._followed_back(following, result, inputs, leaves, args) if wanted else result
 
     def _followed_back(self, following: Following, result: Any, inputs: list[torch.Tensor],
                        leaves: Sequence[torch.Tensor], args: Sequence[Argument]) -> Any:  # fmt: skip
