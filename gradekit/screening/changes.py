@@ -76,7 +76,7 @@ class ChangeSite:
 
     def is_steady(self, node: ast.AST) -> bool:
         """Whether an expression stands in no loop."""
-        return self.kernel.in_loop(node) is None and not any(isinstance(one, ast.While) for one in self._around(node))
+        return not any(isinstance(one, (ast.For, ast.While)) for one in self._around(node))
 
     def _around(self, node: ast.AST) -> Iterator[ast.AST]:
         while node in self.kernel.parents:

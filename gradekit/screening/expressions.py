@@ -255,6 +255,8 @@ class Expressions:
             args = [self.value(node.func.value, names), *args]
             if name == "to" and isinstance(args[0], TilePointer):
                 raise NotWalked("a cast of a pointer")
+        if path in ("min", "max") and len(args) == 2:  # Python's own, which Triton takes for numbers
+            name = f"{path}imum"
         special = _SPECIAL.get(name)
         if special is not None:
             return self._spent(special(self, *args, **given))

@@ -215,7 +215,7 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
             hint = f"try `{other}` in place of `{op}=`"
             yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", (says, hint))
-    elif site.kernel.in_loop(node) is not None and name in site.names(node):
+    elif not site.is_steady(node) and name in site.names(node):
         says = f"overwrites `{name}` in each step of the loop."
         yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
         hint = "is the largest of all steps wanted?"
