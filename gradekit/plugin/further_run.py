@@ -141,17 +141,20 @@ class FurtherInputs:
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
             calls += [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
-            yield from self._afforded([*calls, *again], found, name)
+            yield from self._afforded([*calls, *again], found, name, ROUNDS - 1 - turn)
             if len(found.ran) == before:
                 return
 
-    def _afforded(self, calls: Iterable[FurtherCall], found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        """Those that have not run yet, as far as the budgets of the check and of the submission go."""
+    def _afforded(
+        self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int
+    ) -> Iterator[FurtherCall]:
+        """Those that have not run yet, as far as the budgets of the check and of the submission go; so many of the
+        check's are kept for rounds to come: what stands behind a comparison is seen after it."""
         for call in calls:
             text = repr({name: call.call})
             if text in found.ran:
                 continue
-            if not self._left_here[call.beside] or not self._left[call.beside] or self._work >= MOST_WORK:
+            if self._left_here[call.beside] <= kept or not self._left[call.beside] or self._work >= MOST_WORK:
                 found.leave_out(call, "enough others were")
             else:
                 self._left_here[call.beside] -= 1
