@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from gradekit.judge.evidence import Diagnosis, Evidence
-from gradekit.submission.parsed_source import ParsedSource
+from gradekit.submission.parsed_source import ParsedSource, called
 
 
 def unparenthesized_masks(evidence: Evidence) -> Diagnosis | None:
@@ -46,3 +47,74 @@ def _meant(chain: ast.Compare) -> list[str]:
 
 
 _SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+
+
+def rows_beside_columns(evidence: Evidence) -> Diagnosis | None:
+    """A number for each row meets a tile and is taken for one for each column: it compiles where the tile is square."""
+    try:
+        source = ParsedSource(evidence.text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for kernel in source.kernels:
+        shapes = _Shapes(kernel)
+        for node in ast.walk(kernel):
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+            for one, other in (sides, sides[::-1]) if sides else ():
+                if isinstance(one, ast.Name) and shapes.is_by_row(one) and shapes.is_tile(other):
+                    return Diagnosis(
+                        evidence.failure.cause,
+                        f"`{one.id}` has one number for each row, and in line {one.lineno} it meets a tile as if it "
+                        "had one for each column.",
+                        one.lineno,
+                        f"make it a column: {one.id}[:, None]",
+                    )
+    return None
+
+
+class _Shapes:
+    """Which variables of a kernel are surely tiles of two dimensions, and which surely have a number for each row."""
+
+    def __init__(self, kernel: ast.FunctionDef) -> None:
+        self._values: dict[str, list[ast.expr]] = {}
+        for name, value in _assigned(kernel):
+            self._values.setdefault(name, []).append(value)
+
+    def is_tile(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether the value has two dimensions."""
+        match node:
+            case ast.Name(id=name):
+                return name not in seen and any(self.is_tile(v, seen | {name}) for v in self._values.get(name, ()))
+            case ast.Subscript(slice=ast.Tuple(elts=[_, _])):
+                return True
+            case ast.BinOp(left=left, right=right):
+                return self.is_tile(left, seen) or self.is_tile(right, seen)
+            case ast.Call(args=args):
+                name = called(node)
+                return name == "tl.dot" or (name in _ELEMENTWISE and any(self.is_tile(each, seen) for each in args))
+        return False
+
+    def is_by_row(self, node: ast.Name) -> bool:
+        """Whether every value of the variable is a tile's reduction along axis 1, its dimension not kept."""
+        values = self._values.get(node.id, [])
+        return bool(values) and all(map(self._is_reduced, values))
+
+    def _is_reduced(self, value: ast.expr) -> bool:
+        if not isinstance(value, ast.Call) or called(value) not in _REDUCTIONS or not value.args:
+            return False
+        words = {word.arg: word.value for word in value.keywords}
+        axis = words.get("axis", value.args[1] if len(value.args) > 1 else None)
+        along = isinstance(axis, ast.Constant) and axis.value == 1
+        return along and "keep_dims" not in words and len(value.args) < 3 and self.is_tile(value.args[0])
+
+
+_REDUCTIONS = ("tl.sum", "tl.max", "tl.min")
+
+_ELEMENTWISE = ("tl.exp", "tl.exp2", "tl.where", "tl.load", "tl.maximum", "tl.minimum", "tl.trans")
+
+
+def _assigned(kernel: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node.value
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, node.value

@@ -39,8 +39,8 @@ def _is_supported(evidence: Evidence, elements: int, positions: tuple[int, ...])
     """Whether other examples speak for a hypothesis that explains one element, or none: where all is NaN, the kernel
     must have been seen to go wrong in one of the inputs at `positions`, and more than one element must be wrong."""
     names = {evidence.specs[position].name for position in positions}
-    elsewhere = all(names) and all(finding.tensor and finding.tensor not in names for finding in evidence.findings)
-    seen = not elsewhere and evidence.comparison is not None and evidence.comparison.wrong_count > 1
+    touched = any(not finding.tensor or finding.tensor in names or "" in names for finding in evidence.findings)
+    seen = touched and evidence.comparison is not None and evidence.comparison.wrong_count > 1
     return strides_separate(evidence) and (elements > 0 or seen)
 
 

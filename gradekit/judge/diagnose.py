@@ -16,6 +16,7 @@ from gradekit.judge.failure import Failure
 
 RULES = (
     by_text.unparenthesized_masks,
+    by_text.rows_beside_columns,
     by_value.ignores_strides,
     by_value.result_strides,
     by_history.ignores_strides,

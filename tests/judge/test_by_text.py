@@ -6,8 +6,9 @@ import pytest
 
 from gradekit.causes import Cause
 from gradekit.judge import Failure, diagnose
-from gradekit.judge.by_text import unparenthesized_masks
+from gradekit.judge.by_text import rows_beside_columns, unparenthesized_masks
 from gradekit.judge.evidence import Evidence
+from tests.mending.corpora import ROOT
 
 KERNEL = "@triton.jit\ndef kernel(p, M, N, K):\n    m = {}\n    tl.store(p, m)\n"
 FAILURE = Failure(Cause.UNWRITTEN_OUTPUT, "nothing is written")
@@ -42,3 +43,45 @@ def test_comparisons_without_parentheses_are_shown_as_they_were_meant(mask: str,
 )
 def test_nothing_is_said_of_other_comparisons(text: str) -> None:
     assert unparenthesized_masks(Evidence(FAILURE, text=text)) is None
+
+
+TILES = "@triton.jit\ndef kernel(p, q, k, v):\n    a = tl.dot(q, k)\n    do = tl.load(p + q[:, None] * 4 + k[None, :])\n    {}\n    tl.store(p, b)\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "d = tl.sum(do * a, axis=1); b = a * (a - d)",
+        "d = tl.max(a, 1); b = tl.exp(a - d)",
+        "d = tl.sum(do, axis=1); b = d / do",
+    ],
+)
+def test_a_number_for_each_row_that_meets_a_tile_is_named(lines: str) -> None:
+    found = diagnose(FAILURE, text=TILES.format(lines))
+    assert found is not None and found.line == 5
+    assert found.sentence.startswith("`d` has one number for each row") and found.hint == "make it a column: d[:, None]"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "d = tl.sum(do * a, axis=1); b = a * (a - d[:, None])",
+        "d = tl.sum(do, axis=1, keep_dims=True); b = a - d",
+        "d = tl.sum(do, axis=0); b = a - d",  # a number for each column is a row
+        "d = tl.load(p + q); b = a - d",
+        "d = tl.sum(p, axis=1); b = a - d",  # nobody knows what p is
+        "d = tl.sum(do, axis=1); b = d * q",
+        "d = tl.sum(do, axis=1); d = d[:, None]; b = a - d",
+    ],
+)
+def test_a_column_and_a_number_for_each_column_may_meet_a_tile(lines: str) -> None:
+    assert rows_beside_columns(Evidence(FAILURE, text=TILES.format(lines))) is None
+
+
+def test_nothing_is_said_of_a_right_submission() -> None:
+    paths = [*ROOT.glob("solutions/*/solution.py"), *ROOT.glob("solutions/*/right_*.py"), *ROOT.glob("tests/course/right/*/*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    assert len(texts) > 80
+    for text in texts:
+        evidence = Evidence(FAILURE, text=text)
+        assert rows_beside_columns(evidence) is None and unparenthesized_masks(evidence) is None
