@@ -84,7 +84,7 @@ class Cause(StrEnum):
     UNINITIALIZED_READ = (
         "uninitialized-read",
         "a kernel read an element that nothing had written",
-        "torch.empty holds no values yet: write an element before you read it, or start from torch.zeros",
+        "torch.empty holds no values yet: see which launch writes an element before that, or begin with torch.zeros",
         IN_MEMORY | BY_CHANCE,
     )
     UNWRITTEN_OUTPUT = (

@@ -359,6 +359,7 @@ def block_covers(draft: Draft) -> Iterator[Mend]:
         for param, value in launch.given.items():
             if param not in launch.kernel.constexprs or not _is_whole_row(launch, param):
                 continue
+            value = _assigned_number(draft, value)
             fixed = isinstance(value, ast.Constant) and isinstance(value.value, int)
             named = isinstance(value, ast.Name) and value.id.isupper()
             for size in [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.sizes][:3]:
@@ -371,6 +372,15 @@ def block_covers(draft: Draft) -> Iterator[Mend]:
                         "lies beyond it is left out.",
                         f"let {param} cover the whole row, with triton.next_power_of_2, or walk along it in a loop",
                     )  # fmt: skip
+
+
+def _assigned_number(draft: Draft, value: ast.expr) -> ast.expr:
+    """128 where a name stands for what is assigned once, in `BLOCK = 128`; any other expression as it is."""
+    around = [f for f in draft.source.host if f.lineno <= value.lineno <= (f.end_lineno or 0)]
+    named = ast.walk(around[-1]) if around and isinstance(value, ast.Name) else ()
+    made = [n for n in named if target_of(n) == draft.source.of(value)]
+    number = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+    return number if isinstance(number, ast.Constant) else value
 
 
 RULES = (

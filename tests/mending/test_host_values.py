@@ -84,6 +84,13 @@ def test_all_axes_of_a_grid_that_are_rounded_down_are_rounded_up_together() -> N
     assert mends(wrong)[0].applied(wrong) == right and "`M // 64` and `N // 64` down" in mends(wrong)[0].sentence
 
 
+def test_a_tile_of_a_fixed_width_is_made_wide_enough_where_the_width_is_given_a_name() -> None:
+    named = KERNEL.replace("    z = torch", "    BLOCK = triton.next_power_of_2(N)\n    z = torch").replace("sqrt(N), BLOCK=64", "sqrt(N), BLOCK=BLOCK")
+    wrong = named.replace("BLOCK = triton.next_power_of_2(N)", "BLOCK = 128")
+    mend = next(mend for mend in of(wrong) if mend.applied(wrong) == named)
+    assert "tile of 128 lanes" in mend.sentence and wrong.splitlines()[mend.line - 1].strip() == "BLOCK = 128"
+
+
 def test_strides_that_are_taken_before_a_copy_are_taken_after_it() -> None:
     right = KERNEL.replace("    M, N = x.shape\n", "    x = x.contiguous()\n    strides = x.stride()\n    M, N = x.shape\n")
     right = right.replace("x.stride(0), x.stride(1), 1", "*strides, 1")
