@@ -129,7 +129,7 @@ class _Tries:
         if self._run.screen is None:
             self._run.screen = Screen(draft, self._run.request.assignment.allow)
         screen = self._run.screen
-        found = screen.survivors([shown, *self._shown()], (*clues.kernels, *clues.others))
+        found = screen.survivors([shown, *self._shown()], clues.kernels, clues.others)
         likely = screen.likeliest(found)
         return [mend for change in likely if (mend := mend_of(change, screen.draft.source)) is not None]
 

@@ -29,10 +29,11 @@ class ChangeKind(IntEnum):
     NUMBER = 6
     UPDATE = 7
     BRACKET = 8
-    DROPPED = 9
-    WRAPPED = 10
-    FACTOR = 11
-    TERM = 12
+    OTHER_ROLE = 9
+    DROPPED = 10
+    WRAPPED = 11
+    FACTOR = 12
+    TERM = 13
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ class ChangeSite:
                 name: kind for name, value in known.items() if (kind := kind_of(value)) is not None
             }
         return self._names[statement]
+
+    def role(self, name: str) -> str:
+        """What a parameter is for: "stride", "constant" or "length"; "" for any other, and for what is computed."""
+        kernel = self.kernel
+        roles = {"stride": kernel.strides, "constant": kernel.constexprs, "length": kernel.lengths}
+        return next((role for role, names in roles.items() if name in names), "")
 
     def is_steady(self, node: ast.AST) -> bool:
         """Whether an expression stands in no loop."""

@@ -23,8 +23,10 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     of = "pointer" if mine.of.startswith("pointer") else mine.of
     for name, kind in site.names(node).items():
         if name != node.id and kind.of.startswith(of) and kind.shape == mine.shape:
-            says_all = says, f"try `{name}` in its place"
-            yield site.change(ChangeKind.NAME, node, name, says_all, built=ast.Name(name, ast.Load()))
+            is_alike = site.role(name) == site.role(node.id)
+            likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
+            told = says, f"try `{name}` in its place"
+            yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
 
 
 def _is_called(site: ChangeSite, node: ast.AST) -> bool:

@@ -79,24 +79,34 @@ class Screen:
         self.code: Code = code_of(draft.source)
         self.work_left = MOST_WORK
         self.tried = 0
+        self._others: frozenset[str] = frozenset()
 
-    def survivors(self, calls: Sequence[ShownCall], kernels: Sequence[str]) -> list[Change]:
-        """The changes in `kernels` with which all of the calls are right, the first of which fails; the likelier ones
-        first. Nothing where a walk does not give what the calls gave."""
-        first = self._replay(calls[0])
-        if first is None:
+    def survivors(self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = ()) -> list[Change]:
+        """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
+        where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
+        made: in these no other arithmetic of indices is tried, which may only go round the mistake."""
+        walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
+        if not walked or walked[0][0] is not calls[0]:
             return []
+        call, first = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         found: list[_Tried] = []
-        for batch in self._batches(first, kernels):
+        self._others = frozenset(others) if kernels else frozenset()
+        for batch in self._batches(first, (*kernels, *others)):
             if self.work_left < 0:
                 break
-            found += self._right(batch, calls[0], first)
+            found += self._right(batch, call, first)
         kept = sorted(found, key=lambda one: one.change.kind)[:MOST_HELD]
-        for call in calls[1:]:
-            replay = self._replay(call) if kept else None
-            if replay is not None and replay.work <= MOST_WORK_OF_ANOTHER:
+        for call, replay in walked:
+            if replay is not first and kept and replay.work <= MOST_WORK_OF_ANOTHER:
                 kept = self._right_again(kept, call, replay)
         return [one.change for one in kept]
+
+    def _is_telling(self, one: tuple[ShownCall, WalkedCall], first: tuple[ShownCall, WalkedCall]) -> bool:
+        """Whether a call is the first, or fails as well and costs not much more: in a call of few elements many changes
+        seem right."""
+        call, replay = one
+        costs_little = replay.work <= 2 * first[1].work and replay.begun.keys() == first[1].begun.keys()
+        return one is first or costs_little and not call.is_right(call.results)
 
     def _right_again(self, found: list[_Tried], call: ShownCall, replay: WalkedCall) -> list[_Tried]:
         """Those with which another call is right, too."""
@@ -175,7 +185,8 @@ class Screen:
             new = _parsed(change)
             if new is None:
                 continue
-            if _needs_constant(change, site, self.code.functions):
+            goes_round = kernel in self._others and change.kind is not ChangeKind.NAME and _is_integer(site, change)
+            if goes_round or _needs_constant(change, site, self.code.functions):
                 continue
             place = _place(self._kernel(kernel), change.node, self.code.functions[kernel])
             tried = _Tried(change, new, kernel, place or 0)
@@ -229,6 +240,11 @@ class Screen:
         return [tried for tried, given in pairs if given is not None and call.is_right(given)]
 
 
+def _results_of(one: tuple[ShownCall, WalkedCall]) -> int:
+    """The elements of a call's results."""
+    return sum(result.numel() for result in one[0].results if isinstance(result, Tensor))
+
+
 def _digest(value: Any) -> Hashable:
     """Equal for equal values."""
     if isinstance(value, TilePointer):
@@ -261,6 +277,11 @@ def _place(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> int
 
 
 _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
+
+
+def _is_integer(site: ChangeSite, change: Change) -> bool:
+    kind = site.kind(change.node)
+    return kind is not None and kind.of == "integer"
 
 
 def _needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:

@@ -106,6 +106,7 @@ def survivors(old: str, new: str) -> tuple[list[Change], str]:
         ("tl.exp(total * scale)", "tl.exp(total)", "(total * scale)", 15),
         ("tl.exp(total * scale)", "tl.exp(total) * scale", "tl.exp(total * scale)", 15),
         ("total += tl", "total = tl", "total += tl.sum(x * w, axis=0)", 14),
+        ("cols < n, other=0.0)\n        w", "cols < min(n, 4), other=0.0)\n        w", "n", 12),
     ],
 )
 def test_one_wrong_expression_is_found_at_its_line(right: str, wrong: str, new: str | None, line: int) -> None:
@@ -146,6 +147,17 @@ def test_programs_that_go_different_ways_are_walked_as_the_engine_runs_them(seed
     program, tensors = traced(Text(WALKS), "entry", x)
     walked = WalkedCall(program, tensors, code_of(ParsedSource(WALKS)), ()).run()
     assert walked[0] is not None and torch.equal(walked[0], run(program, tensors).results[0])
+
+
+def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
+    """Of one element, the sum is its largest, and much else is right"""
+    text = MEANS.replace("tl.sum(x", "tl.max(x").replace("x * w", "x - w")
+    x, w = inputs()
+    one, _ = shown(text, torch.exp((x * w)[:1, :1].sum(1) * 0.25), x[:1, :1], w[:1])
+    more, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    screen = Screen(Draft(text), ())
+    assert "(x * w)" in {change.new for change in screen.survivors([one], ["means_kernel"])}
+    assert screen.survivors([one, more], ["means_kernel"]) == []
 
 
 def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
