@@ -176,6 +176,8 @@ def _place(draft: Draft, node: ast.AST) -> tuple[str, int] | None:
     name = called(node)
     if name.startswith("torch.") and name.partition(".")[2].split("_")[0] in ("empty", "zeros", "full", "ones"):
         return "What is allocated", 19
+    if name.rpartition(".")[2] in ("next_power_of_2", "cdiv"):
+        return "What is rounded up", 12
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.Div)) or name in ("math.sqrt", "math.rsqrt"):
         return "The number", 12
     return None

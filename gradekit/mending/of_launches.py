@@ -129,7 +129,7 @@ def _more_programs(draft: Draft, launch: LaunchCall, element: ast.expr) -> Itera
     elif isinstance(element, ast.Name):
         beside = [name for name in _unpacked_with(draft, now) if name != now]
         yield from ((14, f"{name} * {now}") for name in beside[:2])
-        yield from ((16, size) for size in dict.fromkeys([*sizes, *beside]) if size != now)
+        yield from ((13, size) for size in dict.fromkeys([*sizes, *beside]) if size != now)
 
 
 def _unpacked_with(draft: Draft, name: str) -> list[str]:

@@ -103,10 +103,13 @@ class _Tries:
         in memory than before, none of this call's among them."""
         subject = self._subject_of(text)
         with awarding():
-            passes = all(self._passes(subject, example) for example in self._wanted())
-            passes = passes and self._keeps_values(subject)
-            seen = {cause for cause, _, _ in subject.found_in_memory}
-            return passes and seen <= self._known and not seen & self._mine
+            passes = all(self._passes(subject, one) and self._makes_no_other(subject) for one in self._wanted())
+            return passes and self._keeps_values(subject) and self._makes_no_other(subject)
+
+    def _makes_no_other(self, subject: Subject) -> bool:
+        """Whether nothing goes wrong in memory but what other calls of the submission had shown, and this one not."""
+        seen = {cause for cause, _, _ in subject.found_in_memory}
+        return seen <= self._known and not seen & self._mine
 
     def screened(self, error: Failure, clues: Clues) -> list[Mend]:
         """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where
