@@ -133,7 +133,7 @@ def _tensors(draft: Draft, function: ast.FunctionDef, launch: LaunchCall) -> lis
     text, line = draft.source.of(function), launch.call.lineno
     pairs = [(p, v, other.kernel) for other in draft.launches for p, v in other.given.items()]
     given = {draft.source.of(v) for p, v, kernel in pairs if p in kernel.pointers}
-    params = [a.arg for a in function.args.args if a.arg in given or f"{a.arg}.shape" in text or _is_idle(text, a.arg)]
+    params = [a.arg for a in function.args.args if a.arg in given or _is_tensor_or_idle(text, a.arg)]
     made = [
         target_of(node) for node in ast.walk(function)
         if isinstance(node, ast.Assign) and node.lineno < line and target_of(node)
@@ -142,9 +142,10 @@ def _tensors(draft: Draft, function: ast.FunctionDef, launch: LaunchCall) -> lis
     return list(dict.fromkeys([*params, *made]))
 
 
-def _is_idle(text: str, param: str) -> bool:
-    """Whether nothing uses a parameter of a function with this text."""
-    return len(re.findall(rf"\b{param}\b", text)) == 1
+def _is_tensor_or_idle(text: str, param: str) -> bool:
+    """Whether a parameter of a function with this text is asked what tensors are asked, or nothing uses it."""
+    asked = re.search(rf"\b{param}\.(shape|stride|size|numel|dim|dtype|element_size)\b", text)
+    return asked is not None or len(re.findall(rf"\b{param}\b", text)) == 1
 
 
 def _dimensions(draft: Draft, function: ast.FunctionDef) -> int:

@@ -14,6 +14,7 @@ from gradekit.mending.draft import Draft
 from gradekit.mending.host_numbers import KnownNumbers, Layout
 from gradekit.mending.mend import Clues, Mend
 from gradekit.mending.search import Mending
+from tests.mending.corpora import ROOT
 
 KERNEL = """
 import math, torch, triton
@@ -90,6 +91,12 @@ def test_a_tile_of_a_fixed_width_is_made_wide_enough_where_the_width_is_given_a_
     wrong = named.replace("BLOCK = triton.next_power_of_2(N)", "BLOCK = 128")
     mend = next(mend for mend in of(wrong) if mend.applied(wrong) == named)
     assert "tile of 128 lanes" in mend.sentence and wrong.splitlines()[mend.line - 1].strip() == "BLOCK = 128"
+
+
+def test_a_tensor_that_is_asked_for_its_strides_alone_may_have_been_meant() -> None:
+    right = (ROOT / "tests/course/right/fused_chain/flat_offsets.py").read_text(encoding="utf-8")
+    wrong = right.replace("x, bias, residual, out", "x, bias, x, out")
+    assert any(mend.applied(wrong) == right for mend in of(wrong))
 
 
 def test_strides_that_are_taken_before_a_copy_are_taken_after_it() -> None:
