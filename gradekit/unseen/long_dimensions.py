@@ -1,8 +1,8 @@
 """Calls with one long dimension, all others being short or of usual size: for what is right up to some size without
 comparing anything, such as a grid of a fixed number of programs. Pure, nothing is run here.
 
-Each call is about sixteen times as long as the one before, as long as the work of those that were made lets expect that
-it takes little.
+Each call is several times as long as the one before, as long as the work of those that were made lets expect that it
+takes little.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.scope import FAR, CallScope
 
-LENGTHS = (17, 257, 4099, 65_551)
-"""Primes, or nearly: no tile divides them, and each is beyond a power of two."""
+LENGTHS = (17, 257, 1031, 4099, 65_551)
+"""Primes, or nearly: no tile divides them, and each is beyond a power of two. The steps are short where what
+grows as the square begins to show: what one tile holds takes as much work as one element."""
 
 OTHERS = (2, 130)
 """The other dimensions. With short ones, a program often has many elements of the long one; a single element would

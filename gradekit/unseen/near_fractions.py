@@ -3,6 +3,7 @@ short range of them alone. Pure, nothing is run here."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,27 +27,28 @@ SIZES = (512, 1024, 2048, 4096)
 def near_fractions(
     draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[float], line: int | None
 ) -> list[FurtherCall]:
-    """Calls with a fraction a little below and a little above each number, and each sum and difference of two, in the
-    scalar's range. They have many elements, since what is done too often shows in many alone."""
+    """Calls with a fraction in the middle of two numbers that follow each other, then a little below and a little above
+    each number, and each sum and difference of two, in the scalar's range. They have many elements, since what is done too often shows in many alone."""
     form = next((one for one in forms if fits(draws, one) and one.elements), None)
     if form is None:
         return []
     found: dict[tuple[str, float], FurtherCall] = {}
     for scalar in fractions(draws):
         least, most = scalar.least or 0.0, scalar.most or 0.0
-        for number in _beside(numbers):
-            for value in (number * (1 + CLOSE), number * (1 - CLOSE)):
-                if max(least, SMALLEST) <= value <= most:
-                    call = made(draws, form, _many(draws, form), len(found), {scalar.name: value})
-                    told = f"{scalar.name} is {value:.6g}, close to a number that it is compared with"
-                    found.setdefault((scalar.name, value), FurtherCall(call, told, line))
+        for value in _close_to(numbers):
+            if max(least, SMALLEST) <= value <= most:
+                call = made(draws, form, _many(draws, form), len(found), {scalar.name: value})
+                told = f"{scalar.name} is {value:.6g}, close to a number that it is compared with"
+                found.setdefault((scalar.name, value), FurtherCall(call, told, line))
     return list(found.values())
 
 
-def _beside(numbers: Sequence[float]) -> list[float]:
+def _close_to(numbers: Sequence[float]) -> list[float]:
     few = list(dict.fromkeys(round(n, DIGITS) for n in numbers if n > 0))[:MOST_NUMBERS]
     sums = [a + sign * b for a in few for b in few if a > b for sign in (1, -1)]
-    return list(dict.fromkeys(round(n, DIGITS) for n in (*few, *sums)))
+    beside = dict.fromkeys(round(n, DIGITS) for n in (*few, *sums))
+    between = [(a + b) / 2 for a, b in itertools.pairwise(sorted(few))]
+    return [*between, *(number * (1 + side * CLOSE) for number in beside for side in (1, -1))]
 
 
 def _many(draws: Draws, form: TracedForm) -> dict[str, Any]:
