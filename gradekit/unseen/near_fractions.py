@@ -28,7 +28,8 @@ def near_fractions(
     draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[float], line: int | None
 ) -> list[FurtherCall]:
     """Calls with a fraction in the middle of two numbers that follow each other, then a little below and a little above
-    each number, and each sum and difference of two, in the scalar's range. They have many elements, since what is done too often shows in many alone."""
+    each number, and each sum and difference of two, in the scalar's range. They have many elements, since what is done
+    too often shows in many alone."""
     form = next((one for one in forms if fits(draws, one) and one.elements), None)
     if form is None:
         return []
