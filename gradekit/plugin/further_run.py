@@ -31,6 +31,9 @@ MOST_TOLD = 40
 MOST_CALLS = 8
 """Further calls of one check for branches, and as many beside them."""
 
+SWEPT_FIRST = 2
+"""Calls that go a new way through host code, for no comparison that can be solved: so many before others."""
+
 MOST_IN_ALL = 64
 """Further calls of all checks of a submission for branches."""
 
@@ -140,7 +143,8 @@ class FurtherInputs:
             calls += self._kernels.further(draws, forms, self._host.paths)
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
-            calls += [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
+            swept = [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
+            calls = [*swept[:SWEPT_FIRST], *calls, *swept[SWEPT_FIRST:]]
             yield from self._afforded([*calls, *again], found, name, ROUNDS - 1 - turn)
             if len(found.ran) == before:
                 return
