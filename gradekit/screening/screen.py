@@ -30,6 +30,9 @@ MOST_WORK = 300_000_000
 MOST_WORK_OF_ANOTHER = 20_000_000
 """Of another call as it is: a larger one is left to the engine."""
 
+PLAIN = (ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.COMPARISON)
+"""What is seldom right in two places."""
+
 MOST_SURVIVORS = 4
 """So many are traced and run, at most."""
 
@@ -122,15 +125,12 @@ class Screen:
 
     @staticmethod
     def likeliest(found: Sequence[Change]) -> list[Change]:
-        """The likeliest of survivors, in turn. Of changes of one kind that add or leave out something none, where they
-        blame several lines: what is missing in one place can be made good in many."""
-        kept: list[Change] = []
-        for kind in sorted({change.kind for change in found}):
-            alike = [change for change in found if change.kind == kind]
-            lines = {getattr(change.node, "lineno", 0) for change in alike}
-            if kind >= ChangeKind.DROPPED and len(lines) > 1:
-                break
-            kept += alike
+        """The likeliest of survivors, in turn. Where they blame several lines, those alone that put one name, function,
+        axis or comparison for another: what is missing or the wrong way round can be made good in many places."""
+        several = len({getattr(change.node, "lineno", 0) for change in found}) > 1
+        kept = sorted(found, key=lambda change: change.kind)
+        if several:
+            kept = [change for change in kept if change.kind in PLAIN]
         return kept[:MOST_SURVIVORS]
 
     def _replay(self, call: ShownCall) -> WalkedCall | None:
