@@ -168,7 +168,7 @@ class FurtherInputs:
                 yield call
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        for stretch in self._stretches.begun(draws, traced(self._subject)):
+        for stretch in self._stretches.begun(draws, traced(self._subject), self._kernels.limits()):
             while call := stretch.next():
                 before, failed = self._subject.work, len(found.untried)
                 if self._work < MOST_WORK and repr({name: call.call}) not in found.ran:

@@ -129,6 +129,32 @@ def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
     return list(found)
 
 
+_LIMITING = frozenset({"arith.cmpi", "arith.remsi", "arith.remui", "arith.minsi", "arith.minui", "arith.maxsi"})
+
+_SHIFTS = frozenset({"arith.addi", "arith.subi"})
+
+
+def limits_in(text: KernelText) -> set[int]:
+    """Whole numbers that sizes may lie beyond: those that the kernel compares or takes remainders with, or adds to what
+    it compares, and where its loops of a fixed length end, in steps or in tiles."""
+    tiles = [int(op.attributes["end"]) for op in text.ops if op.name == "tt.make_range"]
+    limiting = [op for op in text.ops if op.name in _LIMITING]
+    shifted = [made for op in limiting for made in map(text.made.get, op.operands) if made and made.name in _SHIFTS]
+    found = {number for op in (*limiting, *shifted) for number in _constants(text, op)}
+    for op in text.ops:
+        bounds = _constants(text, op) if op.name == "scf.for" else []
+        if len(bounds) == 3 and bounds[2] > 0:
+            start, stop, step = bounds
+            found |= {stop, *((stop - start) // step * tile for tile in tiles)}
+    return found
+
+
+def _constants(text: KernelText, op: Op) -> list[int]:
+    made = (text.made.get(name) for name in op.operands[:3])
+    values = (one.attributes.get("value") for one in made if one is not None and one.name == "arith.constant")
+    return [value for value in values if type(value) is int]
+
+
 # --- values that follow from sizes -----------------------------------------------------------------------------------
 
 

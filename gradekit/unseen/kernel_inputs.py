@@ -16,7 +16,7 @@ from gradekit.program import Kernel
 from gradekit.unseen.evaluation import evaluated
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, numbers_in
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, limits_in, numbers_in
 from gradekit.unseen.near_fractions import SMALLEST
 from gradekit.unseen.scope import FAR, CallScope, fraction_choices
 from gradekit.unseen.solving import constants, tried
@@ -77,6 +77,7 @@ class KernelInputs:
     _asked: set[KernelBranch] = field(default_factory=set)
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
+    _texts: dict[str, KernelText] = field(default_factory=dict)
     _far: set[KernelBranch] = field(default_factory=set)
 
     def begin_check(self) -> None:
@@ -84,6 +85,7 @@ class KernelInputs:
         self._ways.clear()
         self._seen_of.clear()
         self._asked.clear()
+        self._texts.clear()
 
     def see(self, kernels: Mapping[str, Kernel], ways: Mapping[str, Mapping[int, int]]) -> None:
         """Notes the branch coverage of kernels, by their names (see gradekit.engine.branch_coverage)."""
@@ -92,7 +94,7 @@ class KernelInputs:
             if self._seen_of.get(key) == known:
                 continue
             self._seen_of[key] = dict(known)
-            text = kernel_text(kernel.name, kernel.unaligned, PATH)
+            text = self._texts[key] = kernel_text(kernel.name, kernel.unaligned, PATH)
             for branch, number, seen in text.branches(known):
                 self._ways[branch] = self._ways.get(branch, False) or seen
                 found = self._first.get(branch)
@@ -115,6 +117,14 @@ class KernelInputs:
         compared = [missing for branch, missing in asked if branch.name == "arith.cmpf"]
         numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.operands, True)]
         return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
+
+    def limits(self) -> list[int]:
+        """The numbers that sizes may lie beyond (see `limits_in`), of each kernel those that all its specializations
+        have: others are sizes themselves."""
+        by_kernel: dict[str, list[set[int]]] = {}
+        for text in self._texts.values():
+            by_kernel.setdefault(text.name, []).append(limits_in(text))
+        return sorted({n for each in by_kernel.values() for n in set.intersection(*each)})
 
     @property
     def counts(self) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -29,30 +30,41 @@ often be right by chance."""
 MOST_ELEMENTS = 5 << 17
 """Of the largest tensor: references take longest for large ones."""
 
-MOST_WORK = 60_000_000
-"""The work that is expected of a call, at most: see gradekit.engine.budget."""
+MOST_WORK, MOST_BEYOND = 60_000_000, 400_000_000
+"""The work that is expected of a call, at most, and of one beyond a limit: see gradekit.engine.budget."""
+
+FIRST, LEAST_BEYOND, MOST_LIMITS = (17, 67), 256, 2
+"""Lengths that show how work grows before a limit is gone beyond, the least length that is worth it, and how many
+limits of a kernel are gone beyond: the largest."""
 
 
 @dataclass
 class LongDimensions:
-    """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for."""
+    """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for; beyond limits,
+    for each kind of values."""
 
-    _done: set[tuple[str, str, bool]] = field(default_factory=set)
+    _done: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def begun(self, draws: Draws, forms: Sequence[TracedForm]) -> list[Stretch]:
-        """Those that are left of this check's calls."""
+    def begun(self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = ()) -> list[Stretch]:
+        """Those that are left of this check's calls: to some lengths, and to twice the `limits` of kernels."""
         form = next((one for one in forms if fits(draws, one) and one.elements), None)
         if form is None:
             return []
         scope = CallScope(draws, rank_of(draws, form), True, FAR)
         found = []
         for name in scope.sizes:
-            key = form.entry, name, bool(form.wanted)
-            if key not in self._done:
-                self._done.add(key)
-                others = OTHERS if len(scope.sizes) > 1 else OTHERS[:1]
-                found += [Stretch(draws, form, scope, name, other) for other in others]
-        return found
+            beyond = [2 * n + 1 for n in limits if LEAST_BEYOND <= 2 * n < scope.range(name)[1]][-MOST_LIMITS:]
+            if beyond and self._is_new(form, name, draws.values):
+                found.append(Stretch(draws, form, scope, name, OTHERS[0], (*FIRST, *beyond), MOST_BEYOND))
+        others = OTHERS if len(scope.sizes) > 1 else OTHERS[:1]
+        usual = [name for name in scope.sizes if self._is_new(form, name)]
+        return found + [Stretch(draws, form, scope, name, other) for name in usual for other in others]
+
+    def _is_new(self, form: TracedForm, name: str, values: Any = None) -> bool:
+        key = form.entry, name, bool(form.wanted), values
+        is_new = key not in self._done
+        self._done.add(key)
+        return is_new
 
 
 @dataclass
@@ -64,13 +76,15 @@ class Stretch:
     scope: CallScope
     name: str
     other: int
+    lengths: Sequence[int] = LENGTHS
+    most_work: int = MOST_WORK
     _seen: list[tuple[int, int]] = field(default_factory=list)
 
     def next(self) -> FurtherCall | None:
         """The next call; None where it would be too large, or is beyond what is promised."""
-        length = next((n for n in LENGTHS if not self._seen or n > self._seen[-1][0]), None)
+        length = next((n for n in self.lengths if not self._seen or n > self._seen[-1][0]), None)
         least, most = self.scope.range(self.name)
-        if length is None or not least <= length <= most or self._expected(length) > MOST_WORK:
+        if length is None or not least <= length <= most or self._expected(length) > self.most_work:
             return None
         sizes = {name: self._short(name) for name in self.scope.names} | {self.name: length}
         columns = {name: torch.tensor([n]) for name, n in sizes.items()}
