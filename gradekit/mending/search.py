@@ -157,9 +157,9 @@ class Mending:
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
         yield from [*self._right, *fresh[:BEFORE_SCREENING]]
-        yield from screened()
+        if self.work_left > 0:
+            yield from screened()
         yield from [*fresh[BEFORE_SCREENING:], *failed]
-
 
     def _that_change(self, found: list[Mend], clues: Clues) -> list[Mend]:
         """Those that change a number of the failing call, or something else than numbers."""

@@ -16,6 +16,7 @@ import pytest
 from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.findings import Check
+from gradekit.inputs.classes import SizeClass
 from gradekit.inputs.layouts import PERMUTED, variants
 from gradekit.plugin.example_cache import simplicity
 from gradekit.plugin.profiles import Profile
@@ -139,9 +140,15 @@ def _in_every_order(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, di
     """For each tensor, a row of large sizes with its dimensions stored in each order that there is."""
     for tensor in draws.tensors:
         factor = f"layout {tensor.name}"
-        largest = next((row for row in reversed(rows) if row[factor] == PERMUTED), None)
+        permuted = [row for row in reversed(rows) if row[factor] == PERMUTED]
+        largest = max(permuted, key=_smallest_size, default=None)
         if largest is not None and ANY_DIMENSIONS not in tensor.shape:
             yield from ((largest, {tensor.name: number}) for number in range(variants(PERMUTED, len(tensor.shape))))
+
+
+def _smallest_size(row: Row) -> int:
+    """Of all sizes that a row may have: dimensions of size 1 have no order."""
+    return min((min(level.members) for level in row.values() if isinstance(level, SizeClass)), default=0)
 
 
 def coverage_lines(checks: Sequence[Check]) -> list[str]:

@@ -28,13 +28,13 @@ ROUNDS = 3
 MOST_TOLD = 40
 """Unseen ways that a record names."""
 
-MOST_CALLS = 8
+MOST_CALLS = 10
 """Further calls of one check for branches, and as many beside them."""
 
 SWEPT_FIRST = 2
 """Calls that go a new way through host code, for no comparison that can be solved: so many before others."""
 
-MOST_IN_ALL = 64
+MOST_IN_ALL = 80
 """Further calls of all checks of a submission for branches."""
 
 MOST_BESIDE = 64
@@ -69,7 +69,9 @@ class FurtherRun:
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""
-        return {"solved": len(self.ran) - self.long, "branches": self.branches} if self.branches or self.ran else {}
+        if not self.branches and not self.ran:
+            return {}
+        return {"solved": len(self.ran) - self.long, "long": self.long, "branches": self.branches}
 
 
 class FurtherInputs:
@@ -136,16 +138,16 @@ class FurtherInputs:
         for turn in range(ROUNDS):
             before = len(found.ran)
             forms = traced(self._subject)
-            calls = [] if turn else self._near_fractions(draws, forms)
-            calls += self._host.further(draws, forms)
+            near = [] if turn else self._near_fractions(draws, forms)
+            calls = self._host.further(draws, forms)
             self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
             again = [] if turn else [*repeats(draws, self._kernels.missing(), self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
             swept = [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
-            calls = [*swept[:SWEPT_FIRST], *calls, *swept[SWEPT_FIRST:]]
-            yield from self._afforded([*calls, *again], found, name, ROUNDS - 1 - turn)
+            calls = [*near, *swept[:SWEPT_FIRST], *calls, *swept[SWEPT_FIRST:], *again]
+            yield from self._afforded(calls, found, name, ROUNDS - 1 - turn)
             if len(found.ran) == before:
                 return
 

@@ -314,6 +314,7 @@ class Subject:
         tracer = self._tracer or self._start()
         tracer.replace(submission)
         other = Subject(submission, self.assignment, lambda: tracer, is_brief=self._is_brief)
+        other._tracer = tracer  # its own to close, also if nothing is asked of it
         other._runs.soundness = self._runs.soundness
         return other
 

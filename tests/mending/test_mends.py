@@ -8,14 +8,18 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
 from gradekit.mending.search import MOST_WORK, Mending, without_experiments, work_of
 from gradekit.program import Kernel, Launch, Program
+from gradekit.subject.subject import Subject
+from gradekit.submission import Submission, read
 from tests.mending.corpora import ROOT, assignments, corpus
 
 RIGHT = [
@@ -365,3 +369,20 @@ def test_most_mistakes_of_a_corpus_have_a_mend_on_a_right_line(id: str) -> None:
     mistakes = [mistake for mistake in corpus(id)]
     placed = [any(mend.line in mistake.lines for mend in mends(mistake.text)) for mistake in mistakes]
     assert sum(placed) >= 0.8 * len(placed)
+
+
+def test_a_process_that_was_given_another_text_is_ended_though_nothing_was_asked_of_it() -> None:
+    class Process:
+        ended = 0
+
+        def replace(self, submission: Submission) -> None:
+            """Takes another text."""
+
+        def close(self) -> None:
+            self.ended += 1
+
+    process = Process()
+    submission = read(ROOT / "solutions/vector_add/solution.py")
+    start: Any = lambda: process
+    Subject(submission, get("vector_add"), start, is_brief=True).of_another_text(submission).close()
+    assert process.ended == 1

@@ -66,7 +66,7 @@ def test_a_right_submission_is_tried_on_every_level(double: Assignment, submitte
     assert coverage["rows"] == coverage["of"] >= 10 and coverage["strength"] == 2
     assert set(coverage["factors"]["size N"]) == LISTED
     assert set(coverage["factors"]["dtype T"]) == {"float32", "float16", "bfloat16"}
-    assert check.details["examples"] == coverage["rows"] + coverage["drawn"]
+    assert check.details["examples"] == coverage["rows"] + coverage["drawn"] + coverage["solved"] + coverage["long"]
 
 
 def test_a_failure_in_the_design_is_made_smaller(double: Assignment, submitted: Callable[[str], Path]) -> None:

@@ -135,6 +135,7 @@ def examples_of(report: Report, id: str) -> int:
     return int(check.details["examples"])
 
 
+@pytest.mark.usefixtures("without_mends")
 def test_examples_around_the_one_that_fails_run_where_a_diagnosis_wants_to_know(
     assignment: Make, submitted: Write
 ) -> None:
