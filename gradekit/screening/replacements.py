@@ -25,7 +25,7 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
         if name != node.id and kind.of.startswith(of) and kind.shape == mine.shape:
             is_alike = site.role(name) == site.role(node.id)
             likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
-            told = says, f"try `{name}` in its place"
+            told = says, f"try `{name}` in its place" if is_alike else "is it the number that belongs there?"
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
 
 

@@ -63,7 +63,13 @@ def test_a_probability_that_is_rounded_in_a_short_range_is_found(near: str, tmp_
     assert check.outcome is Outcome.FAILED and "an element was kept" in check.message
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=one.assignment) for one in LIMITED])
+SLOW = {"flash_attention", "layer_norm"}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [pytest.param(one, id=one.assignment, marks=[pytest.mark.slow] if one.assignment in SLOW else []) for one in LIMITED],
+)
 def test_a_limit_in_host_code_is_gone_beyond(one: Limited, tmp_path: Path) -> None:
     text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
     assert text.count(one.old) == 1
