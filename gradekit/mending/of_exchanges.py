@@ -68,7 +68,7 @@ def gradients_in_order(draft: Draft) -> Iterator[Mend]:
                 one, other = draft.source.of(first), draft.source.of(second)
                 yield Mend(
                     Family.INDEX, 12, first.lineno,
-                    (draft.source.replaced(first, other), draft.source.replaced(second, one)),
+                    draft.source.exchanged(first, second),
                     f"Line {first.lineno} returns {one} and {other} in each other's place: the order of gradients is "
                     "that of the arguments of the forward pass.",
                     "return one gradient for each argument, in their order",
@@ -83,9 +83,8 @@ def own_call_exchanged(draft: Draft) -> Iterator[Mend]:
         given = [draft.source.of(a) for a in call.args]
         for i, j in itertools.combinations(range(min(len(params), len(given))), 2):
             if given[i] != given[j] and _fits(given, params, i, j):
-                edits = (draft.source.replaced(call.args[i], given[j]), draft.source.replaced(call.args[j], given[i]))
                 yield Mend(
-                    Family.INDEX, 2, call.lineno, edits,
+                    Family.INDEX, 2, call.lineno, draft.source.exchanged(call.args[i], call.args[j]),
                     f"Line {call.lineno} passes {given[i]} for {params[i]} and {given[j]} for {params[j]}: they are "
                     "swapped.",
                     f"give {called(call)} its arguments in the order of its parameters",

@@ -219,12 +219,8 @@ def taken_too_early(draft: Draft) -> Iterator[Mend]:
             renewed = _assigned(second) & _read(second) & _read(first)
             if taken and renewed and not _assigned(first) & (_read(second) | _assigned(second)):
                 names = " and ".join(sorted(renewed))
-                edits = (
-                    draft.source.replaced(first, draft.source.of(second)),
-                    draft.source.replaced(second, draft.source.of(first)),
-                )
                 yield Mend(
-                    Family.STRIDES, 3, first.lineno, edits,
+                    Family.STRIDES, 3, first.lineno, draft.source.exchanged(first, second),
                     f"Line {first.lineno} takes `{taken[1]}` of {names} before line {second.lineno} gives other "
                     "tensors those names: what is passed on is the old one's.",
                     f"take it after line {second.lineno}",
@@ -258,7 +254,7 @@ def joined_the_other_way(draft: Draft) -> Iterator[Mend]:
         beside = f" Line {unlike[0]} puts it on the other side." if unlike else ""
         yield Mend(
             Family.STRIDES, 8 if node is filled[-1] else 9, node.lineno,
-            (draft.source.replaced(node.left, right), draft.source.replaced(node.right, left)),
+            draft.source.exchanged(node.left, node.right),
             f"Line {node.lineno} fills up `{right if _fills(node.left) else left}` on the wrong side.{beside}",
             "let the filling stand on the other side", None,
         )  # fmt: skip
@@ -279,10 +275,9 @@ def launches_in_order(draft: Draft) -> Iterator[Mend]:
         read = {draft.source.of(v) for p, v in first.given.items() if p in first.kernel.pointers}
         made = {draft.source.of(v) for p, v in second.given.items() if p in second.kernel.stored}
         early = read & made
-        edits = (draft.source.replaced(one, draft.source.of(other)), draft.source.replaced(other, draft.source.of(one)))
         for tensor in sorted(early)[:1]:
             yield Mend(
-                Family.GRID, 7, one.lineno, edits,
+                Family.GRID, 7, one.lineno, draft.source.exchanged(one, other),
                 f"Line {one.lineno} launches {first.kernel.name} before {second.kernel.name}, which computes {tensor}: "
                 "the launches are in the wrong order.",
                 f"launch {second.kernel.name} first",

@@ -222,11 +222,8 @@ def _unpacked(draft: Draft) -> Iterator[Mend]:
         ):
             elts = node.targets[0].elts
             for first, second in itertools.pairwise(elts):
-                edits = tuple(
-                    draft.source.replaced(a, draft.source.of(b)) for a, b in ((first, second), (second, first))
-                )
                 yield Mend(
-                    Family.STRIDES, 26, node.lineno, edits,
+                    Family.STRIDES, 26, node.lineno, draft.source.exchanged(first, second),
                     f"Line {node.lineno} takes the sizes in the wrong order: `{draft.source.of(node)}`.",
                     "see which dimension is which in the handout",
                 )  # fmt: skip

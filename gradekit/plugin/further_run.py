@@ -38,7 +38,7 @@ MOST_IN_ALL = 80
 """Further calls of all checks of a submission for branches."""
 
 MOST_BESIDE = 64
-"""Further calls of all checks of a submission for loops that go round and for masks of whole tiles."""
+"""Further calls of all checks of a submission for loops that run several times and for masks of whole tiles."""
 
 MOST_WORK = 2_000_000_000
 """The work that the engine may have done in further calls of a submission for another to be made: some seconds."""

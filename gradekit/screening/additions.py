@@ -18,6 +18,14 @@ _WRAPS = (
     ("tl.exp2({})", "`tl.exp2` is missing"),
 )  # fmt: skip
 
+_COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], int, str], ...] = (
+    (ChangeKind.FACTOR, "*", ast.Mult, 3, "`{name}` is missing as a factor of {part}"),
+    (ChangeKind.FACTOR, "/", ast.Div, 4, "it is to be divided by `{name}`"),
+    (ChangeKind.TERM, "-", ast.Sub, 4, "`{name}` is to be subtracted from it"),
+    (ChangeKind.TERM, "+", ast.Add, 4, "`{name}` is missing as a term"),
+)
+"""What a name may be to an expression, in the order in which it is tried: the symbol and its node, the rank, a hint."""
+
 _LOG2E = "1.4426950408889634"
 
 
@@ -56,39 +64,16 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         if name in mine and kind.of != "float":
             continue
         says, right = f"has {part} in {place}.", _tree(one)
-        if not kind.of.startswith("pointer"):
-            hint = f"`{name}` is missing as a factor of {part}"
-            yield site.change(
-                ChangeKind.FACTOR,
-                node,
-                f"({text} * {one})",
-                (says, hint),
-                3 + (not whole),
-                ast.BinOp(node, ast.Mult(), right),
-            )
-        if kind.of == "float":
-            hint = f"it is to be divided by `{name}`"
-            yield site.change(
-                ChangeKind.FACTOR,
-                node,
-                f"({text} / {one})",
-                (says, hint),
-                4 + (not whole),
-                ast.BinOp(node, ast.Div(), right),
-            )
-            hint = f"`{name}` is to be subtracted from it"
-            yield site.change(
-                ChangeKind.TERM,
-                node,
-                f"({text} - {one})",
-                (says, hint),
-                4 + (not whole),
-                ast.BinOp(node, ast.Sub(), right),
-            )
-        hint = f"`{name}` is missing as a term"
-        yield site.change(
-            ChangeKind.TERM, node, f"({text} + {one})", (says, hint), 4 + (not whole), ast.BinOp(node, ast.Add(), right)
-        )
+        for change, symbol, operator, rank, hint in _COMBINED:
+            if _may_be(symbol, kind):
+                new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
+                told_here = says, hint.format(name=name, part=part)
+                yield site.change(change, node, new, told_here, rank + (not whole), built)
+
+
+def _may_be(symbol: str, kind: ValueKind) -> bool:
+    """Whether a value of this kind may lack such an operation: a pointer lacks terms alone, an integer no quotient."""
+    return symbol == "+" or kind.of == "float" or symbol == "*" and not kind.of.startswith("pointer")
 
 
 @functools.cache

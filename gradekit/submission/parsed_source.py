@@ -108,6 +108,10 @@ class ParsedSource:
         start, end = self.span(node)
         return Edit(start, end, new, f"{shown(self.of(node))} becomes {shown(new)}")
 
+    def exchanged(self, one: ast.AST, other: ast.AST) -> tuple[Edit, Edit]:
+        """The edits that put two nodes, neither within the other, in each other's place."""
+        return self.replaced(one, self.of(other)), self.replaced(other, self.of(one))
+
     def between_replaced(self, left: ast.AST, right: ast.AST, old: str, new: str) -> Edit:
         """`new` for the operator `old`, which stands between two operands."""
         begin, end = self.span(left)[1], self.span(right)[0]

@@ -22,8 +22,9 @@ PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
 @dataclass(frozen=True)
 class FurtherCall:
     """A call that a check is to try as well, why (a comparison, at a line), and the line of
-    the submission that asks for it. `beside` says that it is not for a branch, but for a loop that goes round or a mask
-    of whole tiles: such calls leave the room of the others alone. `tried` is to be called where it is tried indeed."""
+    the submission that asks for it. `beside` says that it is not for a branch, but for a loop that runs several
+    times or a mask of whole tiles: such calls have a budget of their own. `tried` is to be called where the call is
+    made."""
 
     call: Call
     why: str

@@ -1,4 +1,4 @@
-"""Calls that send loops of kernels round which no example of a check has sent round, with each kind of its values.
+"""Calls for which a kernel's loop runs several times where no example of the check made it, with each kind of values.
 
 A program that takes a second row, or a second tile, may still hold something of the first: that shows only where the
 values of both are far enough apart, and which kinds of values do that depends on what the kernel computes.
@@ -21,8 +21,8 @@ MOST_LOOPS = 2
 
 
 def repeats(draws: Draws, missing: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
-    """Calls for those `missing` ways that are loops which go round several times, in sizes that the entry promises,
-    whichever the check lists itself."""
+    """Calls for those `missing` ways that are loops running several times. Sizes may be all that the entry promises,
+    also where the check lists its own."""
     loops = [one for one in missing if one.branch.name == "scf.for" and one.branch.way == SEVERAL]
     for one in loops[:MOST_LOOPS]:
         found = _sizes(draws, one, paths)
@@ -33,7 +33,7 @@ def repeats(draws: Draws, missing: Sequence[Missing], paths: Sequence[Path]) -> 
 
 
 def _sizes(draws: Draws, one: Missing, paths: Sequence[Path]) -> tuple[Path, dict[str, int]] | None:
-    """The smallest of at least two in each dimension for which every program goes round."""
+    """The smallest of at least two in each dimension for which the loop runs several times in every program."""
     special = numbers_in(one.behind, floating=False)
     for path in paths:
         if any(launch.kernel == one.branch.kernel for launch in path.explored.launches):

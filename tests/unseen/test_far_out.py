@@ -63,6 +63,16 @@ def test_a_probability_that_is_rounded_in_a_short_range_is_found(near: str, tmp_
     assert check.outcome is Outcome.FAILED and "an element was kept" in check.message
 
 
+def origin_of_failure(one: Limited, folder: Path) -> str:
+    """Where the example came from at which the limited solution fails."""
+    text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
+    assert text.count(one.old) == 1
+    (folder / "submission.py").write_text(text.replace(one.old, one.new))
+    (check,) = grade(get(one.assignment), folder / "submission.py", keyword=one.check).checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    return str(check.counterexample["origin"])
+
+
 SLOW = {"flash_attention", "layer_norm"}
 
 
@@ -71,12 +81,7 @@ SLOW = {"flash_attention", "layer_norm"}
     [pytest.param(one, id=one.assignment, marks=[pytest.mark.slow] if one.assignment in SLOW else []) for one in LIMITED],
 )
 def test_a_limit_in_host_code_is_gone_beyond(one: Limited, tmp_path: Path) -> None:
-    text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
-    assert text.count(one.old) == 1
-    (tmp_path / "submission.py").write_text(text.replace(one.old, one.new))
-    (check,) = grade(get(one.assignment), tmp_path / "submission.py", keyword=one.check).checks
-    assert check.outcome is Outcome.FAILED and check.counterexample is not None
-    assert check.counterexample["origin"].startswith("line ")
+    assert origin_of_failure(one, tmp_path).startswith("line ")
 
 
 FIXED = [
@@ -87,12 +92,7 @@ FIXED = [
 
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.assignment) for one in FIXED])
 def test_a_grid_of_a_fixed_size_is_found_by_a_long_dimension(one: Limited, tmp_path: Path) -> None:
-    text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
-    assert text.count(one.old) == 1
-    (tmp_path / "submission.py").write_text(text.replace(one.old, one.new))
-    (check,) = grade(get(one.assignment), tmp_path / "submission.py", keyword=one.check).checks
-    assert check.outcome is Outcome.FAILED and check.counterexample is not None
-    assert check.counterexample["origin"].startswith("M is ")
+    assert origin_of_failure(one, tmp_path).startswith("M is ")
 
 
 @pytest.mark.parametrize(("power", "longest"), [(0, 65_551), (1, 4099), (2, 257)])

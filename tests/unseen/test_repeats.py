@@ -1,4 +1,4 @@
-"""Loops that only many rows send round are sent round, with each kind of values that a check has."""
+"""Loops that run several times for many rows alone are made to, with each kind of values that a check has."""
 
 from __future__ import annotations
 
