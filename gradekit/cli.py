@@ -208,7 +208,8 @@ def _can_encode(text: str, encoding: str | None) -> bool:
 @click.option("--mutants", is_flag=True, help="Try small edits of the solution in place of the claims: each must fail.")
 @click.option("--most", metavar="N", type=click.IntRange(1), help="With --mutants: N of them, of every kind.")
 @click.option(
-    "--jobs", metavar="N", type=click.IntRange(1), help="With --mutants: N at once; by default one for each core."
+    "--jobs", metavar="N", type=click.IntRange(1),
+    help="Grade N at once, without a GPU; by default one for each core, and claims one by one where there is a GPU.",
 )
 @click.option(
     "--results", metavar="DIR", default="mutants", show_default=True, type=click.Path(file_okay=False, path_type=Path),
@@ -223,9 +224,9 @@ def verify(
     trivially wrong results earn nothing for correctness.
     """
     from gradekit.assignment import discover, get
+    from gradekit.batch.grader_pool import graders
     from gradekit.course import mistakes
     from gradekit.course import verify as verifying
-    from gradekit.plugin import grade
 
     if show:
         if id is None:
@@ -238,14 +239,15 @@ def verify(
     if mutants:
         raise click.exceptions.Exit(_mutants(id, results, most, jobs))
     tried = []
-    for assignment in [get(id)] if id else discover().values():
-        claims = verifying.claims(assignment, grade, quick=quick)
-        width = max(len(claim.subject) for claim in claims)
-        click.echo(assignment.id)
-        for result in verifying.verified(claims):
-            click.echo(verifying.row(result, width))
-            tried.append(result)
-        click.echo(f"  {verifying.summary(tried[-len(claims) :])}\n")
+    with graders(jobs) as (grade, each):
+        for assignment in [get(id)] if id else discover().values():
+            claims = verifying.claims(assignment, grade, quick=quick)
+            width = max(len(claim.subject) for claim in claims)
+            click.echo(assignment.id)
+            for result in each(verifying.tried, claims):
+                click.echo(verifying.row(result, width))
+                tried.append(result)
+            click.echo(f"  {verifying.summary(tried[-len(claims) :])}\n")
     raise click.exceptions.Exit(0 if tried and all(result.held for result in tried) else 1)
 
 

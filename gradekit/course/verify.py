@@ -117,15 +117,14 @@ def _trivial_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[C
         yield Claim(trivial, "earns nothing for correctness", worthless)
 
 
-def verified(claims: Iterable[Claim]) -> Iterator[ClaimResult]:
-    """Each claim tried, as it comes; an exception is a claim that does not hold."""
-    for claim in claims:
-        began = time.monotonic()
-        try:
-            problem = claim.check()
-        except Exception as error:  # noqa: BLE001  # whatever it is, the claim has not been shown
-            problem = f"{type(error).__name__}: {error}"
-        yield ClaimResult(claim, problem, time.monotonic() - began, claim.note())
+def tried(claim: Claim) -> ClaimResult:
+    """What comes of the claim; where trying it raises, it does not hold."""
+    began = time.monotonic()
+    try:
+        problem = claim.check()
+    except Exception as error:  # noqa: BLE001  # whatever it is, the claim has not been shown
+        problem = f"{type(error).__name__}: {error}"
+    return ClaimResult(claim, problem, time.monotonic() - began, claim.note())
 
 
 # --- what a report shows: each answers with the problem, or "" --------------------------------------------------------

@@ -6,26 +6,21 @@ key (the text, the assignment's tests, gradekit's version), so that a survey tha
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from gradekit.assignment import Assignment
 from gradekit.batch.digests import release
-from gradekit.batch.grader import Grader, GraderFailed, GradingJob
+from gradekit.batch.grader import GraderFailed
+from gradekit.batch.grader_pool import GraderPool, job
 from gradekit.findings import Outcome, Status
 from gradekit.request import GradingOptions
-
-SECONDS = 1800.0
-"""The longest that one text may take; a busy machine is slow, and the grader has limits of its own for what hangs."""
 
 
 @dataclass(frozen=True)
@@ -65,44 +60,29 @@ class Trials:
 
     def of(self, texts: Iterable[str]) -> Iterator[Trial]:
         """The trial of each text, in their order, as soon as it and those before it are done."""
-        graders = [Grader() for _ in range(self._jobs)]
-        idle: SimpleQueue[Grader] = SimpleQueue()
-        for grader in graders:
-            idle.put(grader)
-        pool = ThreadPoolExecutor(self._jobs)
-        try:
-            for future in [pool.submit(self._trial, text, idle) for text in texts]:
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for grader in graders:  # one that still works is ended: its trial is not remembered
-                grader.close()
+        with GraderPool(self._jobs) as graders:  # one that still works is ended: its trial is not remembered
+            yield from graders.map(lambda text: self._trial(text, graders), texts)
 
-    def _trial(self, text: str, idle: SimpleQueue[Grader]) -> Trial:
+    def _trial(self, text: str, graders: GraderPool) -> Trial:
         key = self._key(text)
         if key not in self._known:
-            grader = idle.get()
-            try:
-                self._remember(key, self._graded(grader, text))
-            finally:
-                idle.put(grader)
+            self._remember(key, self._graded(graders, text))
         return self._known[key]
 
-    def _graded(self, grader: Grader, text: str) -> Trial:
+    def _graded(self, graders: GraderPool, text: str) -> Trial:
         """By the public tests first, where most texts fail at once."""
-        public = self._tried(grader, text, hidden=False)
+        public = self._tried(graders, text, hidden=False)
         if public.failed or public.fault:
             return public
-        every = self._tried(grader, text, hidden=True)
+        every = self._tried(graders, text, hidden=True)
         return replace(every, seconds=round(public.seconds + every.seconds, 2), needs_hidden=bool(every.failed))
 
-    def _tried(self, grader: Grader, text: str, *, hidden: bool) -> Trial:
+    def _tried(self, graders: GraderPool, text: str, *, hidden: bool) -> Trial:
         options = GradingOptions(hidden=hidden, device="cpu", shrink=False, diagnose=False, stop=True)
-        content = base64.b64encode(text.encode("utf-8")).decode("ascii")
-        job = GradingJob(self._assignment.id, self._release, options.to_json(), "submission.py", content, digests=True)
+        asked = job(self._assignment, "submission.py", text.encode("utf-8"), options, digests=True)
         began = time.monotonic()
         try:
-            graded = grader.grade(job, SECONDS)
+            graded = graders.graded(asked)
         except GraderFailed as error:
             return Trial(fault=str(error), seconds=time.monotonic() - began)
         return _of_record(graded.record, graded.digests, time.monotonic() - began)

@@ -20,7 +20,7 @@ from gradekit.course.verify import (
     left_open,
     row,
     summary,
-    verified,
+    tried,
 )
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.request import TRIVIAL_RESULTS, GradingRequest
@@ -144,7 +144,7 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
         calls.append((name, options.keyword, options.trivial, options.hidden))
         return report(PASSED if name in ("solution.py", "right_other.py") and not options.trivial else FAILED)
 
-    results = list(verified(claims(softmax, grade)))
+    results = [tried(claim) for claim in claims(softmax, grade)]
     assert [(r.claim.subject, r.held) for r in results] == [
         ("solution.py", True),
         ("right_other.py", True),
@@ -167,14 +167,14 @@ def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None
 def test_mistakes_that_cannot_be_read_are_a_claim_that_does_not_hold(softmax: Assignment) -> None:
     assert softmax.solutions is not None
     (softmax.solutions / "mistakes.toml").write_text("[edit\n")
-    results = {r.claim.subject: r.problem for r in verified(claims(softmax, lambda *_, **__: report(PASSED)))}
+    results = {r.claim.subject: r.problem for r in map(tried, claims(softmax, lambda *_, **__: report(PASSED)))}
     assert "is not valid TOML" in results["mistakes.toml"]
 
 
 def test_an_assignment_without_a_solution_cannot_be_verified(softmax: Assignment) -> None:
     assert softmax.solutions is not None
     (softmax.solutions / "solution.py").unlink()
-    results = list(verified(claims(softmax, lambda *_, **__: report(PASSED))))
+    results = list(map(tried, claims(softmax, lambda *_, **__: report(PASSED))))
     assert [r.problem for r in results] == ["there is no solutions/softmax/solution.py"]
 
 
@@ -182,7 +182,7 @@ def test_a_claim_whose_trial_breaks_does_not_hold() -> None:
     def broken() -> str:
         raise ValueError("oh")
 
-    (result,) = verified([Claim("solution.py", "earns all", broken)])
+    result = tried(Claim("solution.py", "earns all", broken))
     assert result.problem == "ValueError: oh"
 
 

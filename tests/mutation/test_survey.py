@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gradekit.assignment import Assignment, load
+from gradekit.batch import grader_pool
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult
 from gradekit.cli import main
 from gradekit.course.edits import edited
-from gradekit.mutation import mutant_grading
 from gradekit.mutation.judged import JudgedError, judged
 from gradekit.mutation.mutant_grading import Trial, Trials
 from gradekit.mutation.mutants import mutants
@@ -110,7 +110,7 @@ class FakeGrader:
 @pytest.fixture
 def grader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeGrader]]:
     FakeGrader.failed, FakeGrader.asked = staticmethod(lambda text: ()), []
-    monkeypatch.setattr(mutant_grading, "Grader", FakeGrader)
+    monkeypatch.setattr(grader_pool, "Grader", FakeGrader)
     yield FakeGrader
 
 
