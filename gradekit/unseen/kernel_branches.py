@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,6 +18,9 @@ from gradekit.unseen.evaluation import Numbers
 
 MOST_DEPTH = 60
 """Operations that one value is followed back through."""
+
+MOST_VALUES = 200
+"""Values that one decision is worked out from."""
 
 _TILES = {WHOLE: "true for a whole tile", NOTHING: "false for a whole tile", PART: "true for a part of a tile"}
 _TURNS = {NEVER: "no times", ONCE: "once", SEVERAL: "several times"}
@@ -161,13 +164,15 @@ def _constants(text: KernelText, op: Op) -> list[int]:
 @dataclass(frozen=True)
 class Corner:
     """One program, lane and turn of a loop of a launch: the first or the last of each. `grid` has three sizes, `names`
-    the whole numbers that the kernel gets."""
+    the whole numbers that the kernel gets. `known` are the values of one decision there, by name: an unrolled loop may
+    use a value so often that it cannot be worked out anew for each use."""
 
     grid: tuple[Numbers | None, ...]
     names: Mapping[str, Numbers | None]
     program: bool
     lane: bool
     turn: bool
+    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
 
 def corners(grid: tuple[Numbers | None, ...], names: Mapping[str, Numbers | None]) -> Iterator[Corner]:
@@ -225,8 +230,14 @@ def _turns(text: KernelText, op: Op, corner: Corner) -> Any:
 
 def _of(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
     """The value of a name, int64 or bool for many calls or one for all; None where it does not follow from sizes."""
-    if depth > MOST_DEPTH:
-        return None
+    if name not in corner.known:
+        if depth > MOST_DEPTH or len(corner.known) >= MOST_VALUES:
+            return None
+        corner.known[name] = _worked_out(text, name, corner, depth)
+    return corner.known[name]
+
+
+def _worked_out(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
     if name in text.arguments:
         return corner.names.get(text.arguments[name])
     op = text.made.get(name)
@@ -243,11 +254,12 @@ def _of(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
             return 0 if not corner.program else None if count is None else count - 1
         case "tt.make_range":
             return int(op.attributes["end"]) - 1 if corner.lane else int(op.attributes["start"])
-    rule = _RULES.get(op.name)
-    operands = [_of(text, operand, corner, depth + 1) for operand in op.operands]
-    if rule is None or any(operand is None for operand in operands):
-        return None
-    return rule(op, *operands)
+    rule, operands = _RULES.get(op.name), []
+    for operand in op.operands if rule is not None else ():
+        operands.append(_of(text, operand, corner, depth + 1))
+        if operands[-1] is None:
+            return None
+    return None if rule is None else rule(op, *operands)
 
 
 def _looped(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
