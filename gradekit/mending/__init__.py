@@ -16,7 +16,8 @@ of_walks.py     what a loop begins anew                   of_exchanges.py two th
 of_host_values.py  any value of host code in another's place
 host_numbers.py    what sizes and strides are in the failing call
 dependences.py  what each result depends on               of_products.py  tl.dot
-search.py       tries one after another, within a budget
+search.py       tries one after another, within a budget   two_mistakes.py  a mend on top of another
+unexpected.py   errors of the tutoring itself, which cost a mend alone
 
 Text to text: a mended program is traced and run by gradekit.plugin.mended_runs, as any submission is.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -34,6 +33,7 @@ from gradekit.mending.dependences import fed_lines, with_feeds
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Clues, Family, Mend
+from gradekit.mending.unexpected import survived
 from gradekit.submission.parsed_source import called
 
 _IN_KERNELS = (
@@ -117,7 +117,7 @@ def _all(draft: Draft) -> Iterator[Mend]:
 
 def _of_one_rule(rule: Callable[..., Iterator[Mend]], *about: Any) -> Iterator[Mend]:
     """What a rule finds until it meets a text that it does not expect: that silences no other rule."""
-    with contextlib.suppress(Exception):
+    with survived(f"The rule {rule.__name__}"):
         yield from rule(*about)
 
 

@@ -43,6 +43,11 @@ class Clues:
     wrong: frozenset[str] = frozenset()
     call: tuple[str, tuple[Any, ...]] | None = None
 
+    @property
+    def likeliest(self) -> Cause:
+        """The cause that says most of those that were seen."""
+        return next(iter(sorted(self.causes, key=list(Cause).index)), Cause.WRONG_VALUES)
+
 
 @dataclass(frozen=True)
 class Mend:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.judge.evidence import Diagnosis
@@ -17,6 +18,7 @@ from gradekit.mending.draft import draft_of
 from gradekit.mending.host_numbers import KnownNumbers
 from gradekit.mending.mend import Clues, Mend
 from gradekit.mending.of_numbers import numbers_of
+from gradekit.mending.unexpected import survived
 from gradekit.program import Program
 from gradekit.submission.parsed_source import ParsedSource, called
 
@@ -37,6 +39,15 @@ ELEMENTS_A_UNIT = 1 << 13
 
 BEFORE_SCREENING = 6
 """So many mends that the rules put first are tried before those that screening gives: rules say best what is wrong."""
+
+AS_BY_A_RULE = 6
+"""The rank up to which a mend that screening gives is told in the words of a rule that does the same."""
+
+WORK_OF_A_SECOND = 50
+"""The work for the mended programs of a second mistake."""
+
+MOST_HALVES = 2
+"""So many mends that help in part are taken for one of two mistakes."""
 
 FOR_ONE_CHECK = 0.75
 """The share of what is left that one check may use, but at least two tries."""
@@ -81,6 +92,23 @@ def without_experiments(text: str) -> str:
     return data.decode("utf-8")
 
 
+@dataclass(frozen=True)
+class Tries:
+    """How texts of a submission are tried.
+
+    `is_right` is whether the failing example, and others of its check, are right for a text; `spent` are the units of
+    work of the last try, beyond what every try costs, and `passed` how many of its examples were right. `screened`
+    gives mends that no rule names and that seem right at a first look (see gradekit.screening): it is asked where the
+    rules' best are not right. `holds` is whether one of these that was right is so in other checks, too.
+    """
+
+    is_right: Callable[[str], bool]
+    spent: Callable[[], int] = lambda: 0
+    passed: Callable[[], int] = lambda: 0
+    screened: Callable[[], Sequence[Mend]] = tuple
+    holds: Callable[[Mend], bool] = lambda mend: True
+
+
 class Mending:
     """The mends of one submission, and what came of those that were tried."""
 
@@ -93,63 +121,67 @@ class Mending:
         self._mends: list[Mend] | None = None
         self._right: list[Mend] = []
         self._wrong: set[Mend] = set()
+        self._partly: dict[Mend, int] = {}
+        self._second: dict[Mend, Mending] = {}
 
-    def diagnosis(
-        self,
-        clues: Clues,
-        is_right: Callable[[str], bool],
-        spent: Callable[[], int] = lambda: 0,
-        screened: Callable[[], Sequence[Mend]] = tuple,
-    ) -> Diagnosis | None:
+    def diagnosis(self, clues: Clues, tries: Tries) -> Diagnosis | None:
         """What a tutor says where one mend makes everything right; None where none was found. A try begins with a new
         process, where a call may be right that was wrong after sixty others: no mend is believed where the text as it
-        is would do.
-
-        Args:
-            clues: what is known of the failure.
-            is_right: whether the failing example, and others of its check, are right for another text of the
-                submission.
-            spent: the units of work of the last try, beyond what every try costs.
-            screened: mends that no rule names and that seem right at a first look (see gradekit.screening); asked where
-                the rules' best are not right.
-        """
-        mend = self._found(clues, is_right, spent, screened)
+        is would do."""
+        mend = self.found(clues, tries)
         if mend is None:
             return None
-        if self._is_right(self.text, is_right, price(self.text, clues), spent):
+        if self._is_right(self.text, tries, price(self.text, clues)):
             return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
-        cause = mend.cause or _seen(clues)
         hint = f"{mend.hint} (with this alone changed, this example and others are right)"
-        return Diagnosis(cause, mend.sentence, mend.line, hint)
+        return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
 
-    def _found(
-        self,
-        clues: Clues,
-        is_right: Callable[[str], bool],
-        spent: Callable[[], int],
-        screened: Callable[[], Sequence[Mend]],
-    ) -> Mend | None:
+    def found(self, clues: Clues, tries: Tries) -> Mend | None:
+        """The first mend that makes everything right; None where none does."""
         if self._mends is None:
-            try:
+            self._mends = []
+            with survived("The search for mends"):
                 self._mends = mends(self.text, self._numbers)
-            except Exception:  # noqa: BLE001  (text that no rule expects is left unmended: a check never fails for it)
-                self._mends = []
         each = price(self.text, clues)
         least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
         looked: list[Mend] = []
-        for mend in self._in_turn(clues, lambda: looked.extend(screened()) or looked):  # type: ignore[func-returns-value]
+        for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
             if self.work_left - each < max(least, 0) and mend not in looked:
                 continue  # the few that a look has found are tried in any case
-            if self._is_right(mend.applied(self.text), is_right, each, spent):
+            right = self._is_right(mend.applied(self.text), tries, each)
+            if right and (mend not in looked or tries.holds(mend)):
+                mend = self._by_a_rule(mend) if mend in looked and mend.rank <= AS_BY_A_RULE else mend
                 self._right = [mend, *(other for other in self._right if other != mend)]
                 return mend
             self._wrong.add(mend)
+            if not right and (passed := tries.passed()):
+                self._partly[mend] = passed
         return None
 
-    def _is_right(self, text: str, is_right: Callable[[str], bool], least: int, spent: Callable[[], int]) -> bool:
+    def halves(self) -> list[Mend]:
+        """The mends that may be one of two: what made another check right, and then what made more examples of this one
+        right than others."""
+        partly = sorted(self._partly, key=lambda mend: (-self._partly[mend], mend.rank))
+        return list(dict.fromkeys([*self._right, *partly]))[:MOST_HALVES]
+
+    def _by_a_rule(self, mend: Mend) -> Mend:
+        """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""
+        wanted = _meaning(mend.applied(self.text))
+        lines = _edited(mend, self.text)
+        near = (other for other in self._mends or () if _edited(other, self.text) == lines)
+        return next((other for other in near if _meaning(other.applied(self.text)) == wanted), mend)
+
+    def on_top(self, half: Mend) -> Mending | None:
+        """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
+        if half not in self._second and len(self._second) < MOST_HALVES:
+            self._second[half] = second = Mending(half.applied(self.text))
+            second._numbers, second.work_left = self._numbers, WORK_OF_A_SECOND
+        return self._second.get(half)
+
+    def _is_right(self, text: str, tries: Tries, least: int) -> bool:
         self.tried += 1
-        right = is_right(text if self._has_no_experiments else without_experiments(text))
-        self.work_left -= least + spent()
+        right = tries.is_right(text if self._has_no_experiments else without_experiments(text))
+        self.work_left -= least + tries.spent()
         return right
 
     def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
@@ -166,12 +198,21 @@ class Mending:
         draft = draft_of(self.text) if clues.call is not None else None
         if draft is None or clues.call is None:
             return found
-        try:
+        with survived("The look at the numbers of a call"):
             known = KnownNumbers(draft, *clues.call)
             return [mend for mend in found if not known.are_left_by(mend)]
-        except Exception:  # noqa: BLE001  (a text that nobody expected costs time, and no mend)
-            return found
+        return found
 
 
-def _seen(clues: Clues) -> Cause:
-    return next(iter(sorted(clues.causes, key=list(Cause).index)), Cause.WRONG_VALUES)
+def _meaning(text: str) -> str:
+    """Equal for texts that differ in brackets and spaces alone; the text itself where it is not Python."""
+    try:
+        return ast.dump(ast.parse(text))
+    except SyntaxError:
+        return text
+
+
+def _edited(mend: Mend, text: str) -> list[int]:
+    """The numbers of the lines that a mend edits."""
+    data = text.encode("utf-8")
+    return [data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits]

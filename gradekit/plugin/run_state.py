@@ -26,6 +26,7 @@ from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, i
 
 if TYPE_CHECKING:
     from gradekit.mending.search import Mending
+    from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.further_run import FurtherInputs
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.screening.screen import Screen
@@ -51,7 +52,8 @@ class GradingRun:
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `values_asked` are the questions whether a call is its reference for all
-    values that were asked so far: each is asked once. `mended` is the subject of the last mended text.
+    values that were asked so far: each is asked once. `mended` is the subject of the last mended text; `held` are
+    examples of all checks on which mends are held, `screens` what looks at all changes of a text, by the text.
     """
 
     request: GradingRequest
@@ -69,7 +71,8 @@ class GradingRun:
     further: FurtherInputs | None = None
     mending: Mending | None = None
     mended: Subject | None = None
-    screen: Screen | None = None
+    screens: dict[str, Screen] = field(default_factory=dict)
+    held: list[HeldExample] | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None

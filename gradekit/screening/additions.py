@@ -12,10 +12,11 @@ from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (
     ("tl.exp({})", "`tl.exp` is missing"), ("-{}", "a minus is missing"), ("(1.0 / {})", "its inverse is wanted"),
-    ("tl.sqrt({})", "a square root is missing"), ("({} * {})", "it is to be squared"),
+    ("tl.sqrt({})", "a square root is missing"), ("({} * {})", "it is to be squared, or is missing as a factor"),
     ("tl.log({})", "`tl.log` is missing"),
     ("tl.trans({})", "`tl.trans` is missing"), ("(1 - {})", "1 minus it is wanted"),
     ("tl.exp2({})", "`tl.exp2` is missing"),
+    ("(2 * {})", "twice as much is wanted"), ("(0.5 * {})", "half of it is wanted"),
 )  # fmt: skip
 
 _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], int, str], ...] = (

@@ -19,7 +19,8 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     mine = site.kind(node)
     if mine is None or not isinstance(node.ctx, ast.Load) or _is_called(site, node):
         return
-    says = f"uses `{node.id}` in {context(site, node)}."
+    is_stride = "the stride " if site.role(node.id) == "stride" else ""
+    says = f"uses {is_stride}`{node.id}` in {context(site, node)}."
     of = "pointer" if mine.of.startswith("pointer") else mine.of
     for name, kind in site.names(node).items():
         if name != node.id and kind.of.startswith(of) and kind.shape == mine.shape:

@@ -4,7 +4,7 @@ make it right."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,12 +29,6 @@ MOST_WORK = 300_000_000
 
 MOST_WORK_OF_ANOTHER = 20_000_000
 """Of another call as it is: a larger one is left to the engine."""
-
-PLAIN = (ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.COMPARISON)
-"""What is seldom right in two places."""
-
-MOST_SURVIVORS = 4
-"""So many are traced and run, at most."""
 
 MOST_HELD = 192
 """So many that make the failing call right are held against others, those of the likelier kinds."""
@@ -84,10 +78,14 @@ class Screen:
         self.tried = 0
         self._others: frozenset[str] = frozenset()
 
-    def survivors(self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = ()) -> list[Change]:
+    def survivors(
+        self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
+        more: Iterable[ShownCall] = (),
+    ) -> list[Change]:  # fmt: skip
         """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
         where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
-        made: in these no other arithmetic of indices is tried, which may only go round the mistake."""
+        made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
+        asked for one after another, while several changes are left."""
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
@@ -98,10 +96,15 @@ class Screen:
             if self.work_left < 0:
                 break
             found += self._right(batch, call, first)
-        kept = sorted(found, key=lambda one: one.change.kind)[:MOST_HELD]
+        kept = sorted(found, key=_kind_of)[:MOST_HELD]
         for call, replay in walked:
-            if replay is not first and kept and replay.work <= MOST_WORK_OF_ANOTHER:
+            if replay is not first:
                 kept = self._right_again(kept, call, replay)
+        for call in more:
+            if len(kept) < 2:
+                break
+            replay_of_it = self._replay(call)
+            kept = kept if replay_of_it is None else self._right_again(kept, call, replay_of_it)
         return [one.change for one in kept]
 
     def _is_telling(self, one: tuple[ShownCall, WalkedCall], first: tuple[ShownCall, WalkedCall]) -> bool:
@@ -112,8 +115,10 @@ class Screen:
         return one is first or costs_little and not call.is_right(call.results)
 
     def _right_again(self, found: list[_Tried], call: ShownCall, replay: WalkedCall) -> list[_Tried]:
-        """Those with which another call is right, too."""
+        """Those with which another call is right, too; all of them where it is large."""
         kept: list[_Tried] = []
+        if replay.work > MOST_WORK_OF_ANOTHER:
+            return found
         for kernel in dict.fromkeys(one.kernel for one in found):
             alike = [one for one in found if one.kernel == kernel]
             if kernel in replay.begun:
@@ -121,17 +126,7 @@ class Screen:
                 batches = (alike[at : at + most] for at in range(0, len(alike), most))
                 alike = [one for batch in batches for one in self._right(batch, call, replay)]
             kept += alike
-        return sorted(kept, key=lambda one: one.change.kind)
-
-    @staticmethod
-    def likeliest(found: Sequence[Change]) -> list[Change]:
-        """The likeliest of survivors, in turn. Where they blame several lines, those alone that put one name, function,
-        axis or comparison for another: what is missing or the wrong way round can be made good in many places."""
-        several = len({getattr(change.node, "lineno", 0) for change in found}) > 1
-        kept = sorted(found, key=lambda change: change.kind)
-        if several:
-            kept = [change for change in kept if change.kind in PLAIN]
-        return kept[:MOST_SURVIVORS]
+        return sorted(kept, key=_kind_of)
 
     def _replay(self, call: ShownCall) -> WalkedCall | None:
         replay = WalkedCall(call.program, call.inputs, self.code, self.allow)
@@ -238,6 +233,10 @@ class Screen:
         self.tried += len(batch)
         pairs = zip(batch, results, strict=True)
         return [tried for tried, given in pairs if given is not None and call.is_right(given)]
+
+
+def _kind_of(tried: _Tried) -> int:
+    return tried.change.kind
 
 
 def _results_of(one: tuple[ShownCall, WalkedCall]) -> int:

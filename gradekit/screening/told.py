@@ -1,24 +1,106 @@
-"""A change that makes calls right as a mend."""
+"""What is said of the changes that make calls right, as mends.
+
+A change is named where no other seems right. Of one of several on a line, and of a name, an operator, a factor or a
+term, the line alone is told: another of these is often right by chance, and the line seldom.
+"""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
 from gradekit.mending.mend import Family, Mend
-from gradekit.screening.changes import Change
-from gradekit.submission.parsed_source import Edit, ParsedSource
+from gradekit.screening.changes import Change, ChangeKind
+from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6
 """Of a mend by screening: behind those that are made for what a text shows."""
 
+OF_SEVERAL = RANK + 1
+"""Of a mend that is one of several by which a line could be made right: no rule may say which."""
+
+MOST_TRIED = 4
+"""So many are traced and run, at most."""
+
+PLAIN = (ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.COMPARISON)
+"""What is seldom right in two places."""
+
+LOCATED = (
+    ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.NUMBER, ChangeKind.BRACKET,
+    ChangeKind.FACTOR, ChangeKind.TERM,
+)  # fmt: skip
+"""Of these, the line is told and what stands there, and not what to put in its place."""
+
+LOOK = "compare it with the formula: one change there makes the result right"
+
+
+def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """The likeliest of the changes with which all calls are right, in the order in which they are to be tried; no line
+    where changes of several would do."""
+    kept = sorted(found, key=lambda change: change.kind)
+    plain = [change for change in kept if change.kind in PLAIN]
+    if len(_lines(kept)) > 1:
+        kept = plain if len(_lines(plain)) == 1 else []
+    if not kept:
+        return _by_a_name(found, source)
+    is_alone = len(found) == 1
+    named = [change for change in kept if (is_alone or change.kind in PLAIN) and change.kind not in LOCATED]
+    located = [change for change in kept if change not in named]
+    is_one = is_alone or len(located) == 1
+    return [
+        *filter(None, (mend_of(change, source) for change in named[:MOST_TRIED])),
+        *filter(None, (_located(change, source, is_one) for change in located[: MOST_TRIED - len(named[:MOST_TRIED])])),
+    ]
+
 
 def mend_of(change: Change, source: ParsedSource) -> Mend | None:
-    """The change as a mend; None where it would move lines."""
+    """The change as a mend, by its name; None where it would move lines."""
     start, end = source.span(change.node)
     new = _on_as_many_lines(change.new, source.of(change.node).count("\n"))
     if new is None:
         return None
     edit = Edit(start, end, new, change.hint)
-    line = getattr(change.node, "lineno", 0)
-    return Mend(Family.FORMULA, RANK, line, (edit,), change.sentence, change.hint)
+    return Mend(Family.FORMULA, RANK, _line(change), (edit,), change.sentence, change.hint, kernel=change.within)
+
+
+def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
+    """The change as a mend that tells the line, and what stands there where this `is_one` of one place."""
+    mend = mend_of(change, source)
+    if mend is None:
+        return None
+    where = change.sentence[:1].lower() + change.sentence[1:]
+    if not is_one:
+        where = f"line {mend.line} has {shown(source.text.splitlines()[mend.line - 1].strip())}."
+    return replace(mend, rank=RANK if is_one else OF_SEVERAL, sentence=f"Something is wrong where {where}", hint=LOOK)
+
+
+def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """Of changes on two lines, the name that the one assigns and the other uses, without a line."""
+    lines = _lines(found)
+    mend = mend_of(found[0], source) if len(lines) == 2 else None
+    if mend is None:
+        return []
+    made, taken = ([node for node in ast.walk(source.tree) if _is_at(node, line)] for line in lines)
+    names = {node.id for node in made if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    common = [node.id for node in taken if isinstance(node, ast.Name) and node.id in names]
+    if not common:
+        return []
+    says = f"Something is wrong with `{common[0]}`, which line {lines[0]} computes and line {lines[1]} uses."
+    hint = "one change of either line makes the result right: compare both with the formula"
+    return [replace(mend, sentence=says, hint=hint, line=0, rank=OF_SEVERAL)]
+
+
+def _lines(found: Sequence[Change]) -> list[int]:
+    return sorted({_line(change) for change in found})
+
+
+def _line(change: Change) -> int:
+    return getattr(change.node, "lineno", 0)
+
+
+def _is_at(node: ast.AST, line: int) -> bool:
+    return getattr(node, "lineno", 0) == line
 
 
 def _on_as_many_lines(text: str, wanted: int) -> str | None:

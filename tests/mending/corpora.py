@@ -44,6 +44,10 @@ _FIGURES = re.compile(r"At shape [^:]*: .*?expected [^ ]+(\.(?= |$)|$)")
 """What a message shows of numbers, in which any word may occur ("exp" in "expected"), and which names nothing."""
 
 
+_PLACE = re.compile(r"Something is wrong (in|where|with)")
+"""How a diagnosis begins that blames a line, and names no cause: right or wrong by its line."""
+
+
 class Verdict(StrEnum):
     """What a report says of a mistake: its cause, something else, a pattern in what was seen, or wrong numbers alone;
     or that no check fails, so that there is nothing to explain."""
@@ -78,6 +82,11 @@ class BeginnersMistake:
         said = f"{_FIGURES.sub('', check['message'])} {check['hint']}"
         return check["outcome"] == "failed" and all(re.search(word, said, re.IGNORECASE) for word in self.words)
 
+    def is_placed_by(self, check: Mapping[str, Any]) -> bool:
+        """Whether a check of a record names no cause and blames one of the lines, or none."""
+        points = self.points_right(check) or not check["source"]
+        return bool(_PLACE.search(check["message"])) and points
+
     def points_right(self, check: Mapping[str, Any]) -> bool:
         """Whether a check of a record points at one of the lines."""
         return bool(check["source"]) and check["source"]["line"] in self.lines
@@ -102,7 +111,7 @@ class Tutored:
         if naming:
             return Tutored(mistake, Verdict.NAMED, any(map(mistake.points_right, naming)))
         diagnosed = [check for check in failed if "observed_cause" in check["details"]]
-        told = [check for check in diagnosed if not _PATTERN.search(check["message"])]
+        told = [check for check in diagnosed if not _PATTERN.search(check["message"]) and not mistake.is_placed_by(check)]
         verdict = Verdict.WRONG if told else Verdict.SYMPTOM if diagnosed else Verdict.SILENT if failed else Verdict.PASSES
         return Tutored(mistake, verdict, any(map(mistake.points_right, failed)))
 

@@ -13,7 +13,7 @@ from gradekit.mending.candidates import mends
 from gradekit.mending.draft import Draft
 from gradekit.mending.host_numbers import KnownNumbers, Layout
 from gradekit.mending.mend import Clues, Mend
-from gradekit.mending.search import Mending
+from gradekit.mending.search import Mending, Tries
 from tests.mending.corpora import ROOT
 
 KERNEL = """
@@ -139,7 +139,7 @@ def test_a_mend_that_puts_a_number_for_the_same_number_is_left_out() -> None:
     tried: list[str] = []
     for shape in ((5, 5), (4, 5)):
         given = tuple(Layout.contiguous(shape) for _ in range(2))
-        Mending(wrong).diagnosis(replace(clues, call=("scaled", given)), lambda text: bool(tried.append(text)))
+        Mending(wrong).diagnosis(replace(clues, call=("scaled", given)), Tries(lambda text: bool(tried.append(text))))
         assert (KERNEL in tried) is (shape == (4, 5))
 
 

@@ -16,7 +16,7 @@ from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
-from gradekit.mending.search import MOST_WORK, Mending, without_experiments, work_of
+from gradekit.mending.search import MOST_WORK, Mending, Tries, without_experiments, work_of
 from gradekit.program import Kernel, Launch, Program
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
@@ -274,30 +274,31 @@ def test_steps_that_are_rounded_down_are_mended_together_with_the_masks_that_the
 
 def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_out() -> None:
     mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
-    found = mending.diagnosis(CLUES, lambda changed: "s * tl.exp(m - new_m) +" in changed)
+    found = mending.diagnosis(CLUES, Tries(lambda changed: "s * tl.exp(m - new_m) +" in changed))
     assert found is not None and found.line == 20 and "without rescaling" in found.sentence
     assert "multiply s by exp" in found.hint and "this example and others are right" in found.hint
 
 
 def test_no_mend_is_believed_where_the_text_as_it_is_has_become_right() -> None:
     mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
-    found = mending.diagnosis(CLUES, lambda changed: True)
+    found = mending.diagnosis(CLUES, Tries(lambda changed: True))
     assert found is not None and found.cause is Cause.DEPENDS_ON_EARLIER_CALLS and found.line is None
     raced = Clues(frozenset({Cause.RACE}), ("softmax_kernel",))
-    assert mending.diagnosis(raced, lambda changed: True) is None
+    assert mending.diagnosis(raced, Tries(lambda changed: True)) is None
 
 
 def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends() -> None:
     mending = Mending(text("solutions/flash_attention/right_tutorial_pointers.py"))
     calls = []
     for _ in range(8):
-        assert mending.diagnosis(CLUES, lambda changed: bool(calls.append(changed))) is None
+        assert mending.diagnosis(CLUES, Tries(lambda changed: bool(calls.append(changed)))) is None
     assert len(calls) == mending.tried <= MOST_WORK
 
 
 def test_tries_that_compile_and_run_much_are_fewer() -> None:
     cheap, dear = Mending(text(ONLINE)), Mending(text(ONLINE))
-    assert cheap.diagnosis(CLUES, lambda _: False) is None and dear.diagnosis(CLUES, lambda _: False, lambda: 30) is None
+    assert cheap.diagnosis(CLUES, Tries(lambda _: False)) is None
+    assert dear.diagnosis(CLUES, Tries(lambda _: False, lambda: 30)) is None
     assert 2 <= dear.tried < cheap.tried / 3
     assert dear.tried * 30 <= MOST_WORK + 30
 
@@ -323,9 +324,9 @@ def test_experiments_outside_of_functions_are_not_run_for_each_try() -> None:
 def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
     mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
     right = lambda changed: "s * tl.exp(m - new_m) +" in changed
-    mending.diagnosis(CLUES, right)
+    mending.diagnosis(CLUES, Tries(right))
     before = mending.tried
-    mending.diagnosis(CLUES, right)
+    mending.diagnosis(CLUES, Tries(right))
     assert mending.tried == before + 2  # the mend, and the text as it is
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import random
 import re
 from collections.abc import Iterator
@@ -39,19 +40,26 @@ def raising_late(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     raise KeyError("a text that nobody expected")
 
 
-def test_a_rule_that_raises_silences_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_raises_silences_no_other(
+    monkeypatch: pytest.MonkeyPatch, unexpected: list[logging.LogRecord]
+) -> None:
     wrong = text(STEPS).replace("tl.cdiv(K, BK)", "K // BK")
     usual = mends(wrong)
     monkeypatch.setattr(candidates, "_IN_KERNELS", (raising, *candidates._IN_KERNELS))
     monkeypatch.setattr(candidates, "_ON_HOST", (raising, *candidates._ON_HOST))
-    assert usual and mends(wrong) == usual
+    assert usual and mends(wrong) == usual and unexpected
+    unexpected.clear()
 
 
-def test_what_a_rule_has_found_before_it_raises_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_rule_has_found_before_it_raises_is_kept(
+    monkeypatch: pytest.MonkeyPatch, unexpected: list[logging.LogRecord]
+) -> None:
     wrong = text(STEPS).replace("tl.cdiv(K, BK)", "K // BK")
     monkeypatch.setattr(candidates, "_IN_KERNELS", (raising_late,))
     monkeypatch.setattr(candidates, "_ON_HOST", ())
     assert ["rounds `K // BK` down" in mend.sentence for mend in mends(wrong)] == [True]
+    assert [(record.getMessage(), bool(record.exc_info)) for record in unexpected] == [("The rule raising_late failed", True)]
+    unexpected.clear()
 
 
 # --- any text ---------------------------------------------------------------------------------------------------------

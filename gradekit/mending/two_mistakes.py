@@ -1,0 +1,29 @@
+"""Two mistakes at once: a mend that helps in part, and another on top of it."""
+
+from __future__ import annotations
+
+from gradekit.judge.evidence import Diagnosis
+from gradekit.mending.mend import Clues, Mend
+
+
+def one_alone(text: str, with_one: str, with_both: str) -> str | None:
+    """The text with the second mend alone; None where both change one line. No mend moves a line."""
+    lines = []
+    for line, one, both in zip(text.split("\n"), with_one.split("\n"), with_both.split("\n"), strict=True):
+        if line != one and one != both:
+            return None
+        lines.append(line if one == both else both)
+    return "\n".join(lines)
+
+
+def told_together(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
+    """What is said of both."""
+    sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
+    hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
+    return Diagnosis(one.cause or other.cause or clues.likeliest, sentence, one.line or other.line or None, hint)
+
+
+def _lower(sentence: str) -> str:
+    """A sentence behind a colon: without a capital, unless it begins with a name."""
+    first, _, rest = sentence.partition(" ")
+    return f"{first.lower()} {rest}" if first.istitle() else sentence

@@ -1,0 +1,122 @@
+"""What is known of a failure, for the choice of mends: what was seen, and where a wrong result comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from gradekit.causes import IN_MEMORY, Cause
+from gradekit.program import Aten, Copy, Launch, Program, View, run_steps
+
+if TYPE_CHECKING:
+    from gradekit.judge.failure import Failure
+    from gradekit.mending.mend import Clues
+    from gradekit.subject.subject import Call
+
+
+def clues_of(error: Failure, call: Call, text: str) -> Clues:
+    """The clues of an error in a call of a text."""
+    from gradekit.inputs.spec import Input
+    from gradekit.judge.evidence import errors_are_small
+    from gradekit.mending.mend import Clues
+
+    observation = call.observation
+    if observation is None:
+        return Clues(frozenset({error.cause}), ())
+    small = error.comparison is not None and errors_are_small(error.comparison)
+    strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
+    first, others = _kernels(error, observation, text)
+    elements = sum(arg.numel for arg in call.args if isinstance(arg, Input))
+    causes = frozenset(_causes(error, observation.findings))
+    touched = any(cause.traits & IN_MEMORY for cause in causes)
+    wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
+    given = (call.entry, tuple(map(_laid_out, call.args))) if error.repeat is None else None  # of one call alone
+    return Clues(causes, first, others, small, strided, elements, wrong, given)
+
+
+def _laid_out(argument: Any) -> Any:
+    """The shape and strides of a tensor, a whole number, or None."""
+    from gradekit.inputs.spec import Input
+    from gradekit.mending.host_numbers import Layout
+
+    if isinstance(argument, Input):
+        return Layout(argument.shape, argument.stride)
+    return argument if isinstance(argument, int) and not isinstance(argument, bool) else None
+
+
+def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
+    yield error.cause
+    yield from (finding.cause for finding in findings if finding.cause.traits & IN_MEMORY)
+
+
+def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kernels of a call that write the wrong result, and those that what they read comes from."""
+    from gradekit.mending.draft import stored_pointers
+    from gradekit.subject.provenance import views_in
+
+    program: Program = observation.program
+    stored = stored_pointers(text)
+    wrong = _wrong_storages(error, observation)
+    writers: dict[str, bool] = {}
+    known = set(wrong)
+    for step in reversed(list(run_steps(program.steps))):
+        if isinstance(step, Copy) and step.target.storage in known:
+            known.add(step.origin.storage)
+        elif isinstance(step, Aten) and known & {view.storage for view in step.outputs}:
+            known |= {view.storage for view in views_in(step.args)}
+        elif isinstance(step, Launch):
+            name = program.kernels[step.kernel].name
+            written = _written(step, stored.get(name))
+            if written & known:
+                writers[name] = writers.get(name, False) or bool(written & wrong)
+                known |= _storages(step)
+    order = dict.fromkeys(program.kernels[launch.kernel].name for launch in program.launches())
+    first = tuple(name for name in order if writers.get(name, False))
+    others = tuple(name for name in order if not writers.get(name, True))
+    return (first, others) if first or others else (tuple(order), ())
+
+
+def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[str]:
+    """ "kernel.pointer" for each pointer that the wrong result was stored through; nothing where that is not clear."""
+    from gradekit.mending.draft import pointers_of, stored_pointers
+
+    names, stored, wrong = pointers_of(text), stored_pointers(text), _wrong_storages(error, observation)
+    program: Program = observation.program
+    found: set[str] = set()
+    for launch in program.launches():
+        name = program.kernels[launch.kernel].name
+        views = [argument.storage for argument in launch.args if isinstance(argument, View)]
+        if len(views) != len(names.get(name, ())):
+            return frozenset()
+        through = zip(views, names[name], stored.get(name, ()), strict=False)
+        found |= {f"{name}.{pointer}" for storage, pointer, stores in through if stores and storage in wrong}
+    return frozenset(found)
+
+
+def _storages(launch: Launch) -> set[int]:
+    return {argument.storage for argument in launch.args if isinstance(argument, View)}
+
+
+def _written(launch: Launch, stored: tuple[bool, ...] | None) -> set[int]:
+    """The storages that a launch may write: all, where the text does not say which of the pointers are stored to."""
+    views = [argument.storage for argument in launch.args if isinstance(argument, View)]
+    if stored is None or len(stored) != len(views):
+        return set(views)
+    return {storage for storage, is_stored in zip(views, stored, strict=True) if is_stored}
+
+
+def _wrong_storages(error: Failure, observation: Any) -> set[int]:
+    import torch
+
+    program: Program = observation.program
+    views = [(r, v) for r, v in zip(program.results, observation.results, strict=False) if isinstance(r, View)]
+    wrong = error.comparison.actual if error.comparison is not None else None
+    mine = [
+        view for view, value in views
+        if wrong is not None and value.shape == wrong.shape and torch.equal(value.nan_to_num(), wrong.nan_to_num())
+    ]  # fmt: skip
+    found = {view.storage for view in (mine or [view for view, _ in views])}
+    for step in reversed(list(run_steps(program.steps))):
+        if isinstance(step, Copy) and step.target.storage in found:
+            found.add(step.origin.storage)
+    return found

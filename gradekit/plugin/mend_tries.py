@@ -1,0 +1,278 @@
+"""The failing example of a check, and others of it, tried on other texts of the submission.
+
+Such a text comes from the student's, so it runs where that ran: in the confined tracer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.causes import IN_MEMORY, Cause
+from gradekit.compat.pytest import arguments
+from gradekit.findings import Kind
+from gradekit.mending.unexpected import survived
+from gradekit.plugin.check_points import awarding, worth
+from gradekit.plugin.design import DESIGN
+from gradekit.plugin.every_check import held_examples
+from gradekit.plugin.mend_clues import clues_of
+
+if TYPE_CHECKING:
+    from gradekit.judge.failure import Failure
+    from gradekit.mending.mend import Clues, Mend
+    from gradekit.mending.search import Tries
+    from gradekit.plugin.examples import Example, Examples
+    from gradekit.plugin.run_state import GradingRun
+    from gradekit.screening.screen import Screen, ShownCall
+    from gradekit.subject.subject import Call, Subject
+    from gradekit.submission import Submission
+
+_CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, Cause.UNDEFINED_LANES}
+"""What goes wrong in memory that makes results wrong, too."""
+
+MOST_ELEMENTS = 100_000
+"""Of the inputs of an example beside the failing one."""
+
+
+@dataclass(frozen=True)
+class Failing:
+    """An error, the call that it is of, and the example in which it was made; None where there are no examples."""
+
+    error: Failure
+    call: Call
+    example: Example | None
+
+
+class MendTries:
+    """The failing example of a check, and others of it, for any text of the submission.
+
+    Args:
+        item: the check.
+        run: the grading run.
+        examples: those of the check, where it has any.
+        failing: what failed.
+        text: the text that fails, the submission's or that with one of two mistakes mended.
+    """
+
+    def __init__(
+        self, item: pytest.Function, run: GradingRun, examples: Examples | None, failing: Failing, text: str
+    ) -> None:
+        self._item, self._run, self._examples, self._text = item, run, examples, text
+        self._error, self._call, self._failing = failing.error, failing.call, failing.example
+        self._subject: Subject | None = None
+        self._passed = 0
+        findings = self._call.observation.findings if self._call.observation is not None else ()
+        self._mine = {finding.cause for finding in findings}
+        self._known = {cause for cause, _, _ in run.subject.found_in_memory} if run.subject is not None else set()
+
+    @cached_property
+    def clues(self) -> Clues:
+        """What is known of the failure."""
+        return clues_of(self._error, self._call, self._text)
+
+    def asked(self) -> Tries:
+        """What the search for a mend asks."""
+        from gradekit.mending.search import Tries
+
+        return Tries(self.is_right, self.spent, lambda: self._passed, self.screened, self.holds)
+
+    def after(self, text: str) -> MendTries | None:
+        """The same for another text, with the first example that fails for it; None where none does."""
+        from gradekit.judge.failure import Failure
+
+        if self._examples is None or self._failing is None:
+            return None
+        subject = self._subject_of(text)
+        for example in [self._failing, *self._others]:
+            subject.forget_calls()
+            with awarding():
+                error = self._examples.again(example, submission=subject)
+            if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
+                failing = Failing(error, subject.calls[-1], example)
+                return MendTries(self._item, self._run, self._examples, failing, text)
+            if error is not None:
+                return None
+        return None
+
+    def is_right(self, text: str) -> bool:
+        """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
+        in memory than before, none of this call's among them."""
+        subject, self._passed = self._subject_of(text), 0
+        with awarding():
+            for one in self._wanted():
+                if not (self._passes(subject, one) and self._makes_no_other(subject)):
+                    return False
+                self._passed += 1
+            return self._keeps_values(subject) and self._makes_no_other(subject)
+
+    def _makes_no_other(self, subject: Subject) -> bool:
+        """Whether nothing goes wrong in memory but what other calls of the submission had shown, and this one not."""
+        seen = {cause for cause, _, _ in subject.found_in_memory}
+        return seen <= self._known and not seen & self._mine
+
+    def holds(self, mend: Mend) -> bool:
+        """Whether the last text that was right, that of a mend of a kernel, is so in the other checks, where that
+        kernel takes part in what they compare."""
+        assert self._subject is not None
+        if self._run.held is None:
+            self._run.held = held_examples(self._run)
+        program = self._call.observation.program if self._call.observation is not None else None
+        launched = {kernel.name for kernel in program.kernels.values()} if program is not None else set()
+        kernel = mend.kernel if mend.kernel in launched else ""  # that of a helper takes part in any
+        with awarding():
+            others = (held for held in self._run.held if held.check != self._item.name)
+            return all(held.comes_out_right(self._subject, kernel) for held in others)
+
+    def screened(self) -> list[Mend]:
+        """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where
+        the look itself fails."""
+        with survived("The first look at all changes"):
+            return self._screened()
+        return []
+
+    def _screened(self) -> list[Mend]:
+        from gradekit.plugin.screened_calls import failing
+        from gradekit.screening.told import mends_of
+
+        shown, screen = failing(self._error, self._call), self._screen()
+        if shown is None or screen is None:
+            return []
+        large = [example for example in self._others[:1] if self._has_failed(example)]
+        rest = (example for example in self._others if example not in large)
+        calls = [shown, *self._shown(large)]
+        found = screen.survivors(calls, self.clues.kernels, self.clues.others, self._shown(rest))
+        return mends_of(found, screen.draft.source)
+
+    def _screen(self) -> Screen | None:
+        """What looks at the text: one for all checks of the submission itself."""
+        from gradekit.mending.draft import draft_of
+        from gradekit.screening.screen import Screen
+
+        screens = self._run.screens
+        if self._text not in screens:
+            draft = draft_of(self._text)
+            if draft is None:
+                return None
+            screens[self._text] = Screen(draft, self._run.request.assignment.allow)
+        return screens[self._text]
+
+    def _has_failed(self, example: Example) -> bool:
+        failures = self._examples.failures if self._examples is not None else []
+        return any(failed.example is example for failed in failures)
+
+    def _shown(self, wanted: Iterable[Example]) -> Iterator[ShownCall]:
+        """The calls of examples, as the submission is."""
+        for example in wanted:
+            shown = self._shown_one(example)
+            if shown is not None:
+                yield shown
+
+    def _shown_one(self, example: Example) -> ShownCall | None:
+        from gradekit.judge.failure import Failure
+        from gradekit.plugin.screened_calls import failing, passing
+
+        examples, is_own = self._examples, self._run.submission is not None and self._text == self._run.submission.text
+        subject = self._run.subject if is_own else self._subject_of(self._text)
+        if subject is None or examples is None:
+            return None
+        kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
+        try:
+            subject.forget_calls()
+            with awarding():
+                error = examples.again(example, submission=subject)
+            call = subject.calls[-1] if subject.calls else None
+            if call is None or error is not None and not isinstance(error, Failure):
+                return None
+            return failing(error, call) if error is not None else passing(call)
+        finally:
+            subject.calls[:] = kept
+            subject.found_in_memory = found_in_memory
+
+    def spent(self) -> int:
+        """The units of work that the last text has cost."""
+        from gradekit.mending.search import work_of
+
+        return work_of(self._subject.programs) if self._subject is not None else 0
+
+    def _keeps_values(self, subject: Subject) -> bool:
+        """Whether a check of memory has the results that it had: one that does nothing touches nothing outside. Of
+        elements that programs compete for, or that begin with what nobody wrote, nothing is asked."""
+        observation = self._call.observation
+        if worth(self._item).kind is not Kind.MEMORY or observation is None or self._mine & _CHANGES_VALUES:
+            return True
+        try:
+            results = subject.call(self._call.entry, self._call.args, self._call.wanted).results
+        except Exception:  # noqa: BLE001  (whatever it is, this is no mend)
+            return False
+        return len(results) == len(observation.results) and all(map(_alike, observation.results, results))
+
+    def _subject_of(self, text: str) -> Subject:
+        """A subject in the process that all tries of the run share, which `GradingRun` ends."""
+        assert self._run.submission is not None
+        submission = replace(self._run.submission, text=text)
+        before = self._run.mended
+        self._subject = self._started(submission) if before is None else before.of_another_text(submission)
+        self._run.mended = self._subject
+        return self._subject
+
+    def _started(self, submission: Submission) -> Subject:
+        from gradekit.sandbox import Tracer
+        from gradekit.subject.subject import Subject
+
+        request = self._run.request
+        start = lambda: Tracer(submission, limits=request.limits)
+        return Subject(submission, request.assignment, start, is_brief=True)
+
+    def _wanted(self) -> Iterator[Example | None]:
+        yield self._failing
+        yield from self._others
+
+    @cached_property
+    def _others(self) -> list[Example]:
+        """The examples beside the failing one that a mend must make right, too."""
+        design, every = self._item.stash.get(DESIGN, None), self._examples
+        planned = design.given if design is not None else []
+        return every.beside(planned, arguments(self._item), _elements) if every is not None else []
+
+    def _passes(self, subject: Subject, example: Example | None) -> bool:
+        try:
+            if example is None and self._error.repeat is not None:
+                self._error.repeat(subject)
+                return True
+            if example is not None and self._examples is not None:
+                error = self._examples.again(example, submission=subject)
+                return error is None
+            if self._examples is not None:
+                return self._is_clean(subject)
+            self._item.obj(**{**arguments(self._item), "submission": subject})
+        except (Exception, pytest.fail.Exception):  # noqa: BLE001  (whatever it is, this is no mend)
+            return False
+        return True
+
+    def _is_clean(self, subject: Subject) -> bool:
+        """Whether the call that another check made finds nothing wrong in memory."""
+        seen = subject.call(self._call.entry, self._call.args, self._call.wanted)
+        return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
+
+
+def _alike(before: Any, after: Any) -> bool:
+    """Whether two results agree wherever the first is a number."""
+    import torch
+
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor) or before.shape != after.shape:
+        return type(before) is type(after) and not isinstance(before, torch.Tensor)
+    known = before.double().isfinite()
+    return torch.allclose(before.double()[known], after.double()[known], rtol=0.01, atol=0.01, equal_nan=False)
+
+
+def _elements(example: Example) -> int:
+    """The elements of all inputs of an example; far too many where they are not known."""
+    given = [
+        part for value in example.given.values() for part in (value if isinstance(value, (tuple, list)) else [value])
+    ]
+    sizes = [part.numel for part in given if hasattr(part, "numel") and isinstance(part.numel, int)]
+    return sum(sizes) if sizes and sum(sizes) <= MOST_ELEMENTS else 0
