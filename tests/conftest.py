@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import settings
 
+from gradekit import reuse
 from gradekit.compat.hypothesis import no_constants_of_modules
 from gradekit.processes import Command
 
@@ -44,6 +45,13 @@ def real_starts() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[None]:
+    """Submissions share what they may, as in a class, whose records are those of single checks (tests/test_reuse.py)."""
+    with reuse.kept():
+        yield
+
+
 @pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
@@ -57,7 +65,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return  # the process that hands tests to others needs no torch
     import torch
 
-    from tests import zygote
+    from tests import rewriting, zygote
+
+    rewriting.rewrite_ahead(session.config, rewriting.share_of_worker(session.config))
 
     session.stash[PATCHES] = contextlib.ExitStack()
     # else what tests draw depends on the modules that those before them imported, and all modules are read for numbers

@@ -18,7 +18,7 @@ PLACES = {"here": (), "as in a container": ("root", "apart")}
 """What each place does without: all that this machine offers, and no namespaces."""
 
 OTHER_PLACES = {"as on an old kernel": ("root", "apart", "landlock"), "without Landlock": ("landlock",)}
-"""Neither namespaces nor Landlock, and namespaces alone: a sample is tried there each time."""
+"""Neither namespaces nor Landlock, and namespaces alone: a sample is tried there each time, in forks of the tests' zygote."""
 
 X = View(0, "float32", (4,), (1,))
 
@@ -30,7 +30,7 @@ def level(request: pytest.FixtureRequest, real_starts: None) -> Iterator[int]:
 
 
 @pytest.fixture(scope="module", params=OTHER_PLACES.values(), ids=OTHER_PLACES)
-def other_level(request: pytest.FixtureRequest, real_starts: None) -> Iterator[int]:
+def other_level(request: pytest.FixtureRequest) -> Iterator[int]:
     with host.without(*request.param):
         yield host.means().level
 
