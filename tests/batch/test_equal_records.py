@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.assignment import get
+from gradekit.assignment import discover, get
 from gradekit.batch.digests import release
 from gradekit.batch.grader import Grader, GradingJob
 from gradekit.checking import check
@@ -51,20 +51,21 @@ LOST = COUNTED.replace("    tl.store", "    tl.store(count_ptr, tl.load(count_pt
 ADDED = COUNTED.replace("    tl.store", "    tl.atomic_add(count_ptr, 1.0)\n    tl.store")
 THREE = {"computes": COMPUTES, "lost updates": LOST, "counted by atomics": ADDED}
 SPINNING = "while True:\n    pass"
+ROOT = Path(__file__).parents[2]
 OPTIONS = GradingOptions(hidden=True, profile="quick", device="cpu")
 
 
 @contextmanager
-def hardly_running(pid: int) -> Iterator[None]:
-    """While open, the process stands still for nine tenths of the time."""
+def hardly_running(pid: int, share: float = 0.1) -> Iterator[None]:
+    """While open, the process runs for this share of the time."""
     over = threading.Event()
 
     def throttle() -> None:
         while not over.is_set():
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.09)
+            time.sleep(0.1 * (1 - share))
             os.kill(pid, signal.SIGCONT)
-            over.wait(0.01)
+            over.wait(0.1 * share)
 
     thread = threading.Thread(target=throttle)
     thread.start()
@@ -212,3 +213,40 @@ def test_a_failing_submissions_record_does_not_depend_on_the_order_of_sets(id: s
         records.append(comparable(json.loads((tmp_path / "r.json").read_text())))
     assert any(check["outcome"] == "failed" for check in records[0]["checks"])
     assert records[0] == records[1] == records[2]
+
+
+def of_every_assignment() -> Iterator[tuple[str, str, str]]:
+    """The solution of each assignment of kernels and one of its mistakes: id, name, text."""
+    for id, assignment in sorted(discover(ROOT / "assignments").items()):
+        if not assignment.is_quiz:
+            yield id, "solution", (ROOT / "solutions" / id / "solution.py").read_text()
+            first = next(mistakes(assignment))
+            yield id, first.name, first.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("id", "text"), [pytest.param(id, text, id=f"{id}-{name}") for id, name, text in of_every_assignment()]
+)
+def test_in_every_assignment_check_and_a_grader_with_half_a_processor_make_the_same_record(
+    id: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grader has graded another submission to the same assignment before."""
+    options = GradingOptions(device="cpu")
+    (tmp_path / "submission.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    alone = comparable(to_dict(check(Path("submission.py"), id, options)))
+    made, solution = Grader(), (ROOT / "solutions" / id / "solution.py").read_text()
+    try:
+        made.grade(real_job(id, solution, GradingOptions(device="cpu", profile="quick")), GUARD)
+        assert made._process is not None
+        with hardly_running(made._process.pid, share=0.5):
+            assert comparable(made.grade(real_job(id, text, options), 30 * GUARD).record) == alone
+    finally:
+        made.close()
+    assert alone["status"] == "graded" and alone["checks"]
+
+
+def real_job(id: str, text: str, options: GradingOptions) -> GradingJob:
+    content = base64.b64encode(text.encode()).decode()
+    return GradingJob(id, release(get(id)), options.to_json(), "submission.py", content)
