@@ -140,7 +140,8 @@ def all_zeros(evidence: Evidence) -> Diagnosis | None:
     if _is_set_by_kernels(evidence):
         hint = "the kernel stores zeros: see why what it computes comes out as 0 (is anything added to it?)"
         return Diagnosis(Cause.ALL_ZEROS, "Every element is 0, and that is what the kernel stores.", hint=hint)
-    return Diagnosis(Cause.ALL_ZEROS, "The result is all zeros: does the kernel store what it computes?")
+    hint = "either nothing is stored to it, or what is stored comes out as 0: see where it gets its values"
+    return Diagnosis(Cause.ALL_ZEROS, "Every element is 0.", hint=hint)
 
 
 def _is_set_by_kernels(evidence: Evidence) -> bool:

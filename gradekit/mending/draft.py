@@ -10,6 +10,8 @@ from functools import cached_property, lru_cache
 from gradekit.mending.kernel_text import KernelDraft, target_of, value_of
 from gradekit.submission.parsed_source import ParsedSource, called
 
+_NUMBERS = {"numel", "size", "stride", "cdiv", "len", "next_power_of_2"}
+
 
 @dataclass(frozen=True)
 class LaunchCall:
@@ -71,6 +73,38 @@ class Draft:
         given = {p: self.source.of(v) for p, v in launch.given.items() if p in kernel.pointers}
         mine = [a.pointer for a in kernel.accesses if a.pointer in given and stride in kernel.origins(a.address)]
         return list(dict.fromkeys(given[pointer] for pointer in mine)) or list(given.values())
+
+    @cached_property
+    def never_launched(self) -> list[KernelDraft]:
+        """The kernels that nothing mentions: no host code, and no other kernel."""
+        mentioned = {node.id for node in ast.walk(self.source.tree) if isinstance(node, ast.Name)}
+        mentioned |= {node.attr for node in ast.walk(self.source.tree) if isinstance(node, ast.Attribute)}
+        return [kernel for kernel in self.kernels if kernel.name not in mentioned]
+
+    def is_number(self, value: ast.expr | None, depth: int = 4) -> bool:
+        """Whether an expression of host code is seen to be a constant, a size, or what is computed of sizes."""
+        if value is None or depth == 0:
+            return False
+        if isinstance(value, ast.Name):
+            return any(self.is_number(of, depth - 1) for of in self._assigned.get(value.id, ()))
+        if isinstance(value, (ast.Tuple, ast.BinOp)):
+            parts = value.elts if isinstance(value, ast.Tuple) else [value.left, value.right]
+            return any(self.is_number(part, depth - 1) for part in parts)
+        if isinstance(value, ast.Subscript):
+            value = value.value
+        if isinstance(value, ast.Attribute):
+            return value.attr == "shape"
+        return isinstance(value, ast.Constant) or called(value).rpartition(".")[2] in _NUMBERS
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[ast.expr]]:
+        """What each name of host code is assigned."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in self.host_nodes:
+            if isinstance(node, ast.Assign):
+                for name in {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}:
+                    found.setdefault(name, []).append(node.value)
+        return found
 
     def launches_of(self, kernel: KernelDraft) -> list[LaunchCall]:
         """Those of one kernel."""

@@ -295,8 +295,9 @@ def within_a_row(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for access in kernel.accesses:
             names = [n for n in ast.walk(access.address) if isinstance(n, ast.Name) and n.id in kernel.indices]
             for name in names if access.is_load else ():
+                rank = 5 if access.mask is not None else 12  # behind a mask that is missing
                 yield Mend(
-                    Family.INDEX, 5, access.line, (kernel.replaced(name, f"({name.id} % {size})"),),
+                    Family.INDEX, rank, access.line, (kernel.replaced(name, f"({name.id} % {size})"),),
                     f"Line {access.line} goes through {access.pointer} by `{name.id}`, the number of an element, and "
                     f"nothing uses {size}.",
                     f"the place within a row of {size} is {name.id} % {size}", None, kernel.name,
@@ -336,9 +337,10 @@ def other_pointer(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         p for p in kernel.params if kernel.uses.get(p, 0) == 0 and p not in kernel.strides and p not in kernel.sizes
     ]
     unused += [p for p in kernel.sizes if kernel.uses.get(p, 0) == 0]
+    numbers = {p for launch in draft.launches_of(kernel) for p in unused if draft.is_number(launch.given.get(p))}
     for access in kernel.accesses:
         name = next((n for n in ast.walk(access.address) if isinstance(n, ast.Name) and n.id == access.pointer), None)
-        for pointer in unused:
+        for pointer in (p for p in unused if p not in numbers):
             if name is None:
                 break
             near = target_of(kernel.statement(access.call))[:1] == pointer[:1]

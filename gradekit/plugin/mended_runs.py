@@ -39,6 +39,7 @@ def mended_diagnosis(
     `examples` are the check's, and the one among them that failed.
     """
     from gradekit.judge.failure import Failure
+    from gradekit.mending.missing_launch import launch_missing
     from gradekit.mending.search import Mending
 
     error, call = failed
@@ -51,7 +52,8 @@ def mended_diagnosis(
     run.mending = mending
     every, example = examples
     tries = MendTries(item, run, every, Failing(error, call, example), mending.text)
-    return mending.diagnosis(tries.clues, tries.asked()) or _of_two(mending, tries)
+    launch = launch_missing(mending.text, tries.clues)
+    return launch or mending.diagnosis(tries.clues, tries.asked()) or _of_two(mending, tries)
 
 
 def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
