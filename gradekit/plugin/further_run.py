@@ -28,8 +28,8 @@ ROUNDS = 3
 MOST_TOLD = 40
 """Unseen ways that a record names."""
 
-MOST_CALLS = 10
-"""Further calls of one check for branches, and as many beside them."""
+MOST_CALLS, MOST_BESIDE_HERE = 10, 20
+"""Further calls of one check for branches, and beside them."""
 
 SWEPT_FIRST = 2
 """Calls that go a new way through host code, for no comparison that can be solved: so many before others."""
@@ -87,7 +87,7 @@ class FurtherInputs:
 
         self._subject = subject
         self._left, self._work = {False: MOST_IN_ALL, True: MOST_BESIDE}, 0
-        self._left_here = {False: MOST_CALLS, True: MOST_CALLS}
+        self._left_here = {False: MOST_CALLS, True: MOST_BESIDE_HERE}
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
         self._hints = hints(subject.submission.text)
         self._sweep = HostSweep(self._ways, self._hints)
@@ -103,7 +103,7 @@ class FurtherInputs:
         if draws is None:
             return
         (name,) = given
-        self._left_here = {False: MOST_CALLS, True: MOST_CALLS}
+        self._left_here = {False: MOST_CALLS, True: MOST_BESIDE_HERE}
         self._host.begin_check()
         self._kernels.begin_check()
         try:

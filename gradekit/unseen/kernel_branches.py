@@ -34,13 +34,14 @@ _WHAT = {
 @dataclass(frozen=True)
 class KernelBranch:
     """An operation of a kernel that decides something, and a way of it. It is the same one in each specialization: the
-    operation is the `place`-th of its `name` on its line."""
+    operation is the `place`-th of its `name` on its line. `dtypes` are those of its pointers, where that matters."""
 
     kernel: str
     line: int | None
     name: str
     place: int
     way: int
+    dtypes: tuple[str, ...] = ()
 
     @property
     def told(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from gradekit.engine import Op
 from gradekit.engine.mask_coverage import MASKED
 from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
+from gradekit.unseen.dtype_groups import dtype_groups, dtypes_of, nearest
 from gradekit.unseen.evaluation import evaluated
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
@@ -79,6 +80,7 @@ class KernelInputs:
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
     _texts: dict[str, KernelText] = field(default_factory=dict)
     _far: set[KernelBranch] = field(default_factory=set)
+    _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
@@ -95,16 +97,35 @@ class KernelInputs:
                 continue
             self._seen_of[key] = dict(known)
             text = self._texts[key] = kernel_text(kernel.name, kernel.unaligned, PATH)
-            for branch, number, seen in text.branches(known):
+            for one, number, seen in text.branches(known):
+                branch = replace(one, dtypes=dtypes_of(text))
                 self._ways[branch] = self._ways.get(branch, False) or seen
                 found = self._first.get(branch)
                 if found is None or len(text.arguments) > len(found.text.arguments):  # fewer sizes are constants in it
                     self._first[branch] = Missing(branch, text, number)
+        self._groups = dtype_groups(self._texts.values())
 
     def missing(self) -> list[Missing]:
-        """The ways that no run of the check has gone, in the order of lines."""
-        found = [self._first[branch] for branch, seen in self._ways.items() if not seen]
-        return sorted(found, key=lambda one: (one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way))
+        """The ways that no run of the check has gone, in the order of lines; of a kernel that does not treat all dtypes
+        alike, those that none has gone with dtypes that it treats alike."""
+        ways = self._together()
+        found: dict[KernelBranch, Missing] = {}
+        for branch in self._ways:
+            together = self._group(branch)
+            if not ways[together]:
+                found.setdefault(together, replace(self._first[branch], branch=together))
+        return sorted(found.values(), key=_in_order)
+
+    def _together(self) -> dict[KernelBranch, bool]:
+        """The ways, dtypes that are treated alike as one, and whether a run has gone each."""
+        found: dict[KernelBranch, bool] = {}
+        for branch, seen in self._ways.items():
+            together = self._group(branch)
+            found[together] = found.get(together, False) or seen
+        return found
+
+    def _group(self, branch: KernelBranch) -> KernelBranch:
+        return replace(branch, dtypes=self._groups[branch.kernel, branch.dtypes])
 
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
@@ -129,7 +150,8 @@ class KernelInputs:
     @property
     def counts(self) -> tuple[int, int]:
         """How many ways there are, and how many have been seen."""
-        return len(self._ways), sum(self._ways.values())
+        ways = self._together()
+        return len(ways), sum(ways.values())
 
     def further(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> list[FurtherCall]:
         """Calls for what is missing, but for what earlier calls did not achieve."""
@@ -149,7 +171,8 @@ class KernelInputs:
         left = dict.fromkeys(wanted)
         for far in (False, True):
             for path in paths:
-                for one, solved in _swept(draws, path, left, special, far):
+                mine = [one for one in left if path in launching(one, paths)]
+                for one, solved in _swept(draws, path, mine, special, far):
                     del left[one]
                     tried = functools.partial(self._far.add, one.branch)
                     for sizes in solved:
@@ -175,13 +198,24 @@ class KernelInputs:
 
 
 def _swept(
-    draws: Draws, path: Path, wanted: Iterable[Missing], special: Sequence[int], far: bool
+    draws: Draws, path: Path, wanted: Sequence[Missing], special: Sequence[int], far: bool
 ) -> list[tuple[Missing, list[dict[str, int]]]]:
     """Those of `wanted` that sizes decide on this path, with the sizes; `far` as `SizeSweep.of` has it."""
-    mine = [one for one in wanted if any(launch.kernel == one.branch.kernel for launch in path.explored.launches)]
-    sweep = SizeSweep.of(draws, path, special, far) if mine else None
-    solved = [(one, sweep.solved(one)) for one in mine] if sweep is not None else []
+    sweep = SizeSweep.of(draws, path, special, far) if wanted else None
+    solved = [(one, sweep.solved(one)) for one in wanted] if sweep is not None else []
     return [(one, sizes) for one, sizes in solved if sizes]
+
+
+def launching(one: Missing, paths: Sequence[Path]) -> list[Path]:
+    """The paths that launch the kernel: where dtypes matter to it, those with dtypes most like its own."""
+    found = [path for path in paths if any(launch.kernel == one.branch.kernel for launch in path.explored.launches)]
+    if not one.branch.dtypes or not found:
+        return found
+    return [found[number] for number in nearest([path.form.views for path in found], dtypes_of(one.text))]
+
+
+def _in_order(one: Missing) -> tuple[Any, ...]:
+    return one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way, one.branch.dtypes
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Outcome
+from gradekit.unseen.dtype_groups import dtype_groups
+from gradekit.unseen.kernel_branches import KernelText
 from tests.graded import grade
 
 pytestmark = pytest.mark.usefixtures("without_mends")
@@ -54,3 +56,38 @@ def test_what_a_program_keeps_of_its_first_row_is_noticed_at_its_second(tmp_path
 
 def test_a_program_that_begins_each_row_anew_passes(tmp_path: Path) -> None:
     assert graded(tmp_path, 'top = -float("inf")', "extreme_values") == [(Outcome.PASSED, "")]
+
+
+def test_a_kernel_that_asks_for_a_dtype_is_sent_round_its_loop_with_that_dtype(tmp_path: Path) -> None:
+    begin = 'if x_ptr.dtype.element_ty != tl.float16:\n            top = -float("inf")'
+    (found,) = graded(tmp_path, begin, "extreme_values")
+    assert found == (Outcome.FAILED, "line 10 of the submission: a loop runs several times")
+
+
+def text_of(body: str) -> KernelText:
+    return KernelText("f", f"module {{\n{body}\n}}\n", "submission.py")
+
+
+HALF = """  tt.func public @f(%p: !tt.ptr<f16>) attributes {noinline = false} {
+    %0 = tt.load %p : !tt.ptr<f16>
+    %1 = arith.extf %0 : f16 to f32
+    %2 = arith.addf %1, %1 : f32
+    %3 = arith.truncf %2 : f32 to f16
+    tt.store %p, %3 : !tt.ptr<f16>
+    tt.return
+  }"""
+SINGLE = """  tt.func public @f(%p: !tt.ptr<f32>) attributes {noinline = false} {
+    %0 = tt.load %p : !tt.ptr<f32>
+    %1 = arith.addf %0, %0 : f32
+    tt.store %p, %1 : !tt.ptr<f32>
+    tt.return
+  }"""
+
+
+def test_dtypes_that_differ_in_casts_alone_are_one_group() -> None:
+    assert set(dtype_groups([text_of(HALF), text_of(SINGLE)]).values()) == {()}
+
+
+def test_dtypes_with_operations_of_their_own_are_groups_of_their_own() -> None:
+    groups = dtype_groups([text_of(HALF), text_of(SINGLE.replace("arith.addf %0, %0 : f32", "math.exp %0 : f32"))])
+    assert groups == {("f", (dtype,)): (dtype,) for dtype in ("float16", "float32")}
