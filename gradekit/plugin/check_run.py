@@ -168,9 +168,12 @@ def _run_further(item: pytest.Function, run: GradingRun, examples: Examples) -> 
     assert run.subject is not None, "checks of a rejected submission do not run"
     if run.further is None:
         run.further = FurtherInputs(run.subject)
-    run.further.run(item.obj, examples, arguments(item), item.stash[_FURTHER])
+    found = item.stash[_FURTHER]
+    run.further.run(item.obj, examples, arguments(item), found)
     if examples.failed is not None and examples.first_problem is not None:
         raise examples.first_problem
+    if found.shortage is not None:
+        raise found.shortage
 
 
 def _passed_cached(item: pytest.Function, run: GradingRun, examples: Examples) -> bool:

@@ -3,6 +3,7 @@ has not seen of the submission."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +17,13 @@ from gradekit.plugin.examples import Examples
 
 if TYPE_CHECKING:
     from gradekit.inputs.draws import Draws
+    from gradekit.judge.failure import Failure
     from gradekit.origins import Explored
-    from gradekit.program import Argument
+    from gradekit.program import Argument, Program
     from gradekit.subject.subject import Subject
     from gradekit.unseen.further import FurtherCall
     from gradekit.unseen.host_branches import TracedForm
+    from gradekit.unseen.promised_sizes import LongCall
 
 ROUNDS = 3
 """How often a check looks again: a new path may have comparisons of its own."""
@@ -50,13 +53,14 @@ _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 @dataclass
 class FurtherRun:
     """The further calls of one check: those that have `ran`, by the text of their arguments; its `branches`, as the
-    report has them; what was `untried`, as lines of the submission with why; and how many of the calls have a `long`
-    dimension."""
+    report has them; what was `untried`, as lines of the submission with why; how many of the calls have a `long`
+    dimension; and what a call that is too long to run leaves out, its `shortage`."""
 
     ran: dict[str, FurtherCall] = field(default_factory=dict)
     branches: dict[str, Any] = field(default_factory=dict)
     untried: dict[tuple[int | None, str], None] = field(default_factory=dict)
     long: int = 0
+    shortage: Failure | None = None
 
     def origin(self, given: Any) -> str:
         """Where an example came from; "" for one that is not of these."""
@@ -83,12 +87,14 @@ class FurtherInputs:
         from gradekit.unseen.host_sweep import HostSweep
         from gradekit.unseen.kernel_inputs import KernelInputs
         from gradekit.unseen.long_dimensions import LongDimensions
+        from gradekit.unseen.promised_sizes import PromisedSizes
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
         self._left, self._work = {False: MOST_IN_ALL, True: MOST_BESIDE}, 0
         self._left_here = {False: MOST_CALLS, True: MOST_BESIDE_HERE}
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
+        self._promised = PromisedSizes()
         self._hints = hints(subject.submission.text)
         self._sweep = HostSweep(self._ways, self._hints)
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
@@ -112,6 +118,7 @@ class FurtherInputs:
                 if examples.failed is not None:
                     return
             self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+            found.shortage = shortage_of(self._subject, self._promised.calls(draws, traced(self._subject)))
         except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
             found.untried[None, f"further calls could not be worked out ({_named(error)})"] = None
         found.branches = self._told(found)
@@ -217,6 +224,32 @@ def traced(subject: Subject) -> list[TracedForm]:
     from gradekit.unseen.host_branches import TracedForm
 
     return [TracedForm(key, f.entry, f.args, f.wanted, f.upstream) for key, f in subject.forms.items()]
+
+
+def shortage_of(subject: Subject, calls: Iterable[LongCall]) -> Failure | None:
+    """What the first of these calls that leaves elements out does wrong."""
+    from gradekit.judge.failure import Failure
+    from gradekit.sandbox import Form, TraceError
+
+    def ask(of: Subject, form: TracedForm) -> Program | None:
+        try:
+            return of.program_apart(Form(form.entry, form.args, form.wanted, form.upstream))
+        except TraceError:
+            return None
+
+    def raise_again(call: LongCall, other: Subject) -> None:
+        failure = shortage_of(other, [call])
+        if failure is not None:
+            raise failure
+
+    for call in calls:
+        short = call.shortage(functools.partial(ask, subject))
+        if short is not None:
+            cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
+            failure = Failure(cause, call.told(short), line=short.tally.line)
+            failure.repeat = functools.partial(raise_again, call)
+            return failure
+    return None
 
 
 def _named(error: BaseException) -> str:

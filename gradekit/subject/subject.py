@@ -243,6 +243,14 @@ class Subject:
         """
         return self._explorer().ways(entry, calls)
 
+    def program_apart(self, form: Form) -> Program:
+        """The program of a call that no check makes, from a process of its own: no call of a check depends on it.
+
+        Raises:
+            TraceError: the call fails, or its process was lost.
+        """
+        return self._explorer().trace_form(form)
+
     def _explorer(self) -> Tracer:
         if self._exploring is None:
             self._exploring = self._start()

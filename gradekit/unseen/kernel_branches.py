@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -171,9 +171,49 @@ class Corner:
     grid: tuple[Numbers | None, ...]
     names: Mapping[str, Numbers | None]
     program: bool
-    lane: bool
-    turn: bool
+    last_lane: bool
+    last_turn: bool
     known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def argument(self, text: KernelText, name: str) -> Numbers | None:
+        """The number that an argument is."""
+        return self.names.get(text.arguments[name])
+
+    def program_id(self, axis: int) -> Numbers | None:
+        """Of the program."""
+        count = self.grid[axis]
+        return 0 if not self.program else None if count is None else count - 1
+
+    def lane(self, op: Op) -> int:
+        """The number of a tt.make_range that the lane has."""
+        return int(op.attributes["end"]) - 1 if self.last_lane else int(op.attributes["start"])
+
+    def turn(self, text: KernelText, name: str, depth: int) -> Any:
+        """The value of what a loop carries or counts by."""
+        return _looped(text, name, self, depth)
+
+
+class Place(Protocol):
+    """Where in a launch values are asked for: in one program or in several, at a lane, in a turn of loops. `known` keeps
+    the values that have been worked out."""
+
+    known: dict[str, Any]
+
+    @property
+    def grid(self) -> Sequence[Numbers | None]:
+        """How many programs there are along each axis."""
+
+    def argument(self, text: KernelText, name: str) -> Numbers | None:
+        """The whole number that an argument of the kernel is."""
+
+    def program_id(self, axis: int) -> Any:
+        """What tl.program_id gives."""
+
+    def lane(self, op: Op) -> int | None:
+        """What a tt.make_range gives."""
+
+    def turn(self, text: KernelText, name: str, depth: int) -> Any:
+        """What a name is that a loop gives a value."""
 
 
 def corners(grid: tuple[Numbers | None, ...], names: Mapping[str, Numbers | None]) -> Iterator[Corner]:
@@ -203,9 +243,9 @@ def goes(text: KernelText, number: int, branch: KernelBranch, corner: Corner) ->
 def _left(text: KernelText, op: Op, way: int, corner: Corner) -> Any:
     """Where a mask leaves that of a tile, by its first and last elements."""
     place = 1 if op.name == "tt.load" else 2
-    if len(op.operands) <= place or corner.lane:  # each tile once
+    if len(op.operands) <= place or corner.last_lane:  # each tile once
         return None if len(op.operands) <= place else False
-    ends = [_of(text, op.operands[place], replace(corner, lane=lane), 0) for lane in (False, True)]
+    ends = [value_of(text, op.operands[place], replace(corner, last_lane=lane), 0) for lane in (False, True)]
     if ends[0] is None or ends[1] is None:
         return None
     first, last = (torch.as_tensor(end).bool() for end in ends)
@@ -214,50 +254,50 @@ def _left(text: KernelText, op: Op, way: int, corner: Corner) -> Any:
 
 def _decides(text: KernelText, op: Op, corner: Corner) -> Any:
     if op.name in ("arith.select", "scf.if", "cf.cond_br"):
-        return _of(text, op.operands[0], corner, 0)
+        return value_of(text, op.operands[0], corner)
     if op.name.startswith(("arith.min", "arith.max")):
-        a, b = (_of(text, name, corner, 0) for name in op.operands)
+        a, b = (value_of(text, name, corner) for name in op.operands)
         return None if a is None or b is None else a <= b
-    return _of(text, op.results[0], corner, 0) if op.results else None
+    return value_of(text, op.results[0], corner) if op.results else None
 
 
 def _turns(text: KernelText, op: Op, corner: Corner) -> Any:
-    start, stop, step = (_of(text, name, corner, 0) for name in op.operands[:3])
+    start, stop, step = (value_of(text, name, corner) for name in op.operands[:3])
     if start is None or stop is None or step is None:
         return None
     turns = _divided(stop - start + step - 1, step)
     return max(turns, 0) if isinstance(turns, int) else turns.clamp(min=0)
 
 
-def _of(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
-    """The value of a name, int64 or bool for many calls or one for all; None where it does not follow from sizes."""
-    if name not in corner.known:
-        if depth > MOST_DEPTH or len(corner.known) >= MOST_VALUES:
+def value_of(text: KernelText, name: str, place: Place, depth: int = 0) -> Any:
+    """The value of a name, int64 or bool for many calls or programs or one for all; None where it does not follow from
+    sizes."""
+    if name not in place.known:
+        if depth > MOST_DEPTH or len(place.known) >= MOST_VALUES:
             return None
-        corner.known[name] = _worked_out(text, name, corner, depth)
-    return corner.known[name]
+        place.known[name] = _worked_out(text, name, place, depth)
+    return place.known[name]
 
 
-def _worked_out(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
+def _worked_out(text: KernelText, name: str, place: Place, depth: int) -> Any:
     if name in text.arguments:
-        return corner.names.get(text.arguments[name])
+        return place.argument(text, name)
     op = text.made.get(name)
     if op is None:
-        return _looped(text, name, corner, depth)
+        return place.turn(text, name, depth)
     match op.name:
         case "arith.constant":
             value = op.attributes.get("value")
             return value if type(value) in (int, bool) else None
         case "tt.get_num_programs":
-            return corner.grid[op.attributes["axis"]]
+            return place.grid[op.attributes["axis"]]
         case "tt.get_program_id":
-            count = corner.grid[op.attributes["axis"]]
-            return 0 if not corner.program else None if count is None else count - 1
+            return place.program_id(op.attributes["axis"])
         case "tt.make_range":
-            return int(op.attributes["end"]) - 1 if corner.lane else int(op.attributes["start"])
+            return place.lane(op)
     rule, operands = _RULES.get(op.name), []
     for operand in op.operands if rule is not None else ():
-        operands.append(_of(text, operand, corner, depth + 1))
+        operands.append(value_of(text, operand, place, depth + 1))
         if operands[-1] is None:
             return None
     return None if rule is None else rule(op, *operands)
@@ -265,11 +305,11 @@ def _worked_out(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
 
 def _looped(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
     if name in text.carried:
-        return _of(text, text.carried[name][0], corner, depth + 1)
+        return value_of(text, text.carried[name][0], corner, depth + 1)
     for op in text.ops:
         if op.name == "scf.for" and op.regions[0].blocks and op.regions[0].blocks[0].arguments[:1] == (name,):
-            start, stop, step = (_of(text, n, corner, depth + 1) for n in op.operands[:3])
-            if not corner.turn or start is None or stop is None or step is None:
+            start, stop, step = (value_of(text, n, corner, depth + 1) for n in op.operands[:3])
+            if not corner.last_turn or start is None or stop is None or step is None:
                 return start
             return start + _divided(stop - start - 1, step) * step
     return None

@@ -1,0 +1,111 @@
+"""What the programs of a call too long to run leave out is told by counting their lanes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.findings import Outcome
+from gradekit.program import Kernel, Launch, Program, Scalar, View
+from gradekit.unseen.counted_lanes import left_out, reaches
+from tests.graded import grade
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions"
+COUNT = 1000
+
+COPY = """module {
+  tt.func public @copy(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) attributes {noinline = false} {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %tile = arith.constant 128 : i32
+    %pid = tt.get_program_id x : i32
+    %count = tt.get_num_programs x : i32
+    %tiles = arith.ceildivsi %n, %tile : i32
+    %lanes = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
+    LOOP {
+      %from = tt.splat %x : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>>
+      %to = tt.splat %y : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>>
+      %a = tt.addptr %from, %lanes : tensor<128x!tt.ptr<f32>>, tensor<128xi32>
+      %b = tt.addptr %to, INDEX : tensor<128x!tt.ptr<f32>>, tensor<128xi32>
+      %v = tt.load %a : tensor<128x!tt.ptr<f32>>
+      tt.store %b, %v : tensor<128x!tt.ptr<f32>>
+    }
+    tt.return
+  }
+}
+"""
+STRIDED = "scf.for %t = %pid to %tiles step %one  : i32"
+WALKED = "scf.for %t = %pid to %tiles step %count  : i32"
+
+
+def copying(programs: int, loop: str, index: str = "%lanes", count: int = COUNT) -> Program:
+    """A call whose one launch copies `count` elements, as far as its programs come."""
+    x, y = (View(number, "float32", (count,), (1,)) for number in (0, 1))
+    kernel = Kernel("copy", COPY.replace("LOOP", loop).replace("INDEX", index))
+    launch = Launch("copy", (programs, 1, 1), (x, y, Scalar(count, "i32")))
+    return Program((x,), {0: 4 * count}, (launch,), (y,), "tensor", {"copy": kernel})
+
+
+@pytest.mark.parametrize(("programs", "short"), [(7, True), (8, False)])
+def test_a_tile_for_each_program_reaches_as_many_elements_as_it_has_lanes(programs: int, short: bool) -> None:
+    once = "scf.for %t = %zero to %one step %one  : i32"
+    found = [(one.stored, one.tally.lanes) for one in left_out(copying(programs, once))]
+    assert found == ([(True, 128 * programs), (False, 128 * programs)] if short else [])
+
+
+def test_turns_of_a_loop_are_counted_for_each_program() -> None:
+    program = copying(3, WALKED)
+    assert not left_out(program)
+    assert reaches(program, 0, True, tiles=8) and not reaches(program, 0, True, tiles=9)
+
+
+def test_a_loop_whose_step_is_not_known_has_no_bound() -> None:
+    assert not left_out(copying(1, "scf.for %t = %pid to %tiles step %pid  : i32"))
+
+
+def test_addresses_that_were_loaded_have_no_bound() -> None:
+    text = "%i"
+    program = copying(1, "scf.for %t = %zero to %one step %one  : i32", text)
+    kernel = program.kernels["copy"].ttir.replace(
+        "%b = ", "%w = tt.load %a : tensor<128x!tt.ptr<f32>>\n      %i = arith.fptosi %w : tensor<128xf32> to tensor<128xi32>\n      %b = "
+    )
+    program.kernels["copy"] = Kernel("copy", kernel)
+    assert [one.stored for one in left_out(program)] == [False]
+
+
+CAPPED = [
+    ("vector_add", "contiguous_float32", "grid = (triton.cdiv(out.numel(), BLOCK),)",
+     "grid = (min(65535, triton.cdiv(out.numel(), BLOCK)),)", "N = 2,145,386,495"),
+    ("dropout", "keep_rate", "[(triton.cdiv(numel, BLOCK),)]", "[(min(65535, triton.cdiv(numel, BLOCK)),)]",
+     "at most 67,107,840 of them can be stored"),
+    ("giou_loss", "contiguous_float32", "programs = triton.cdiv(boxes, block)",
+     "programs = min(4096, triton.cdiv(boxes, block))", "pred has 33,816,060 elements"),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("without_mends")
+@pytest.mark.parametrize(
+    ("id", "check", "old", "new", "told"),
+    [pytest.param(*one, id=one[0], marks=[pytest.mark.slow] if one[0] != "vector_add" else []) for one in CAPPED],
+)
+def test_a_grid_that_no_call_can_run_beyond_fails(
+    id: str, check: str, old: str, new: str, told: str, tmp_path: Path
+) -> None:
+    text = (SOLUTIONS / id / "solution.py").read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    (tmp_path / "submission.py").write_text(text.replace(old, new))
+    (check_found,) = grade(get(id), tmp_path / "submission.py", keyword=check).checks
+    assert check_found.outcome is Outcome.FAILED and told in check_found.message
+
+
+@pytest.mark.usefixtures("without_mends")
+def test_a_grid_of_few_programs_that_go_round_passes(tmp_path: Path) -> None:
+    """Each program takes one tile after the other: every element is stored, by however few."""
+    text = (SOLUTIONS / "softmax" / "solution.py").read_text(encoding="utf-8")
+    old = "programs, stages = triton.cdiv(rows, block_m), 1"
+    assert text.count(old) == 1
+    (tmp_path / "submission.py").write_text(text.replace(old, old.replace("triton.cdiv", "min(400, triton.cdiv").replace(", 1", "), 1")))
+    (check,) = grade(get("softmax"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    assert check.outcome is Outcome.PASSED
