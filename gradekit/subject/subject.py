@@ -128,7 +128,7 @@ class Subject:
         self.calls.append(Call(entry, args, wanted=wanted))
         this = call_spec(entry, args, wanted)
         self.forms.setdefault(this.signature, this.form)
-        observation = self._runs.known(this) or self._runs.run(Case(this, args, self._program(this)))
+        observation = self._runs.known(this) or self._runs.run(Case(this, args, self.program(this)))
         self.calls[-1] = Call(entry, args, observation, wanted)
         self.branches.add(observation)
         for finding in observation.findings:
@@ -142,7 +142,7 @@ class Subject:
             TraceError, Failure, Unsupported: as `call` does.
         """
         this = call_spec(seen.entry, seen.inputs, seen.wanted)
-        before, program = self._program(this), self.retraced(this.form)
+        before, program = self.program(this), self.retraced(this.form)
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
         if program == before:
             return None
@@ -185,7 +185,7 @@ class Subject:
         args = tuple(args)
         self.calls.append(Call(entry, args))
         this = call_spec(entry, args, timed=True)
-        program = self._program(this)
+        program = self.program(this)
         rules.check_program(program, entry, self.assignment.allow, self.submission)
         self._to_time[this.signature] = program
         timed = self._timed(SpeedTrial(entry, args, program, against, expected, self.assignment.allow))
@@ -261,14 +261,6 @@ class Subject:
         """What the engine has done for this submission, in units of its budget."""
         return self._runs.work
 
-    def program(self, this: CallSpec) -> Program:
-        """The program of a call, which is not run.
-
-        Raises:
-            TraceError: the student's code could not be traced.
-        """
-        return self._program(this)
-
     @property
     def programs(self) -> list[Program]:
         """What the calls became so far, each form of call once."""
@@ -332,7 +324,12 @@ class Subject:
             tracer.close()
         self._tracer = self._exploring = None
 
-    def _program(self, this: CallSpec) -> Program:
+    def program(self, this: CallSpec) -> Program:
+        """The program of a call, which is not run.
+
+        Raises:
+            TraceError: the student's code could not be traced.
+        """
         self.forms.setdefault(this.signature, this.form)
         if this.signature not in self._programs:
             self._expected.pop(this.signature, None)

@@ -46,7 +46,7 @@ _THROUGH = (
 
 
 @dataclass(frozen=True)
-class Access:
+class CountedAccess:
     """A load or store of a kernel: the names of the arguments that it may point into, None where that is not known; the
     lanes of one tile; the loops around it; and whether its address depends on what was loaded."""
 
@@ -240,7 +240,7 @@ def _turns(text: KernelText, op: Op, programs: EachProgram) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def accesses(text: KernelText) -> tuple[Access, ...]:
+def accesses(text: KernelText) -> tuple[CountedAccess, ...]:
     """The loads and stores of a kernel; those of a function that is called may be in any loop, and have no bound."""
     entry = text.module.entry
     found = [*_in(text, entry.body, ())]
@@ -250,7 +250,7 @@ def accesses(text: KernelText) -> tuple[Access, ...]:
     return tuple(found)
 
 
-def _in(text: KernelText, region: Region, loops: tuple[Op, ...]) -> Iterator[Access]:
+def _in(text: KernelText, region: Region, loops: tuple[Op, ...]) -> Iterator[CountedAccess]:
     for block in region.blocks:
         for op in block.ops:
             if op.name in LOADS + STORES + ATOMICS:
@@ -260,14 +260,14 @@ def _in(text: KernelText, region: Region, loops: tuple[Op, ...]) -> Iterator[Acc
                 yield from _in(text, inner, around)
 
 
-def _accessed(text: KernelText, op: Op, loops: tuple[Op, ...]) -> Iterator[Access]:
+def _accessed(text: KernelText, op: Op, loops: tuple[Op, ...]) -> Iterator[CountedAccess]:
     roots, by_data = _roots(text, op.operands[0])
     type = op.result_types[0] if op.name in LOADS else op.operand_types[1]
     indices = op.operands[1:] if op.name.startswith("tt.descriptor") else ()
     by_data = by_data or any(_roots(text, name)[1] for name in indices)
     for stores in (True, False):
         if op.name in ATOMICS or stores == (op.name in STORES):
-            yield Access(op, stores, roots, math.prod(type.shape), loops, by_data)
+            yield CountedAccess(op, stores, roots, math.prod(type.shape), loops, by_data)
 
 
 def _roots(text: KernelText, name: str) -> tuple[frozenset[str] | None, bool]:

@@ -193,11 +193,12 @@ class Corner:
         return _looped(text, name, self, depth)
 
 
-class Place(Protocol):
-    """Where in a launch values are asked for: in one program or in several, at a lane, in a turn of loops. `known` keeps
-    the values that have been worked out."""
+class ValuePlace(Protocol):
+    """Where in a launch values are asked for: in one program or in several, at a lane, in a turn of loops. `known`
+    keeps the values that have been worked out."""
 
     known: dict[str, Any]
+
 
     @property
     def grid(self) -> Sequence[Numbers | None]:
@@ -269,7 +270,7 @@ def _turns(text: KernelText, op: Op, corner: Corner) -> Any:
     return max(turns, 0) if isinstance(turns, int) else turns.clamp(min=0)
 
 
-def value_of(text: KernelText, name: str, place: Place, depth: int = 0) -> Any:
+def value_of(text: KernelText, name: str, place: ValuePlace, depth: int = 0) -> Any:
     """The value of a name, int64 or bool for many calls or programs or one for all; None where it does not follow from
     sizes."""
     if name not in place.known:
@@ -279,7 +280,7 @@ def value_of(text: KernelText, name: str, place: Place, depth: int = 0) -> Any:
     return place.known[name]
 
 
-def _worked_out(text: KernelText, name: str, place: Place, depth: int) -> Any:
+def _worked_out(text: KernelText, name: str, place: ValuePlace, depth: int) -> Any:
     if name in text.arguments:
         return place.argument(text, name)
     op = text.made.get(name)
