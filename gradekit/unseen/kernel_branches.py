@@ -197,8 +197,9 @@ class ValuePlace(Protocol):
     """Where in a launch values are asked for: in one program or in several, at a lane, in a turn of loops. `known`
     keeps the values that have been worked out."""
 
-    known: dict[str, Any]
-
+    @property
+    def known(self) -> dict[str, Any]:
+        """By name."""
 
     @property
     def grid(self) -> Sequence[Numbers | None]:
