@@ -50,15 +50,23 @@ def by_heads(function, *tensors):
     return tuple(torch.stack(parts).reshape(shape) for parts in zip(*heads, strict=True))
 
 
+def by_groups(function, *tensors):
+    """As many heads at a time as make small matrices of [heads, S, S] together: many short ones take as long as one."""
+    shape = tensors[0].shape
+    several = max((1 << 14) // shape[-2] ** 2, 1)
+    groups = [function(*group) for group in zip(*(x.flatten(0, 1).split(several) for x in tensors), strict=True)]
+    return tuple(torch.cat(parts).reshape(shape) for parts in zip(*groups, strict=True))
+
+
 def attention(q, k, v, causal, sm_scale):
     return by_heads(lambda *head: (one_head(*head, causal, sm_scale),), q, k, v)[0]
 
 
 def errors(rounding, q, k, v, causal, sm_scale):
-    def of_one(*head):
-        return (AttentionErrors(rounding, *head, sm_scale, hidden(q.shape[-2], causal, q.device)).output,)
+    def of_several(*heads):
+        return (AttentionErrors(rounding, *heads, sm_scale, hidden(q.shape[-2], causal, q.device)).output,)
 
-    return by_heads(of_one, q, k, v)[0]
+    return by_groups(of_several, q, k, v)[0]
 
 
 def expected(*inputs):
@@ -73,11 +81,11 @@ def gradients(q, k, v, causal, sm_scale, grad):
 
 
 def gradient_errors(rounding, q, k, v, causal, sm_scale, grad):
-    def of_one(*head):
+    def of_several(*heads):
         mask = hidden(q.shape[-2], causal, q.device)
-        return AttentionErrors(rounding, *head[:3], sm_scale, mask).gradients(head[3])
+        return AttentionErrors(rounding, *heads[:3], sm_scale, mask).gradients(heads[3])
 
-    return by_heads(of_one, q, k, v, grad)
+    return by_groups(of_several, q, k, v, grad)
 
 
 def expected_gradients(*inputs):

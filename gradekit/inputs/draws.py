@@ -62,7 +62,7 @@ class Draws:
     free: frozenset[str] = frozenset()
     derive: Mapping[str, Callable[[Mapping[str, Any]], int]] = field(default_factory=dict, compare=False)
 
-    @property
+    @functools.cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of a call, in order."""
         result = self.entry.results[0]
@@ -108,7 +108,7 @@ class Draws:
         rank = pick("rank", self.ranks) if self.ranks else 0
         for name, options in self.sizes:
             for one in _unnamed(rank) if name == ANY_DIMENSIONS else [name]:
-                names[one] = pick(f"size {one}", self._room(one, options, names, rank))
+                names[one] = pick(f"size {one}", _Room(self, one, options, dict(names), rank))
         for name, choice in self.choices:
             names[name] = pick(name, choice)
         names["seed"] = seed = pick("seed of values", range(SEEDS))
@@ -156,20 +156,30 @@ class Draws:
 
     def _possible(self, name: str, options: Sequence[str], rank: int) -> tuple[str, ...]:
         dims = len(shape_parts(next(tensor for tensor in self.tensors if tensor.name == name), rank))
-        return tuple(one for one in options if layouts.variants(one.partition(":")[0], dims))
+        return _with_variants(tuple(options), dims)
 
     # --- sizes -------------------------------------------------------------------------------------------------------
 
     def elements(self, names: Mapping[str, int], rank: int) -> int:
         """The elements of the largest tensor; a size that is not among `names` counts as its smallest."""
-        smallest = {name: options[0].members[0] for name, options in self.sizes if name != ANY_DIMENSIONS}
-        unnamed = dict(self.sizes).get(ANY_DIMENSIONS)
-        smallest |= {one: unnamed[0].members[0] for one in _unnamed(rank)} if unnamed else {}
-        known = {**{name: 1 for name in self.derive}, **smallest, **names}
+        known = {**self._smallest(rank), **names}
         every: list[Tensor | ResultDomain] = [*self.tensors, *self.entry.results]
         return max(int(math.prod(shape_of(tensor, known, rank))) for tensor in every)
 
-    def _room(self, name: str, options: Sequence[SizeClass], names: Mapping[str, int], rank: int) -> Sequence[int]:
+    def _smallest(self, rank: int) -> dict[str, int]:
+        """Each size at its smallest; sizes that are derived count as 1."""
+        found = self._least_by_rank.get(rank)
+        if found is None:
+            least = {name: options[0].members[0] for name, options in self.sizes}
+            unnamed = dict.fromkeys(_unnamed(rank), least.pop(ANY_DIMENSIONS, 1))
+            found = self._least_by_rank[rank] = {**dict.fromkeys(self.derive, 1), **least, **unnamed}
+        return found
+
+    @functools.cached_property
+    def _least_by_rank(self) -> dict[int, dict[str, int]]:
+        return {}
+
+    def room(self, name: str, options: Sequence[SizeClass], names: Mapping[str, int], rank: int) -> Sequence[int]:
         """The sizes that are left for `name`, once those in `names` are known."""
         members = sorted({size for one in options for size in one.members})
         room = bisect.bisect_right(members, self.at_most, key=lambda n: self.elements({**names, name: n}, rank))
@@ -257,6 +267,27 @@ class _Planned:
         return options[(self._turn * (1 if len(options) < SEEDS else 7) + self._times) % len(options)]
 
 
+class _Room(Sequence[int]):
+    """What `Draws.room` gives, worked out when somebody looks: many sizes are known without it."""
+
+    def __init__(self, draws: Draws, *asked: Any) -> None:
+        self._draws, self._asked = draws, asked
+
+    @functools.cached_property
+    def _sizes(self) -> Sequence[int]:
+        return self._draws.room(*self._asked)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._sizes[place]
+
+    def index(self, size: int, *bounds: int) -> int:
+        """The smallest index of `size`."""
+        return self._sizes.index(size, *bounds)
+
+
 def _distances(spec: Input) -> list[int]:
     """How far apart two such views may begin: by one element, by sixteen, by an index of each dimension, by half."""
     return sorted({1, 16, max(spec.numel // 2, 1), *(stride for stride in spec.stride if stride)})
@@ -265,18 +296,30 @@ def _distances(spec: Input) -> list[int]:
 # --- shapes ----------------------------------------------------------------------------------------------------------
 
 
-def shape_parts(tensor: Tensor | ResultDomain, rank: int) -> list[str]:
+def shape_parts(tensor: Tensor | ResultDomain, rank: int) -> tuple[str, ...]:
     """The shape's expressions, with a name for each of `rank` dimensions that have none."""
-    return [one for part in tensor.shape for one in (_unnamed(rank) if part == ANY_DIMENSIONS else [part])]
+    return _parts(tuple(tensor.shape), rank)
+
+
+@functools.cache
+def _parts(shape: tuple[str, ...], rank: int) -> tuple[str, ...]:
+    return tuple(one for part in shape for one in (_unnamed(rank) if part == ANY_DIMENSIONS else (part,)))
 
 
 def shape_of(tensor: Tensor | ResultDomain, names: Mapping[str, Any], rank: int) -> tuple[int, ...]:
     """The shape of a tensor for these sizes."""
-    return tuple(names[part] if part in names else evaluate(part, names) for part in shape_parts(tensor, rank))
+    return tuple([names[part] if part in names else evaluate(part, names) for part in shape_parts(tensor, rank)])
 
 
-def _unnamed(rank: int) -> list[str]:
-    return [f"{ANY_DIMENSIONS}{number}" for number in range(rank)]
+@functools.cache
+def _unnamed(rank: int) -> tuple[str, ...]:
+    return tuple(f"{ANY_DIMENSIONS}{number}" for number in range(rank))
+
+
+@functools.cache
+def _with_variants(options: tuple[str, ...], dims: int) -> tuple[str, ...]:
+    """The layouts that a tensor of so many dimensions can have."""
+    return tuple(one for one in options if layouts.variants(one.partition(":")[0], dims))
 
 
 def _class_name(name: str) -> str:

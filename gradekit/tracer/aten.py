@@ -134,11 +134,19 @@ def _made_like(name: str, args: Any, kwargs: dict[str, Any]) -> torch.Tensor | N
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors anywhere in nested lists, tuples and dicts."""
+    found: list[torch.Tensor] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: Any, found: list[torch.Tensor]) -> None:
     if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, (tuple, list)):
-        return [tensor for item in value for tensor in tensors_in(item)]
-    return tensors_in(list(value.values())) if isinstance(value, dict) else []
+        found.append(value)
+    elif isinstance(value, dict):
+        _collect(list(value.values()), found)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _collect(item, found)
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -9,6 +9,7 @@ where to look, and decide nothing.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import math
 import sys
@@ -91,7 +92,12 @@ def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Arg
         return ""
     finally:
         tracer.recorder.finish()
-    return _digest(sorted(steps)) + _digest(launches)
+    return _of_instructions(frozenset(steps)) + _digest(launches)
+
+
+@functools.lru_cache(maxsize=256)
+def _of_instructions(steps: frozenset[tuple[int, int]]) -> str:
+    return _digest(sorted(steps))
 
 
 def _digest(value: Any) -> str:

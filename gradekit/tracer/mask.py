@@ -96,7 +96,7 @@ def _guarded(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
     """The same call with "no data" wherever it names a CUDA device, and whether it names one."""
-    if len(args) == 1 and not kwargs and isinstance(args[0], torch.Tensor) and not default_is_cuda():
+    if not kwargs and func is not torch.Tensor.to and not default_is_cuda() and not _names_device(args):
         return args, kwargs, False  # most calls: what shape it has, how many elements
     lowered = tuple(_lowered(value) for value in args)
     named = {key: _lowered_device(value) if key == "device" else _lowered(value) for key, value in kwargs.items()}
@@ -107,6 +107,11 @@ def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, 
     if func is torch.Tensor.to and len(lowered) > 1 and type(lowered[1]) is int:
         lowered = (lowered[0], META, *lowered[2:])
     return lowered, named, any(value is META for value in (*lowered, *named.values()))
+
+
+def _names_device(values: Any) -> bool:
+    """Whether one of them may be the name of a device."""
+    return any(isinstance(value, (str, torch.device)) for value in values)
 
 
 def _lowered(value: Any) -> Any:

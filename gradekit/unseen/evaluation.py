@@ -26,27 +26,61 @@ LONGEST = 80
 _POWERS = torch.tensor([1 << k for k in range(62)])
 
 
-def evaluated(terms: Sequence[Leaf], leaves: Mapping[Leaf, Numbers]) -> list[Numbers | None]:
+def evaluated(terms: Sequence[Leaf], leaves: Mapping[Leaf, Numbers]) -> Sequence[Numbers | None]:
     """The value of each term; None where it depends on a leaf that is not given, or on
     a number whose origin was lost."""
-    found: list[Numbers | None] = []
-    for term in terms:
-        found.append(_value(term, found, leaves))
-    return found
+    return _Values(terms, leaves)
 
 
-def _value(term: Leaf, known: Sequence[Numbers | None], leaves: Mapping[Leaf, Numbers]) -> Numbers | None:
+class _Values(Sequence[Any]):
+    """The values of terms, each worked out when it is asked for: a condition or a launch depends on a few of many."""
+
+    def __init__(self, terms: Sequence[Leaf], leaves: Mapping[Leaf, Numbers]) -> None:
+        self._terms, self._leaves = terms, leaves
+        self._known: dict[int, Numbers | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def __getitem__(self, number: Any) -> Any:
+        if not 0 <= number < len(self._terms):
+            raise IndexError(number)
+        if number not in self._known:
+            for behind in sorted(self._behind(number)):
+                self._known[behind] = _value(self._terms[behind], behind, self._known, self._leaves)
+        return self._known[number]
+
+    def _behind(self, number: int) -> set[int]:
+        """The terms that one depends on, itself among them, as far as they are not known yet."""
+        found, left = {number}, [number]
+        while left:
+            one = left.pop()
+            new = {a for a in _operands(self._terms[one], one) if a not in found and a not in self._known}
+            found |= new
+            left += new
+        return found
+
+
+def _operands(term: Leaf, number: int) -> list[int]:
+    """The earlier terms from which a term is computed; empty where it makes no sense."""
+    match term:
+        case ("next_power_of_2", int(a)) if 0 <= a < number:
+            return [a]
+        case (str(symbol), int(a), int(b)) if symbol in OPERATIONS and 0 <= a < number > b >= 0:
+            return [a, b]
+    return []
+
+
+def _value(term: Leaf, number: int, known: Mapping[int, Numbers | None], leaves: Mapping[Leaf, Numbers]) -> Any:
     match term:
         case ("number", int(value)):
             return value if abs(value) < 1 << 62 else None
         case (str(kind), *_) if kind in LEAVES:
             return leaves.get(term)
-        case ("next_power_of_2", int(a)) if 0 <= a < len(known):
-            n = known[a]
-            return None if n is None else next_power_of_2(n)
-        case (str(symbol), int(a), int(b)) if symbol in OPERATIONS and 0 <= a < len(known) > b >= 0:
-            return _applied(symbol, known[a], known[b])
-    return None
+    operands = [known[a] for a in _operands(term, number)]
+    if not operands or operands[0] is None:
+        return None
+    return next_power_of_2(operands[0]) if len(operands) == 1 else _applied(str(term[0]), *operands)
 
 
 def next_power_of_2(n: Any) -> Any:

@@ -20,7 +20,7 @@ from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, limits_in, numbers_in
 from gradekit.unseen.near_fractions import SMALLEST
 from gradekit.unseen.scope import FAR, CallScope, fraction_choices
-from gradekit.unseen.solving import constants, tried
+from gradekit.unseen.solving import constants, possible_sizes, tried
 from gradekit.unseen.special_values import chosen_kinds
 
 MOST_BRANCHES = 24
@@ -233,15 +233,15 @@ class SizeSweep:
         """None where none of the sizes takes the path. With `far`, they may be all that the entry promises, and make
         large tensors."""
         scope = CallScope(draws, rank_of(draws, path.form), far, FAR if far else 1)
-        columns = tried(scope, [*special, *constants(path.origins.terms)])
+        columns = possible_sizes(scope, (*special, *constants(path.origins.terms)))
         if not columns:
             return None
-        leaves = scope.leaves(columns)
-        allowed = scope.allows(columns)
-        for went in path.holds(leaves):
-            allowed &= torch.as_tensor(True if went is None else went)
-        columns = {name: column[allowed] for name, column in columns.items()}
-        if not bool(allowed.any()):
+        count = len(next(iter(columns.values())))
+        taking = torch.ones(count, dtype=torch.bool)
+        for went in path.holds(scope.leaves(columns)):
+            taking &= torch.as_tensor(True if went is None else went)
+        columns = {name: column[taking] for name, column in columns.items()}
+        if not bool(taking.any()):
             return None
         terms = evaluated(path.origins.terms, scope.leaves(columns))
 

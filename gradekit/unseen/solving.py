@@ -16,7 +16,7 @@ import torch
 import z3
 from torch import Tensor
 
-from gradekit.reuse import LruCache
+from gradekit.reuse import LruCache, SharedCache, shared
 from gradekit.unseen.bounds import Bounds, can_go
 from gradekit.unseen.evaluation import LEAVES, OPERATIONS, Leaf
 from gradekit.unseen.host_branches import Path
@@ -146,6 +146,21 @@ def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
         for name, column in zip(scope.names, _spread([telling[name] for name in scope.names]), strict=True):
             columns[name].append(column)
     return {name: torch.cat(parts) for name, parts in columns.items()}
+
+
+_possible: SharedCache[tuple[CallScope, tuple[int, ...]], dict[str, Tensor]] = shared(MOST_TRIALS)
+
+
+def possible_sizes(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
+    """Those of the sizes to try (`tried`) that are calls which the check may make; not to be written to."""
+    key = scope, tuple(special)
+    found = _possible.get(key)
+    if found is None:
+        columns = tried(scope, special)
+        allowed = scope.allows(columns) if columns else None
+        found = {name: column[allowed] for name, column in columns.items()}
+        _possible.put(key, found)
+    return found
 
 
 def _spread(options: Sequence[Sequence[int]]) -> list[Tensor]:

@@ -84,7 +84,7 @@ def test_terms_are_evaluated_for_many_calls_at_once() -> None:
         ("%", 0, 1),
         ("opaque", 3),
     ]
-    values = evaluated(terms, {("size", 0, 0): torch.tensor([1, 128, 300])})
+    values = list(evaluated(terms, {("size", 0, 0): torch.tensor([1, 128, 300])}))
     assert [v.tolist() for v in values[3:6]] == [[1, 2, 3], [1, 128, 512], [1, 0, 44]]  # type: ignore[union-attr]
     assert values[6] is None
     assert told(terms, 3, lambda leaf: "n") == "(n + 128) // 128"
@@ -93,7 +93,7 @@ def test_terms_are_evaluated_for_many_calls_at_once() -> None:
 
 def test_terms_that_make_no_sense_have_no_value() -> None:
     terms = [("size", 0, 0), ("//", 0, 7), ("%", 0, 0), ("+", 5, 0), ("what", 1)]
-    assert evaluated(terms, {("size", 0, 0): 0}) == [0, None, None, None, None]
+    assert list(evaluated(terms, {("size", 0, 0): 0})) == [0, None, None, None, None]
 
 
 @pytest.mark.parametrize("raised", [StopIteration(), RuntimeError("no sizes")])
