@@ -140,13 +140,14 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def _collect(value: Any, found: list[torch.Tensor]) -> None:
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            if type(item) is not int:  # sizes, which are most of what operators are given
+                _collect(item, found)
+    elif isinstance(value, torch.Tensor):
         found.append(value)
     elif isinstance(value, dict):
         _collect(list(value.values()), found)
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            _collect(item, found)
 
 
 def _written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:

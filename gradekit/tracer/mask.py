@@ -111,7 +111,10 @@ def lower(func: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, 
 
 def _names_device(values: Any) -> bool:
     """Whether one of them may be the name of a device."""
-    return any(isinstance(value, (str, torch.device)) for value in values)
+    for value in values:  # a loop: this is asked about every call of torch
+        if isinstance(value, (str, torch.device)):
+            return True
+    return False
 
 
 def _lowered(value: Any) -> Any:
