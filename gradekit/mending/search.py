@@ -158,11 +158,11 @@ class Mending:
                 self._partly[mend] = passed
         return None
 
-    def halves(self) -> list[Mend]:
-        """The mends that may be one of two: what made another check right, and then what made more examples of this one
-        right than others."""
+    def halves(self, in_part: Sequence[Mend] = ()) -> list[Mend]:
+        """The mends that may be one of two: what made another check right, then what made more examples of this one
+        right than others, then what helps the failing call `in_part`."""
         partly = sorted(self._partly, key=lambda mend: (-self._partly[mend], mend.rank))
-        return list(dict.fromkeys([*self._right, *partly]))[:MOST_HALVES]
+        return list(dict.fromkeys([*self._right, *partly, *in_part]))[:MOST_HALVES]
 
     def _by_a_rule(self, mend: Mend) -> Mend:
         """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""

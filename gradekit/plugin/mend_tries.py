@@ -37,6 +37,12 @@ _CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, C
 MOST_ELEMENTS = 100_000
 """Of the inputs of an example beside the failing one."""
 
+MOST_WALKED = 20_000
+"""Of the inputs of such an example on which changes are looked at."""
+
+MOST_OF_A_TELLING = 4_000
+"""Of the inputs of an example that has failed, and on which all changes are looked at."""
+
 
 @dataclass(frozen=True)
 class Failing:
@@ -65,6 +71,7 @@ class MendTries:
         self._error, self._call, self._failing = failing.error, failing.call, failing.example
         self._subject: Subject | None = None
         self._passed = 0
+        self.in_part: list[Mend] = []  # that make the failing call right in part, at the first look
         findings = self._call.observation.findings if self._call.observation is not None else ()
         self._mine = {finding.cause for finding in findings}
         self._known = {cause for cause, _, _ in run.subject.found_in_memory} if run.subject is not None else set()
@@ -136,33 +143,38 @@ class MendTries:
 
     def _screened(self) -> list[Mend]:
         from gradekit.plugin.screened_calls import failing
-        from gradekit.screening.told import mends_of
+        from gradekit.screening.told import halves_of, mends_of
 
         shown, screen = failing(self._error, self._call), self._screen()
         if shown is None or screen is None:
             return []
-        large = [example for example in self._others[:1] if self._has_failed(example)]
-        rest = (example for example in self._others if example not in large)
+        large = self._telling()
+        rest = (one for one in self._others if one not in large and _elements(one) <= MOST_WALKED)
         calls = [shown, *self._shown(large)]
         found = screen.survivors(calls, self.clues.kernels, self.clues.others, self._shown(rest))
+        self.in_part = halves_of(screen.in_part(), screen.draft.source) if not found else []
         return mends_of(found, screen.draft.source)
 
     def _screen(self) -> Screen | None:
         """What looks at the text: one for all checks of the submission itself."""
         from gradekit.mending.draft import draft_of
-        from gradekit.screening.screen import Screen
+        from gradekit.screening.screen import MOST_WORK, WORK_OF_A_SECOND, Screen
 
         screens = self._run.screens
         if self._text not in screens:
             draft = draft_of(self._text)
             if draft is None:
                 return None
-            screens[self._text] = Screen(draft, self._run.request.assignment.allow)
+            work = MOST_WORK if not screens else WORK_OF_A_SECOND
+            screens[self._text] = Screen(draft, self._run.request.assignment.allow, work)
         return screens[self._text]
 
-    def _has_failed(self, example: Example) -> bool:
+    def _telling(self) -> list[Example]:
+        """The largest example that failed, of those that cost little: in a call of few elements much seems right."""
         failures = self._examples.failures if self._examples is not None else []
-        return any(failed.example is example for failed in failures)
+        found = (one.example for one in failures if one.example is not self._failing)
+        little = [one for one in found if 0 < _elements(one) <= MOST_OF_A_TELLING]
+        return sorted(little, key=_elements)[-1:]
 
     def _shown(self, wanted: Iterable[Example]) -> Iterator[ShownCall]:
         """The calls of examples, as the submission is."""

@@ -60,7 +60,7 @@ def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
     """What is told where two mends make everything right, and neither alone."""
     from gradekit.mending.two_mistakes import one_alone, told_together
 
-    for half in mending.halves():
+    for half in mending.halves(tries.in_part):
         with survived("The search for a second mistake"):
             after, second = tries.after(half.applied(mending.text)), mending.on_top(half)
             if after is None or second is None:

@@ -20,6 +20,10 @@ MOST_RESULTS = 1 << 16
 """Elements of all results of a call that is screened."""
 
 
+MOST_COUNTED = 1 << 12
+"""Elements of a result of which it is counted how many are wrong."""
+
+
 def failing(error: Failure, call: Call) -> ShownCall | None:
     """The call whose result was wrong; None where no result was compared with what it must be."""
     comparison, observation = error.comparison, call.observation
@@ -34,7 +38,12 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
         mine = results[place]
         return mine is not None and not is_off(mine) and Comparison(mine, reference).wrong_count == 0
 
-    return ShownCall(observation.program, _tensors(call), observation.results, is_right)
+    def wrong(results: Sequence[Any]) -> int:
+        mine = results[place]
+        return Comparison(mine, reference).wrong_count if mine is not None else comparison.actual.numel()
+
+    few = comparison.actual.numel() <= MOST_COUNTED
+    return ShownCall(observation.program, _tensors(call), observation.results, is_right, wrong if few else None)
 
 
 def _first_wrong(comparison: Comparison) -> Callable[[torch.Tensor], bool]:

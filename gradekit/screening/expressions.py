@@ -106,13 +106,22 @@ class Expressions:
         """An expression where it is another one in some copies."""
         news = self.swap.news.pop(node)  # what stands in its place may contain it
         try:
-            values = [(copy, self.value(new, names)) for copy, new in news if isinstance(new, ast.expr)]
+            values = [(copy, self._meant_for([copy], new, names)) for copy, new in news if isinstance(new, ast.expr)]
             if self.copies == 1:
                 return values[0][1]
-            before = self.value(node, names) if len(news) < self.copies else values[0][1]
+            changed = {copy for copy, _ in news}
+            others = [copy for copy in range(self.copies) if copy not in changed]
+            before = self._meant_for(others, node, names) if others else values[0][1]
         finally:
             self.swap.news[node] = news
         return self._with_copies(before, values)
+
+    def _meant_for(self, copies: Sequence[int], node: ast.expr, names: Names) -> Any:
+        """An expression that some copies alone need."""
+        mine = torch.zeros(self.copies, dtype=torch.bool)
+        mine[list(copies)] = True
+        with self.memory.meant_for(mine):
+            return self.value(node, names)
 
     def _with_copies(self, before: Any, values: Sequence[tuple[int, Any]]) -> Any:
         """A value with others, of its kind, in the rows of some copies."""

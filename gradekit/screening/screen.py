@@ -27,23 +27,37 @@ from gradekit.submission.parsed_source import called
 MOST_WORK = 300_000_000
 """Of all changes of one submission, in the engine's units."""
 
+WORK_OF_A_SECOND = MOST_WORK // 8
+"""Of all changes of a text in which one of two mistakes is mended."""
+
 MOST_WORK_OF_ANOTHER = 20_000_000
 """Of another call as it is: a larger one is left to the engine."""
 
+SHARE_OF_A_CALL = 0.05
+"""Of the work that is left: a call that costs more is not screened, for few changes could be tried."""
+
+MOST_OF_A_BATCH = 50_000_000
+"""Of the changes that are tried at a time, about."""
+
 MOST_HELD = 192
 """So many that make the failing call right are held against others, those of the likelier kinds."""
+
+MOST_LEFT_WRONG = 0.5
+"""The share of the wrong elements that a change may leave wrong to count as one of two."""
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
 
 
 @dataclass(frozen=True)
 class ShownCall:
-    """One call: its program and inputs, its results as they were, and whether results are right."""
+    """One call: its program and inputs, its results as they were, whether results are right, and how many elements of
+    them are wrong."""
 
     program: Program
     inputs: Sequence[Tensor]
     results: Sequence[Tensor | None]
     is_right: IsRight
+    wrong: Callable[[Sequence[Tensor | None]], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,10 +85,11 @@ def changes_of(site: ChangeSite) -> Iterator[Change]:
 class Screen:
     """The changes of one submission that make calls of it right."""
 
-    def __init__(self, draft: Draft, allow: Collection[str]) -> None:
+    def __init__(self, draft: Draft, allow: Collection[str], work: int = MOST_WORK) -> None:
         self.draft, self.allow = draft, allow
         self.code: Code = code_of(draft.source)
-        self.work_left = MOST_WORK
+        self.work_left = work
+        self._better: list[tuple[int, _Tried]] = []
         self.tried = 0
         self._others: frozenset[str] = frozenset()
 
@@ -89,14 +104,18 @@ class Screen:
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
+        self._better = []
         call, first = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
+        if first.work > SHARE_OF_A_CALL * self.work_left:
+            return []
         found: list[_Tried] = []
         self._others = frozenset(others) if kernels else frozenset()
         for batch in self._batches(first, (*kernels, *others)):
             if self.work_left < 0:
                 break
-            found += self._right(batch, call, first)
+            found += self._right(batch, call, first, is_first=True)
         kept = sorted(found, key=_kind_of)[:MOST_HELD]
+        self._better += [(0, one) for one in kept]
         for call, replay in walked:
             if replay is not first:
                 kept = self._right_again(kept, call, replay)
@@ -106,6 +125,11 @@ class Screen:
             replay_of_it = self._replay(call)
             kept = kept if replay_of_it is None else self._right_again(kept, call, replay_of_it)
         return [one.change for one in kept]
+
+    def in_part(self) -> list[Change]:
+        """The changes that have made the last call that was looked at right in part, and no more; those first with
+        which fewest elements were wrong. Each may be one of two that are needed."""
+        return [one.change for _, one in sorted(self._better, key=lambda pair: (pair[0], pair[1].change.kind))]
 
     def _is_telling(self, one: tuple[ShownCall, WalkedCall], first: tuple[ShownCall, WalkedCall]) -> bool:
         """Whether a call is the first, or fails as well and costs not much more: in a call of few elements many changes
@@ -165,6 +189,7 @@ class Screen:
             else:
                 apart.setdefault((node, tried.kind), []).append(tried)
         most = replay.most_copies(kernel) if kernel in replay.begun else 1
+        most = max(min(most, MOST_OF_A_BATCH // max(replay.work, 1)), 1)
         pool.sort(key=lambda tried: tried.place)
         for alike in (pool, *apart.values()):
             yield from (alike[at : at + most] for at in range(0, len(alike), most))
@@ -217,9 +242,13 @@ class Screen:
     def _kernel(self, name: str) -> KernelDraft:
         return next(kernel for kernel in self.draft.kernels if kernel.name == name)
 
-    def _right(self, batch: list[_Tried], call: ShownCall, replay: WalkedCall) -> list[_Tried]:
+    def _right(
+        self, batch: list[_Tried], call: ShownCall, replay: WalkedCall, is_first: bool = False
+    ) -> list[_Tried]:
         """Those of some changes of one node with which a call is right; halves of them where all together cannot be
         walked."""
+        if self.work_left < 0:
+            return []
         swap = Swap.of([(tried.change.node, tried.new) for tried in batch])
         try:
             results = replay.changed(batch[0].kernel, swap, min(tried.place for tried in batch))
@@ -227,12 +256,18 @@ class Screen:
             return []
         except WRONG:
             half = len(batch) // 2
-            return [*self._right(batch[:half], call, replay), *self._right(batch[half:], call, replay)] if half else []
+            halves = (batch[:half], batch[half:]) if half else ()
+            return [one for part in halves for one in self._right(part, call, replay, is_first)]
         finally:
             self.work_left -= replay.spent
         self.tried += len(batch)
-        pairs = zip(batch, results, strict=True)
-        return [tried for tried, given in pairs if given is not None and call.is_right(given)]
+        given = [(tried, result) for tried, result in zip(batch, results, strict=True) if result is not None]
+        right = [tried for tried, result in given if call.is_right(result)]
+        if is_first and call.wrong is not None:
+            before = call.wrong(call.results)
+            counted = [(call.wrong(result), tried) for tried, result in given if tried not in right]
+            self._better += [(count, tried) for count, tried in counted if count <= MOST_LEFT_WRONG * before]
+        return right
 
 
 def _kind_of(tried: _Tried) -> int:

@@ -3,6 +3,8 @@ refused."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -24,6 +26,7 @@ class TileMemory:
         self._memory, self._copies, self._programs = memory, copies, programs
         self._lenient, self.strays = lenient, False
         self.lost = torch.zeros(copies, dtype=torch.bool)
+        self._meant: Tensor | None = None  # the copies that need what is evaluated now, if not all
 
     def lose(self, wrong: Tensor) -> None:
         """Gives up the copies in whose rows something is wrong.
@@ -31,9 +34,20 @@ class TileMemory:
         Raises:
             OutsideEverywhere: these are all.
         """
-        self.lost |= wrong.reshape(self._copies, -1).any(1)
+        found = wrong.reshape(self._copies, -1).any(1)
+        self.lost |= found if self._meant is None else found & self._meant
         if bool(self.lost.all()):
             raise OutsideEverywhere
+
+    @contextlib.contextmanager
+    def meant_for(self, copies: Tensor) -> Iterator[None]:
+        """While open, what is touched counts for these copies alone: others do not need what is evaluated."""
+        before = self._meant
+        self._meant = copies if before is None else copies & before
+        try:
+            yield
+        finally:
+            self._meant = before
 
     def load(self, pointer: TilePointer, mask: Any, other: Any) -> Tensor:
         """The elements at a pointer; `other`, or 0, where the `mask` is False."""
@@ -111,11 +125,12 @@ class TileMemory:
         if self._lenient and most:
             self.strays = True
             return torch.where(outside, 0, touched)
-        if self._copies == 1 or touched.shape[0] == 1 or not most:
+        if self._copies == 1 or not most:
             if most or bool(outside.any()):
                 raise OutsideEverywhere
             return touched
-        self.lose(outside)
+        is_for_all = touched.shape[0] == 1
+        self.lose(torch.ones(self._copies, dtype=torch.bool) if is_for_all else outside)
         return torch.where(outside, 0, touched)
 
     @staticmethod

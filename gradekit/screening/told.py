@@ -54,6 +54,12 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     ]
 
 
+def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """The likeliest of the changes that help in part."""
+    mends = (_located(one, source, True) if one.kind in LOCATED else mend_of(one, source) for one in found[:MOST_TRIED])
+    return [mend for mend in mends if mend is not None]
+
+
 def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     """The change as a mend, by its name; None where it would move lines."""
     start, end = source.span(change.node)

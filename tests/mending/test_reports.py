@@ -10,18 +10,16 @@ from gradekit.assignment import get
 from gradekit.plugin import mended_runs
 from gradekit.report.record import to_dict
 from tests.graded import grade
-from tests.mending.corpora import ROOT, Tutored, Verdict, corpus
+from tests.mending.corpora import ROOT, Verdict, corpus
+from tests.mending.graded_mistake import tutored
 
 SAMPLE = [("softmax", "zeros_beyond_the_end"), ("matmul", "steps_rounded_down"), ("layer_norm", "mean_over_block")]
 
 
 @pytest.mark.parametrize(("id", "name"), SAMPLE)
 def test_a_report_names_the_cause_and_its_line(id: str, name: str, tmp_path: Path) -> None:
-    mistake = next(mistake for mistake in corpus(id) if mistake.name == name)
-    path = tmp_path / "submission.py"
-    path.write_text(mistake.text, encoding="utf-8")
-    tutored = Tutored.of(mistake, to_dict(grade(get(id), path, device="cpu", profile="quick", stop=True)))
-    assert (tutored.verdict, tutored.line) == (Verdict.NAMED, True)
+    found = tutored(id, name, tmp_path)
+    assert (found.verdict, found.line) == (Verdict.NAMED, True)
 
 
 def test_a_result_that_depends_on_earlier_calls_is_not_blamed_on_a_mask(tmp_path: Path) -> None:

@@ -9,18 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.assignment import get
 from gradekit.engine import run
 from gradekit.mending.draft import Draft
-from gradekit.report.record import to_dict
 from gradekit.screening.changes import Change
 from gradekit.screening.screen import Screen, ShownCall
 from gradekit.screening.told import mend_of, mends_of
 from gradekit.screening.walked_call import WalkedCall, code_of
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
-from tests.graded import grade
-from tests.mending.corpora import Tutored, Verdict, corpus
+from tests.mending.corpora import Verdict
+from tests.mending.graded_mistake import tutored
 from tests.tracer.styles import Text
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
@@ -170,6 +168,29 @@ def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
     assert screen.survivors([one, more], ["means_kernel"]) == []
 
 
+GATHERS = HEAD + '''@triton.jit
+def gathers_kernel(place_ptr, x_ptr, out_ptr):
+    row = tl.program_id(0)
+    place = tl.load(place_ptr + row)
+    tl.store(out_ptr + row, tl.load(x_ptr + row) * 2.0)
+
+
+def entry(places, x):
+    out = torch.empty(places.shape[0], dtype=x.dtype, device=x.device)
+    gathers_kernel[(places.shape[0],)](places, x, out)
+    return out
+'''
+
+
+def test_a_change_survives_beside_others_that_read_outside() -> None:
+    """The text as it is reads outside of x: so does whatever is changed around that load."""
+    places, x = torch.tensor([1, 0, 1, 1]), torch.tensor([3.0, 5.0])
+    call, _ = shown(GATHERS, x[places] * 2, places, x)
+    found = Screen(Draft(GATHERS), ()).survivors([call], ["gathers_kernel"])
+    mends = [mend for change in found if (mend := mend_of(change, ParsedSource(GATHERS))) is not None]
+    assert GATHERS.replace("x_ptr + row", "x_ptr + place") in [mend.applied(GATHERS) for mend in mends]
+
+
 def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
     x, w = inputs()
     text = MEANS.replace("total * scale", "tl.associative_scan(total * scale + tl.zeros((4,), tl.float32), 0, add)")
@@ -179,10 +200,7 @@ def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
     assert Screen(Draft(text), ()).survivors([call], ["means_kernel"]) == []
 
 
-@pytest.mark.parametrize(("id", "name"), [("layer_norm", "root_for_its_inverse")])
+@pytest.mark.parametrize(("id", "name"), [("layer_norm", "root_for_its_inverse"), ("spmm", "row_for_the_column")])
 def test_a_mistake_that_no_rule_names_is_named_by_screening(id: str, name: str, tmp_path: Path) -> None:
-    mistake = next(mistake for mistake in corpus(id) if mistake.name == name)
-    path = tmp_path / "submission.py"
-    path.write_text(mistake.text, encoding="utf-8")
-    tutored = Tutored.of(mistake, to_dict(grade(get(id), path, device="cpu", profile="quick", stop=True)))
-    assert (tutored.verdict, tutored.line) == (Verdict.NAMED, True)
+    found = tutored(id, name, tmp_path)
+    assert (found.verdict, found.line) == (Verdict.NAMED, True)
