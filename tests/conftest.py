@@ -7,7 +7,7 @@ import collections
 import contextlib
 import gc
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -37,11 +37,31 @@ WARNINGS = [
 REAL_START = Command.start
 
 
-@pytest.fixture(scope="module")
-def real_starts() -> Iterator[None]:
-    """Processes are started as gradekit starts them, and not forked from one that has imported torch."""
+@contextlib.contextmanager
+def _really_starting() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Command, "start", REAL_START)
+        yield
+
+
+@pytest.fixture(scope="session")
+def starting_for_real() -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """While what it gives is open, processes are started as gradekit starts them, and not forked from one that has
+    imported torch."""
+    return _really_starting
+
+
+@pytest.fixture(scope="module")
+def real_starts() -> Iterator[None]:
+    """So they are in a whole module, from the first test on that names it."""
+    with _really_starting():
+        yield
+
+
+@pytest.fixture
+def real_start() -> Iterator[None]:
+    """So they are in one test."""
+    with _really_starting():
         yield
 
 
@@ -78,10 +98,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         Command.start = zygote.starting(zygote.shared, REAL_START)  # type: ignore[method-assign]
 
 
+LONGEST = ("tests/course/test_assignments.py", "tests/course/test_right.py")
+"""Whole gradings: where workers share the tests, these begin, so that none of them waits for the last at the end."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without a card, a test that needs one is skipped once, whatever it is parametrized with."""
+    """The longest first. Without a card, a test that needs one is skipped once, whatever it is parametrized with."""
     import torch
 
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     if torch.cuda.is_available():
         return
     cases = collections.Counter(_test(item) for item in items if item.get_closest_marker("gpu"))

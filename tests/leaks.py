@@ -146,12 +146,12 @@ def _added(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [] if len(before) == len(now) else [name for name in now if name not in before and name != "_"]
 
 
-def _different(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [] if before == now else sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+def _different(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> list[str]:
+    return [] if before == now else sorted(os.fsdecode(name) for name in {*before, *now} if before.get(name) != now.get(name))
 
 
-def _environment() -> dict[str, str]:
-    """The environment but for the variable in which pytest says what it is doing."""
-    found = os.environ.copy()
-    found.pop("PYTEST_CURRENT_TEST", None)
+def _environment() -> dict[Any, Any]:
+    """The environment but for the variable in which pytest says what it is doing; as it is kept, for decoding takes longer."""
+    found = os.environ._data.copy()  # type: ignore[attr-defined]
+    found.pop(b"PYTEST_CURRENT_TEST", None)
     return found

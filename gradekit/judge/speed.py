@@ -9,7 +9,9 @@ how far it can be trusted. The same rounds always give the same interval.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,11 +137,19 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     Few values show too little of how far apart they could be: the interval is widened by about what Student's t is
     wider than the normal distribution.
     """
-    draw = random.Random(len(values)).choices
-    found = sorted(middle(draw(values, k=len(values))) for _ in range(RESAMPLES))
+    if len(values) == 1:
+        return values[0], values[0]
+    found = sorted(middle(draw(values)) for draw in _resamples(len(values)))
     outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
     centre, wider = middle(values), 1 + 4 / len(values)
     return centre - wider * (centre - found[outside]), centre + wider * (found[-1 - outside] - centre)
+
+
+@functools.lru_cache(maxsize=4)
+def _resamples(count: int) -> list[Callable[[Sequence[float]], Sequence[float]]]:
+    """What draws as many of `count` values, with replacement: each in its own way, the same ways at every call."""
+    draw = random.Random(count).choices
+    return [operator.itemgetter(*draw(range(count), k=count)) for _ in range(RESAMPLES)]
 
 
 def middle(values: Sequence[float]) -> float:

@@ -53,18 +53,25 @@ def _is_tried_often(_: int, case: tuple[str, Claim]) -> bool:
     return id == "lesson" or claim.subject in EACH_TIME[id]
 
 
+MENDED = {"softmax/ignores_strides", "vector_add/missing_mask", "vector_add/integers_through_float"}
+"""What is mended as for students also where it is tried each time: mends decide no claim, and take most of a failing check."""
+
 CASES = sampled(CLAIMS, lambda case: f"{case[0]}/{case[1].subject}", _is_tried_often)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_claim_of_verify_holds(case: tuple[str, Claim]) -> None:
-    assert case[1].check() == ""
+def test_a_claim_of_verify_holds(case: tuple[str, Claim], request: pytest.FixtureRequest) -> None:
+    id, claim = case
+    if f"{id}/{claim.subject}" not in MENDED and request.node.get_closest_marker("slow") is None:
+        request.getfixturevalue("without_mends")
+    assert claim.check() == ""
 
 
 def test_what_is_to_be_tried_each_time_is_there() -> None:
     subjects = {id: {claim.subject for of, claim in CLAIMS if of == id} for id in ASSIGNMENTS}
     assert {id for id, wanted in EACH_TIME.items() if not wanted <= subjects[id]} == set()
     assert EACH_TIME.keys() | {"vector_add", "lesson"} == ASSIGNMENTS.keys()
+    assert {id for id in MENDED if id.partition("/")[2] not in NAMES[id.partition("/")[0]]} == set()
 
 
 @every_assignment

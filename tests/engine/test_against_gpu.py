@@ -9,7 +9,7 @@ from corpus.compile import program
 from gradekit.engine.executor import run
 
 pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+    pytest.mark.gpu,
     pytest.mark.filterwarnings("ignore::UserWarning"),  # Triton announces what its next version will drop
 ]
 

@@ -184,7 +184,7 @@ def test_the_next_process_finds_nothing_that_this_one_has_left(device: str, monk
 
 
 @needs_landlock
-@pytest.mark.usefixtures("real_starts")
+@pytest.mark.usefixtures("real_start")
 @pytest.mark.parametrize("device", ["cpu", CARD])
 def test_it_reaches_the_level_that_staff_ask_for(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "required", 3)  # of which it can have all but a network of its own

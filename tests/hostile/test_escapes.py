@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -24,8 +25,10 @@ X = View(0, "float32", (4,), (1,))
 
 
 @pytest.fixture(scope="module", params=PLACES.values(), ids=PLACES)
-def level(request: pytest.FixtureRequest, real_starts: None) -> Iterator[int]:
-    with host.without(*request.param):
+def level(
+    request: pytest.FixtureRequest, starting_for_real: Callable[[], AbstractContextManager[None]]
+) -> Iterator[int]:
+    with starting_for_real(), host.without(*request.param):
         yield host.means().level
 
 

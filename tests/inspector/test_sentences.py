@@ -67,12 +67,15 @@ def test_a_card_that_this_triton_knows_no_tensor_cores_of_is_named() -> None:
     assert text.endswith("does not use tensor cores: this Triton uses them from sm_80 on, and this is sm_75.")
 
 
-def test_both_dots_of_attention_use_the_tensor_cores_of_each_card() -> None:
+@pytest.mark.parametrize(
+    ("on", "instruction"),
+    [pytest.param("sm_80", "mma.sync", marks=pytest.mark.slow), ("sm_90", "wgmma.mma_async"), ("sm_100", "tcgen05.mma")],
+)
+def test_both_dots_of_attention_use_the_tensor_cores_of_each_card(on: str, instruction: str) -> None:
     spec = float16(4096, 64)
-    for on, instruction in [("sm_80", "mma.sync"), ("sm_90", "wgmma.mma_async"), ("sm_100", "tcgen05.mma")]:
-        uses = inspected("attention", spec, spec, spec, on=on).facts.dots
-        assert [use.dot.line for use in uses] == [line("first dot"), line("second dot")]
-        assert all(use.uses and all(op.startswith(instruction) for op in use.instructions) for use in uses)
+    uses = inspected("attention", spec, spec, spec, on=on).facts.dots
+    assert [use.dot.line for use in uses] == [line("first dot"), line("second dot")]
+    assert all(use.uses and all(op.startswith(instruction) for op in use.instructions) for use in uses)
 
 
 def test_tiles_of_few_rows_use_the_tensor_cores_as_an_older_card_does() -> None:

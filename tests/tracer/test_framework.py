@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gradekit.framework import Inspection
+from gradekit.program import Program
 from gradekit.sandbox import Tracer
 
 from .helpers import X, submission
@@ -58,10 +59,16 @@ OPERATORS = """
 
 
 @pytest.fixture(scope="module")
-def inspected() -> Iterator[Inspect]:
-    """Of entries one after the other, in the one process of a submission."""
+def traced() -> Iterator[tuple[Tracer, Program]]:
+    """The one process of a submission, and its program before anything was inspected."""
     with Tracer(submission(OPERATORS)) as tracer:
-        yield lambda entry: tracer.inspect(entry, [X])
+        yield tracer, tracer.trace("visible", [X])
+
+
+@pytest.fixture(scope="module")
+def inspected(traced: tuple[Tracer, Program]) -> Inspect:
+    """Of entries one after the other."""
+    return lambda entry: traced[0].inspect(entry, [X])
 
 
 @pytest.mark.parametrize("entry", ["visible", "by_name"])
@@ -97,9 +104,8 @@ def test_code_that_reads_values_is_not_one_graph(inspected: Inspect) -> None:
     assert "item" in inspected("reads").error
 
 
-def test_an_inspection_leaves_tracing_as_it_was() -> None:
-    with Tracer(submission(OPERATORS)) as tracer:
-        before = tracer.trace("visible", [X])
-        first = tracer.inspect("visible", [X])
-        assert tracer.trace("visible", [X]) == before
-        assert tracer.inspect("visible", [X]) == first
+def test_an_inspection_leaves_tracing_as_it_was(traced: tuple[Tracer, Program]) -> None:
+    tracer, before = traced
+    first = tracer.inspect("visible", [X])
+    assert tracer.trace("visible", [X]) == before
+    assert tracer.inspect("visible", [X]) == first
