@@ -49,11 +49,36 @@ def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op,
     values = frame.values
     values.update(zip(block.arguments, arguments, strict=True))
     values.update(compiled.known)
-    _spend(frame, block, compiled)
+    _spend(frame, block, len(block.ops), compiled.elements)
     _run_steps(frame, compiled.steps)
+    return _ended(frame, block)
+
+
+def begin_block(frame: Frame, block: Block, count: int) -> None:
+    """Evaluates the first `count` steps of a block without arguments."""
+    steps = block.compiled.steps[:count]
+    frame.values.update(block.compiled.known)
+    _spend(frame, block, count, _made(steps))
+    _run_steps(frame, steps)
+
+
+def finish_block(frame: Frame, block: Block, begun: int) -> tuple[Op, Values]:
+    """Evaluates the steps after the first `begun`, whose values the frame knows; returns what `run_block` does."""
+    steps = block.compiled.steps
+    _spend(frame, block, len(block.ops) - begun, block.compiled.elements - _made(steps[:begun]))
+    _run_steps(frame, steps[begun:])
+    return _ended(frame, block)
+
+
+def _made(steps: Sequence[CompiledOp]) -> int:
+    return sum(elements(op) for op, *_ in steps)
+
+
+def _ended(frame: Frame, block: Block) -> tuple[Op, Values]:
+    compiled: CompiledBlock = block.compiled
     if compiled.end is None:
         return block.ops[-1], []
-    return compiled.end, [values[name] for name in compiled.end.operands]
+    return compiled.end, [frame.values[name] for name in compiled.end.operands]
 
 
 def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
@@ -74,9 +99,9 @@ def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
         raise
 
 
-def _spend(frame: Frame, block: Block, compiled: CompiledBlock) -> None:
+def _spend(frame: Frame, block: Block, count: int, made: int) -> None:
     try:
-        frame.context.meter.spend(len(block.ops), frame.count * compiled.elements)
+        frame.context.meter.spend(count, frame.count * made)
     except OverBudget as error:
         error.line = next((line for op in block.ops if (line := frame.context.line(op))), None)
         raise

@@ -82,6 +82,11 @@ def _asks_others(op: Op) -> bool:
     return any(inner.name.startswith("tt.atomic") or _is_volatile(inner) for inner in inside)
 
 
+def meets_others(op: Op) -> bool:
+    """Whether an operation may look at what other programs do meanwhile, or let them see what its program has done."""
+    return op.name.startswith("tt.atomic") or op.name == "tt.call" or _is_volatile(op) or _asks_others(op)
+
+
 def _is_volatile(op: Op) -> bool:
     return bool(op.attributes.get("isVolatile", False))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +14,8 @@ from gradekit.engine import libdevice, ops_arith, ops_dot, ops_effects, ops_memo
 from gradekit.engine.conditions import Order
 from gradekit.engine.control import call
 from gradekit.engine.frame import PROGRAM, Frame, LaunchContext
-from gradekit.engine.schedule import chunks, programs_at_once
+from gradekit.engine.heads import Head, head_length
+from gradekit.engine.schedule import chunks, programs_at_once, programs_that_fit
 from gradekit.engine.turns import MOST, Turns
 
 PATIENCE = 64
@@ -26,9 +27,11 @@ def run_programs(context: LaunchContext, arguments: Sequence[Any]) -> None:
     context.meter.check_bytes(context.facts.peak)
     if context.facts.waits and 1 < math.prod(context.grid) <= MOST:
         _run_in_turns(context, arguments)
-    else:  # too many to take turns come in order, for each may wait for those before it
-        order = Order.ASCENDING if context.facts.waits else context.conditions.order
-        for ids, count in chunks(context.grid, programs_at_once(context.facts), order):
+    elif context.facts.waits:  # too many to take turns come in order, for each may wait for those before it
+        for body in _bodies(context, arguments, Order.ASCENDING):
+            body()
+    else:
+        for ids, count in chunks(context.grid, programs_at_once(context.facts), context.conditions.order):
             _run(context, ids, count, arguments)
     context.memory.finish()
 
@@ -43,11 +46,21 @@ def run_some_programs(context: LaunchContext, arguments: Sequence[Any], programs
 def _run_in_turns(context: LaunchContext, arguments: Sequence[Any]) -> None:
     """Programs that wait for each other: one after another where they can, or each as far as its next atomic."""
     order = context.conditions.order
-    programs = [int(ids) for ids, _ in chunks(context.grid, 1, order)]
-    bodies = [functools.partial(_run, context, program, 1, arguments) for program in programs]
+    bodies = list(_bodies(context, arguments, order))
     turns = Turns(bodies, patience=0 if order is Order.SHUFFLED else PATIENCE)
     context.pause = turns.pause
     turns.run()
+
+
+def _bodies(context: LaunchContext, arguments: Sequence[Any], order: Order) -> Iterator[Callable[[], None]]:
+    """What runs each program of the launch, one by one but for what they do before they can meet."""
+    together = max(programs_that_fit(context.facts), 1) if head_length(context.module.entry) else 1
+    for ids, count in chunks(context.grid, together, order):
+        if together == 1:
+            yield functools.partial(_run, context, ids, 1, arguments)
+        else:
+            head = Head(context, ids, count, arguments)
+            yield from (functools.partial(head.go_on, position) for position in range(count))
 
 
 def _run(context: LaunchContext, ids: Any, count: int, arguments: Sequence[Any]) -> None:

@@ -59,4 +59,9 @@ def programs_at_once(kernel: KernelFacts) -> int:
     they read what others write meanwhile, they come one by one, for together all take their branches in one order."""
     if kernel.waits or kernel.volatile:
         return 1
-    return max(min(LANES // kernel.tile, LIVE_BYTES // max(kernel.peak, 1)), 2 if kernel.ordered else 1)
+    return max(programs_that_fit(kernel), 2 if kernel.ordered else 1)
+
+
+def programs_that_fit(kernel: KernelFacts) -> int:
+    """How many programs of a kernel can be evaluated together, by the size of their tiles; 0 where none can."""
+    return min(LANES // kernel.tile, LIVE_BYTES // max(kernel.peak, 1))
