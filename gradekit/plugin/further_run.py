@@ -3,7 +3,6 @@ has not seen of the submission."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,10 @@ if TYPE_CHECKING:
     from gradekit.inputs.draws import Draws
     from gradekit.judge.failure import Failure
     from gradekit.origins import Explored
-    from gradekit.program import Argument, Program
+    from gradekit.program import Argument
     from gradekit.subject.subject import Subject
     from gradekit.unseen.further import FurtherCall
     from gradekit.unseen.host_branches import TracedForm
-    from gradekit.unseen.promised_sizes import LongCall
 
 ROUNDS = 3
 """How often a check looks again: a new path may have comparisons of its own."""
@@ -82,19 +80,19 @@ class FurtherInputs:
     """Makes further calls for all checks of one submission, and remembers what they have seen of it."""
 
     def __init__(self, subject: Subject) -> None:
+        from gradekit.plugin.longest_calls import LongestCalls
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
         from gradekit.unseen.host_sweep import HostSweep
         from gradekit.unseen.kernel_inputs import KernelInputs
         from gradekit.unseen.long_dimensions import LongDimensions
-        from gradekit.unseen.promised_sizes import PromisedSizes
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
         self._left, self._work = {False: MOST_IN_ALL, True: MOST_BESIDE}, 0
         self._left_here = {False: MOST_CALLS, True: MOST_BESIDE_HERE}
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
-        self._promised = PromisedSizes()
+        self._longest = LongestCalls(subject)
         self._hints = hints(subject.submission.text)
         self._sweep = HostSweep(self._ways, self._hints)
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
@@ -118,7 +116,7 @@ class FurtherInputs:
                 if examples.failed is not None:
                     return
             self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
-            found.shortage = shortage_of(self._subject, self._promised.calls(draws, traced(self._subject)))
+            found.shortage = self._longest.shortage(draws, traced(self._subject))
         except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
             found.untried[None, f"further calls could not be worked out ({_named(error)})"] = None
         found.branches = self._told(found)
@@ -153,6 +151,8 @@ class FurtherInputs:
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
             swept = [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
+            if self._sweep.left_out:
+                found.untried[min([*lines, *strided], default=None), self._sweep.left_out] = None
             calls = [*near, *swept[:SWEPT_FIRST], *calls, *swept[SWEPT_FIRST:], *again]
             yield from self._afforded(calls, found, name, ROUNDS - 1 - turn)
             if len(found.ran) == before:
@@ -202,13 +202,13 @@ class FurtherInputs:
         unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
         return {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_TOLD]}
 
-    def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> Sequence[str]:
+    def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> Sequence[tuple[str, int]]:
         from gradekit.sandbox import TraceError
 
         try:
             return self._subject.ways(entry, calls)
         except TraceError:
-            return [""] * len(calls)
+            return [("", 0)] * len(calls)
 
     def _explore(self, form: TracedForm) -> Explored | None:
         from gradekit.sandbox import Form, TraceError
@@ -224,32 +224,6 @@ def traced(subject: Subject) -> list[TracedForm]:
     from gradekit.unseen.host_branches import TracedForm
 
     return [TracedForm(key, f.entry, f.args, f.wanted, f.upstream) for key, f in subject.forms.items()]
-
-
-def shortage_of(subject: Subject, calls: Iterable[LongCall]) -> Failure | None:
-    """What the first of these calls that leaves elements out does wrong."""
-    from gradekit.judge.failure import Failure
-    from gradekit.sandbox import Form, TraceError
-
-    def ask(of: Subject, form: TracedForm) -> Program | None:
-        try:
-            return of.program_apart(Form(form.entry, form.args, form.wanted, form.upstream))
-        except TraceError:
-            return None
-
-    def raise_again(call: LongCall, other: Subject) -> None:
-        failure = shortage_of(other, [call])
-        if failure is not None:
-            raise failure
-
-    for call in calls:
-        short = call.shortage(functools.partial(ask, subject))
-        if short is not None:
-            cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
-            failure = Failure(cause, call.told(short), line=short.tally.line)
-            failure.repeat = functools.partial(raise_again, call)
-            return failure
-    return None
 
 
 def _named(error: BaseException) -> str:

@@ -72,16 +72,20 @@ def part(answer: Mapping[str, Any], name: str, kind: type) -> Any:
         raise malformed(text(str(error))) from None
 
 
-def ways(answer: Mapping[str, Any], count: int) -> list[str]:
-    """The digests of an answer to "ways", as many as were asked for.
+def ways(answer: Mapping[str, Any], count: int) -> list[tuple[str, int]]:
+    """The digests of an answer to "ways" and the instructions that were executed, as many as were asked for.
 
     Raises:
         TraceError: they make no sense.
     """
     found = answer.get("ways")
-    if not isinstance(found, list) or len(found) != count or not all(isinstance(one, str) for one in found):
+    if not isinstance(found, list) or len(found) != count or not all(map(_is_way, found)):
         raise malformed()
-    return [one[:16] for one in found]
+    return [(digest[:16], instructions) for digest, instructions in found]
+
+
+def _is_way(one: Any) -> bool:
+    return isinstance(one, list) and [*map(type, one)] == [str, int] and 0 <= one[1] < 1 << 40
 
 
 def types(answer: Mapping[str, Any]) -> list[str]:

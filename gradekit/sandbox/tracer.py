@@ -144,8 +144,9 @@ class Tracer:
         self.load()
         return replies.part(self._ask(form.exploring, self._limits.call_seconds), "explored", Explored)
 
-    def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
-        """For each call of `entry` a digest of the way that it takes through host code; "" where it fails.
+    def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[tuple[str, int]]:
+        """For each call of `entry` a digest of the way that it takes through host code, "" where it fails, and how many
+        instructions of the submission that took.
 
         Raises:
             TraceError: there is no such entry, or the process was lost.

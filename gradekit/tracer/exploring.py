@@ -13,6 +13,7 @@ import functools
 import hashlib
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -74,25 +75,26 @@ def explored(
 # --- which way a call takes ------------------------------------------------------------------------------------------
 
 
-def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> str:
-    """Equal for calls that do the same, as far as the module's text says; "" for one that fails. Its first eight
-    characters stand for the instructions, the others for launches.
+def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> tuple[str, int]:
+    """A digest that is equal for calls which do the same, as far as the module's text says, "" for one that fails; and
+    how many instructions it has executed. The first eight characters stand for the instructions, the others for
+    launches.
 
     Raises:
         Refusal: there is no such function, or it does not take these arguments.
     """
     function = find_entry(loaded, entry, len(args))
     _, values = tracer._begin(args)
-    steps, launches = set[tuple[int, int]](), list[Any]()
+    steps, launches = Counter[tuple[int, int]](), list[Any]()
     quantities = _quantities(args)
     try:
         with tracer.mask, tracer.steps, _unlaunched(launches, quantities), _noting(loaded.path, steps):
             function(*values)
     except Exception:  # noqa: BLE001  (a submission may raise anything)
-        return ""
+        return "", steps.total()
     finally:
         tracer.recorder.finish()
-    return _of_instructions(frozenset(steps)) + _digest(launches)
+    return _of_instructions(frozenset(steps)) + _digest(launches), steps.total()
 
 
 @functools.lru_cache(maxsize=256)
@@ -136,12 +138,12 @@ def _unlaunched(launches: list[Any], quantities: dict[int, int]) -> Iterator[Non
 
 
 @contextlib.contextmanager
-def _noting(path: str, steps: set[tuple[int, int]]) -> Iterator[None]:
-    """While open, instructions of the file at `path` that are executed are put into `steps`."""
+def _noting(path: str, steps: Counter[tuple[int, int]]) -> Iterator[None]:
+    """While open, instructions of the file at `path` that are executed are counted in `steps`."""
 
     def local(frame: Any, event: str, argument: Any) -> Callable[..., Any]:
         if event == "opcode":
-            steps.add((frame.f_code.co_firstlineno, frame.f_lasti))
+            steps[frame.f_code.co_firstlineno, frame.f_lasti] += 1
         return local
 
     def entered(frame: Any, event: str, argument: Any) -> Callable[..., Any] | None:

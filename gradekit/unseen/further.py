@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -122,8 +123,10 @@ def each_layout(draws: Draws, form: TracedForm) -> Iterator[tuple[tuple[str, str
     if not options:
         yield plain
     elif all(options.values()):
-        for turn in range(max(map(len, options.values()))):
-            yield (*plain, *(each[turn % len(each)] for each in options.values()))
+        longest = max(map(len, options.values()))
+        for shift, turn in itertools.product(range(longest if len(options) > 1 else 1), range(longest)):
+            places = (turn + shift * number for number in range(len(options)))
+            yield (*plain, *(each[place % len(each)] for place, each in zip(places, options.values(), strict=True)))
 
 
 def _variants(name: str, options: Sequence[str], rank: int) -> Iterator[tuple[str, str, int]]:

@@ -25,8 +25,9 @@ MOST_BY_SOLVER = 6
 MOST_FAR = 8
 """Solutions as large as FAR for one line, in checks that list their sizes."""
 
-MOST_LAYOUTS, MOST_LAID_OUT = 24, 48
-"""Layouts for which one comparison, and all of a check, are solved for."""
+MOST_LAYOUTS, MOST_LAID_OUT, MOST_FAR_LAID_OUT = 40, 60, 8
+"""Layouts for which one comparison, and all of a check, are solved for; and for the first of them also as far out as
+the entry promises."""
 
 MOST_TOLD = 30
 """Unseen ways that a record names."""
@@ -136,12 +137,14 @@ class HostInputs:
         form, branch = wanted.path.form, way[0]
         if not _asks_for_strides(wanted):
             return
-        for laid_out in itertools.islice(each_layout(draws, form), MOST_LAYOUTS):
+        for number, laid_out in enumerate(itertools.islice(each_layout(draws, form), MOST_LAYOUTS)):
             if not self._left_laid_out:
                 return
             self._left_laid_out -= 1
             scope = CallScope(_sizes_alone(draws), rank_of(draws, form), True, BEYOND, laid_out)
             chosen = self._trials.solutions(wanted, scope).sizes
+            if not chosen and number < MOST_FAR_LAID_OUT:
+                chosen = self._trials.solutions(wanted, replace(scope, beyond=FAR)).sizes
             for one in reversed(chosen):  # what is larger is likelier to meet what else is asked beside
                 more: dict[str, Any] = {f"layout {name}": layout for name, layout, _ in laid_out}
                 more |= {f"variant {name}": variant for name, _, variant in laid_out}

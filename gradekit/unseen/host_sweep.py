@@ -7,7 +7,7 @@ and the same for the same submission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from gradekit.inputs.spec import Input
 from gradekit.program import Argument, Scalar
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.scope import CallScope, fraction_choices, fractions
+from gradekit.unseen.scope import FAR, CallScope, fraction_choices, fractions
 from gradekit.unseen.solving import tried
 from gradekit.unseen.source_hints import SourceHints
 
@@ -41,38 +41,58 @@ SCALED = 12
 INSTRUCTIONS = 8
 """Characters of a way's digest that stand for the instructions that are executed; the others stand for launches."""
 
-TOGETHER = 200
+TOGETHER = 100
 """Calls that the submission's process is asked about at a time."""
+
+CALL = 300
+"""Instructions of host code that cost as much as what a call costs by itself: about a millisecond."""
+
+MOST_WORK = 4_000_000
+"""Instructions of host code in all checks of a submission, each call counting as CALL more: about ten seconds."""
+
+FIRST_FAR, STEP, STEPS = 67, 1.31, 44
+"""Lengths that grow up to some millions, each longer than the one before by so much."""
+
+ALONGSIDE = (1, 50)
+"""What the other dimensions are then."""
+
+SHARE = 4
+"""One check may take one of so many parts of what is left."""
 
 _SPREAD = (*range(1100, 16_000, 41), *(k * k for k in range(34, 150, 2)), *(int(16_000 * 1.05**k) for k in range(100)))
 """Further sizes of a single dimension."""
 
-AskWays = Callable[[str, Sequence[Sequence[Argument]]], Sequence[str]]
-"""Gives a digest of the way of each call; "" for one that fails."""
+AskWays = Callable[[str, Sequence[Sequence[Argument]]], Sequence[tuple[str, int]]]
+"""Gives a digest of the way of each call, "" for one that fails, and the instructions of host code that it took."""
 
 
 @dataclass
 class HostSweep:
-    """Runs host code alone: `ask` the submission's process; `seen` has the ways by entry and arguments."""
+    """Runs host code alone: `ask` the submission's process. `left_out` says what the budget did not reach in the check
+    that was looked at last."""
 
     ask: AskWays
     hints: SourceHints
+    left_out: str = ""
     _known: dict[str, str] = field(default_factory=dict)
+    _left: int = MOST_WORK
 
     def further(
         self, draws: Draws, forms: Sequence[TracedForm], lines: Sequence[int], strides: bool
     ) -> list[FurtherCall]:
         """Calls that go ways which none of the check's `forms` goes; `lines` are to blame for that, if any. With
         `strides`, they are looked for among many strides."""
+        self.left_out = ""
         mine = [form for form in forms if fits(draws, form) and form.elements and not form.wanted]
         if not mine or not (lines or self.hints.places or self.hints.fractions and fractions(draws)):
             return []
         entry = mine[0].entry
-        seen = set(self._ways(entry, [form.args for form in mine]))
+        seen = set(self._ways(entry, [form.args for form in mine], self._left))
         found: dict[str, list[Call]] = {}
-        for form in {tuple(view.dtype for view in one.views): one for one in mine}.values():
-            calls = [*self._calls(draws, form, bool(lines), strides)]
-            for call, way in zip(calls, self._ways(entry, [arguments(call) for call in calls]), strict=True):
+        of_dtypes = {tuple(view.dtype for view in one.views): one for one in mine}.values()
+        for number, form in enumerate(of_dtypes):
+            share = self._left // SHARE // (len(of_dtypes) - number)
+            for call, way in self._taken(entry, self._groups(draws, form, bool(lines), strides), share):
                 if way and way not in seen:
                     found.setdefault(way, []).append(call)
         known = {way[:INSTRUCTIONS] for way in seen}
@@ -81,24 +101,48 @@ class HostSweep:
         line = min((*lines, *self.hints.places), default=None)
         return [FurtherCall(calls[0], "host code goes a way that no other example goes", line) for calls in rarest]
 
-    def _calls(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> Iterator[Call]:
+    def _groups(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> Iterator[Iterator[Call]]:
+        """Calls to look at, in groups; those of which there are most come last."""
         scaled = [n * unit for n in self.hints.fractions[:SCALED] for unit in (0.1, 0.01, 0.001)]
-        for more in fraction_choices(draws, [*self.hints.fractions, *scaled]):
-            yield made(draws, form, _small(draws, form), 0, more)
+        chosen = fraction_choices(draws, [*self.hints.fractions, *scaled])
+        yield (made(draws, form, _small(draws, form), 0, more) for more in chosen)
         if sizes:
-            yield from _by_size(draws, form, self.hints)
+            yield _far_out(draws, form)
         if sizes or self.hints.places:
-            yield from _by_layout(draws, form, self.hints if strides else SourceHints())
-            for more in _aliases(draws, self.hints):
-                yield made(draws, form, _small(draws, form), 0, more)
+            yield (made(draws, form, _small(draws, form), 0, more) for more in _aliases(draws, self.hints))
+            yield _by_layout(draws, form, self.hints if strides else SourceHints())
+        if sizes:
+            yield _by_size(draws, form, self.hints)
 
-    def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
+    def _taken(self, entry: str, groups: Iterable[Iterator[Call]], budget: int) -> Iterator[tuple[Call, str]]:
+        """The calls with their ways, as far as the budget goes: a group may use half of it, the last one all."""
+        every = [[*group] for group in groups]
+        for number, calls in enumerate(every):
+            before, last = self._left, number == len(every) - 1
+            ways = self._ways(entry, [arguments(call) for call in calls], budget if last else budget // 2)
+            yield from zip(calls, ways, strict=False)
+            budget -= before - self._left
+
+    def _ways(self, entry: str, calls: Sequence[Sequence[Argument]], budget: int) -> list[str]:
+        """Those of the first of the calls, as many as the budget of work allows."""
+        found: list[str] = []
+        for first in range(0, len(calls), TOGETHER):
+            if budget <= 0:
+                self.left_out = f"host code was not run for {len(calls) - first:,} of the sizes and layouts to look at"
+                break
+            part = calls[first : first + TOGETHER]
+            before = self._left
+            found += self._asked(entry, part)
+            budget -= before - self._left
+        return found
+
+    def _asked(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
         texts = [repr((entry, args)) for args in calls]
         new = {text: args for text, args in zip(texts, calls, strict=True) if text not in self._known}
-        names, wanted = list(new), list(new.values())
-        for first in range(0, len(wanted), TOGETHER):
-            part = slice(first, first + TOGETHER)
-            self._known |= dict(zip(names[part], self.ask(entry, wanted[part]), strict=True))
+        answers = self.ask(entry, list(new.values())) if new else ()
+        for text, (way, instructions) in zip(new, answers, strict=True):
+            self._known[text] = way
+            self._left -= CALL + instructions
         return [self._known[text] for text in texts]
 
 
@@ -109,6 +153,28 @@ def arguments(call: Call) -> tuple[Argument, ...]:
         arg.view(storages.setdefault(arg.identity, len(storages))) if isinstance(arg, Input) else Scalar(arg)
         for arg in call
     )
+
+
+def _far_out(draws: Draws, form: TracedForm) -> Iterator[Call]:
+    """Calls of more and more elements: each dimension by itself, beside short and usual ones, and all together."""
+    scope = CallScope(draws, rank_of(draws, form), True, FAR)
+    rows = [
+        {one: _within(scope, one, length if one == name or name is None else other) for one in scope.names}
+        for other in ALONGSIDE
+        for name in (*scope.sizes, None)
+        for length in (int(FIRST_FAR * STEP**k) for k in range(STEPS))
+    ]
+    columns = {name: torch.tensor([row[name] for row in rows]) for name in scope.names}
+    allowed = scope.allows(columns).tolist() if columns and rows else []
+    kept = [row for row, may in zip(rows, allowed, strict=False) if may]
+    for row in {tuple(row.items()): row for row in kept}.values():
+        yield made(draws, form, row, 0, {})
+
+
+def _within(scope: CallScope, name: str, size: int) -> int:
+    listed = scope.listed(name)
+    least, most = scope.range(name)
+    return listed[0] if listed else max(least, min(size, most))
 
 
 def _by_size(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[Call]:

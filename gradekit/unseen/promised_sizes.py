@@ -29,6 +29,8 @@ OTHERS: Sequence[int | None] = (2, 129, None)
 SHORTER = ((1 << 23) + 9, (1 << 20) + 7, 65_537, 4099)
 """Lengths of which one has to show that the call touches a tensor as a whole, by MANY_TILES tiles or more."""
 
+SHORT = (259, 67)
+
 MANY_TILES = 32
 
 AskProgram = Callable[[TracedForm], "Program | None"]
@@ -59,13 +61,17 @@ class LongCall:
                 return one
         return None
 
+    def growing(self) -> Iterator[TracedForm]:
+        """The call with shorter lengths, each longer than the one before."""
+        return map(self._of, reversed((*SHORTER, *SHORT)))
+
     def _shorter(self, ask: AskProgram) -> Iterator[Program]:
-        for length in SHORTER:
-            if length < self.sizes[self.name]:
-                sizes = _sizes(self.draws, self.form, self.name, length, self.other or OTHERS[0])
-                program = ask(stretched(self.draws, self.form, sizes))
-                if program is not None:
-                    yield program
+        forms = (self._of(length) for length in SHORTER if length < self.sizes[self.name])
+        yield from (program for program in map(ask, forms) if program is not None)
+
+    def _of(self, length: int) -> TracedForm:
+        most = min(length, self.sizes[self.name])
+        return stretched(self.draws, self.form, _sizes(self.draws, self.form, self.name, most, self.other or OTHERS[0]))
 
     def told(self, one: LeftOut) -> str:
         """As a sentence."""

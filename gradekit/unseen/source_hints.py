@@ -25,6 +25,8 @@ EXACT = frozenset({"prod", "ceil", "floor", "mul", "sub", "add"})
 """Functions of these modules through which a size keeps its origin."""
 
 ADDRESSES = frozenset({"data_ptr", "storage_offset", "nbytes", "untyped_storage", "storage"})
+IN_BYTES = frozenset({"nbytes", "untyped_storage", "storage"})
+"""Those that tell a tensor's size."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ def _is_plain(index: ast.expr) -> bool:
 
 def _is_forgetful(node: ast.expr) -> bool:
     match node:
+        case ast.Attribute(attr=name) if name in IN_BYTES:
+            return True
         case ast.JoinedStr() | ast.Call(func=ast.Name(id="__import__")):
             return True
         case ast.Call(func=ast.Name(id=name), args=args) if name in FORGETFUL:

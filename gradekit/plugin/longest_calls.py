@@ -1,0 +1,82 @@
+"""What goes wrong in the longest calls that an entry promises, which are traced and not run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gradekit.causes import Cause
+from gradekit.judge.failure import Failure
+from gradekit.sandbox import Form, TraceError
+from gradekit.unseen.promised_sizes import PromisedSizes
+
+if TYPE_CHECKING:
+    from gradekit.inputs.draws import Draws
+    from gradekit.program import Program
+    from gradekit.subject.subject import Subject
+    from gradekit.unseen.host_branches import TracedForm
+    from gradekit.unseen.promised_sizes import LongCall
+
+MORE = 1.5
+"""Host code whose instructions become more by such a factor, as a dimension grows, goes over its elements: it would
+take too long for the longest."""
+
+
+class LongestCalls:
+    """Looks at each of them once for a submission."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._promised = subject, PromisedSizes()
+        self._is_steady: dict[tuple[str, str], bool] = {}
+
+    def shortage(self, draws: Draws, forms: Sequence[TracedForm]) -> Failure | None:
+        """What the first of them that leaves elements out does wrong."""
+        for call in self._promised.calls(draws, forms):
+            failure = shortage_of(self._subject, call) if self._steady(call) else None
+            if failure is not None:
+                return failure
+        return None
+
+    def _steady(self, call: LongCall) -> bool:
+        key = call.form.entry, call.name
+        if key not in self._is_steady:
+            self._is_steady[key] = self._takes_as_long(call)
+        return self._is_steady[key]
+
+    def _takes_as_long(self, call: LongCall) -> bool:
+        """Whether host code executes as many instructions for long dimensions as for short ones."""
+        before = 0
+        for form in call.growing():
+            try:
+                ((_, instructions),) = self._subject.ways(form.entry, [form.args])
+            except TraceError:
+                return False
+            if before and instructions > MORE * before:
+                return False
+            before = instructions
+        return True
+
+
+def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
+    """What a call leaves out, if anything."""
+
+    def ask(form: TracedForm) -> Program | None:
+        try:
+            return subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream))
+        except TraceError:
+            return None
+
+    short = call.shortage(ask)
+    if short is None:
+        return None
+    cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
+    failure = Failure(cause, call.told(short), line=short.tally.line)
+    failure.repeat = functools.partial(_raise_again, call)
+    return failure
+
+
+def _raise_again(call: LongCall, other: Subject) -> None:
+    failure = shortage_of(other, call)
+    if failure is not None:
+        raise failure
