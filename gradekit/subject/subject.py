@@ -236,8 +236,7 @@ class Subject:
         return self._explorer().explore(form)
 
     def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[tuple[str, int]]:
-        """For each call of `entry` a digest of the way that it takes through host code, "" where it fails, and how many
-        instructions of the submission that took.
+        """For each call of `entry` what `Tracer.ways` gives: digests of ways through host code, and instructions.
 
         Raises:
             TraceError: there is no such entry, or its process was lost.
