@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from gradekit.engine.executor import run
@@ -63,6 +64,7 @@ def test_a_wide_result_is_cut_down_evenly_with_its_ends() -> None:
     assert torch.equal(evenly(5, 48), torch.arange(5))
 
 
+@pytest.mark.usefixtures("without_mends")
 def test_a_failed_check_keeps_the_map_of_its_counterexample() -> None:
     from gradekit.assignment import discover
     from tests.graded import grade

@@ -168,5 +168,5 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "o = tl.where(tl.floor(x) == 3.0, o + 1.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "for i in range(n // 4096):\n    if i == 4:\n        o = o + 1.0", in_kernel=True),
 ]
-QUICK = (3, 27)
-"""Places of those that the fast suite tries."""
+QUICK = (3,)
+"""Places of those that the fast suite tries: one of all, for each is found in the same way."""

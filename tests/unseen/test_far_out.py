@@ -53,7 +53,7 @@ def test_a_limit_of_one_configuration_is_gone_beyond(tmp_path: Path) -> None:
     assert check.outcome is Outcome.FAILED and "BLOCK_M=32" in check.message
 
 
-@pytest.mark.parametrize("near", ["(p > 0.49) & (p < 0.51)", "tl.abs(p - 0.5) < 0.01"])
+@pytest.mark.parametrize("near", ["(p > 0.49) & (p < 0.51)", pytest.param("tl.abs(p - 0.5) < 0.01", marks=pytest.mark.slow)])
 def test_a_probability_that_is_rounded_in_a_short_range_is_found(near: str, tmp_path: Path) -> None:
     text = (SOLUTIONS / "dropout" / "solution.py").read_text(encoding="utf-8")
     old = "tl.where(random >= p"
@@ -76,10 +76,11 @@ def origin_of_failure(one: Limited, folder: Path) -> str:
 SLOW = {"flash_attention", "layer_norm"}
 
 
-@pytest.mark.parametrize(
-    "one",
-    [pytest.param(one, id=one.assignment, marks=[pytest.mark.slow] if one.assignment in SLOW else []) for one in LIMITED],
-)
+def _case(one: Limited) -> object:
+    return pytest.param(one, id=one.assignment, marks=[pytest.mark.slow] if one.assignment in SLOW else [])
+
+
+@pytest.mark.parametrize("one", [_case(one) for one in LIMITED])
 def test_a_limit_in_host_code_is_gone_beyond(one: Limited, tmp_path: Path) -> None:
     assert origin_of_failure(one, tmp_path).startswith("line ")
 
@@ -90,7 +91,7 @@ FIXED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=one.assignment) for one in FIXED])
+@pytest.mark.parametrize("one", [_case(one) for one in FIXED])
 def test_a_grid_of_a_fixed_size_is_found_by_a_long_dimension(one: Limited, tmp_path: Path) -> None:
     assert origin_of_failure(one, tmp_path).startswith("M is ")
 
