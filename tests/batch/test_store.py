@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -89,12 +90,12 @@ def test_a_database_of_an_older_release_gets_the_columns_that_came_later(
         pytest.skip("of SQLite's file")
     ada = HandIn("ada", Path("ada.py"), "Ada", "a@b.c", WHEN)
     store.add_hand_ins("softmax", [(ada, "d1")])
-    with sqlite3.connect(tmp_path / "class.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "class.db")) as connection:
         connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     again = Store(f"sqlite:///{tmp_path}/class.db")
     assert again.hand_ins("softmax") == [(ada, "d1")]
     assert again.add_hand_ins("softmax", [(ada, "d2")]) == 1
-    with sqlite3.connect(tmp_path / "class.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "class.db")) as connection:
         assert column in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
@@ -114,9 +115,8 @@ def test_what_is_committed_survives_a_kill(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=GUARD, check=False).returncode == -9
     assert len(Store(f"sqlite:///{tmp_path}/class.db").newest("softmax", "r1", 7)) == 1
-    with sqlite3.connect(tmp_path / "class.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "class.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
 
 
 def test_two_stores_write_to_one_database_at_the_same_time(store: Store) -> None:
