@@ -48,6 +48,14 @@ SIZED = {torch.arange, torch.linspace}
 """Of those, the ones whose few arguments can ask for very many numbers."""
 
 
+GEOMETRY: tuple[Any, ...] = (
+    *(getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype", "ndim", "requires_grad")),
+    torch.Tensor.size, torch.Tensor.stride, torch.Tensor.dim, torch.Tensor.numel, torch.Tensor.storage_offset,
+    torch.Tensor.is_contiguous, torch.Tensor.element_size,
+)  # fmt: skip
+"""What torch answers as it is, and host code asks most often."""
+
+
 class CudaMask(TorchFunctionMode):
     """Answers for tensors without data as CUDA tensors would."""
 
@@ -55,6 +63,7 @@ class CudaMask(TorchFunctionMode):
         super().__init__()
         self.recorder = recorder
         self.handlers: dict[Any, Handler] = {
+            **{function: function for function in GEOMETRY},
             torch.Tensor.device.__get__: _device,
             torch.Tensor.is_cuda.__get__: lambda tensor: tensor.is_meta,  # type: ignore[attr-defined]
             torch.Tensor.is_meta.__get__: lambda tensor: False,  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from gradekit.program import Argument, Scalar
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.scope import FAR, CallScope, fraction_choices, fractions
-from gradekit.unseen.solving import tried
+from gradekit.unseen.solving import possible_sizes
 from gradekit.unseen.source_hints import SourceHints
 
 MOST_SIZES = 2600
@@ -179,33 +179,37 @@ def _within(scope: CallScope, name: str, size: int) -> int:
 
 def _by_size(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[Call]:
     scope = CallScope(draws, rank_of(draws, form))
-    columns = tried(scope, (*hints.whole, *_SPREAD))
+    columns = possible_sizes(scope, (*hints.whole, *_SPREAD))
     if not columns:
         return
-    allowed = scope.allows(columns)
-    columns = {name: column[allowed] for name, column in columns.items()}
     for turn, place in enumerate(_places(columns, hints)):
         yield made(draws, form, {name: int(column[place]) for name, column in columns.items()}, turn, {})
 
 
 def _places(columns: Mapping[str, torch.Tensor], hints: SourceHints) -> list[int]:
     """Which of many sizes to run: those near numbers of the text, then small ones, then every so many of the rest."""
-    rows = list(dict.fromkeys(zip(*(column.tolist() for column in columns.values()), strict=True)))
-    first = {
-        row: place
-        for place, row in reversed(list(enumerate(zip(*(c.tolist() for c in columns.values()), strict=True))))
-    }
+    rows = torch.stack([*columns.values()])
+    if not rows.shape[1]:
+        return []
     near = {n + d for n in hints.whole for d in (-1, 0, 1)}
-    near |= set(_SPREAD) if len(columns) == 1 else set()
-    small = DENSE if len(columns) == 1 else DENSE // (2 * len(columns))
-
-    def weight(row: tuple[int, ...]) -> tuple[Any, ...]:
-        return not all(n in near for n in row), not any(n in near for n in row), max(row) > small, max(row), row
-
-    ranked = sorted(rows, key=weight)
+    near |= set(_SPREAD) if len(rows) == 1 else set()
+    small = DENSE if len(rows) == 1 else DENSE // (2 * len(rows))
+    close, largest = torch.isin(rows, torch.tensor(sorted(near), dtype=torch.int64)), rows.amax(dim=0)
+    ranked = _ranked(rows, (~close.all(dim=0), ~close.any(dim=0), largest > small, largest))
     head = ranked[: MOST_SIZES - 100]
     rest = ranked[len(head) :]
-    return [first[row] for row in [*head, *rest[:: max(len(rest) // 100, 1)]]]
+    return [*head, *rest[:: max(len(rest) // 100, 1)]]
+
+
+def _ranked(rows: torch.Tensor, weights: Sequence[torch.Tensor]) -> list[int]:
+    """The places of different rows (a column each), the lightest first, and those that weigh the same in order."""
+    order = torch.arange(rows.shape[1])
+    for key in reversed((*weights, *rows)):
+        order = order[key[order].long().argsort(stable=True)]
+    ranked = rows[:, order]
+    fresh = torch.ones(len(order), dtype=torch.bool)
+    fresh[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(dim=0)
+    return order[fresh].tolist()
 
 
 def _small(draws: Draws, form: TracedForm) -> dict[str, int]:
