@@ -4,7 +4,8 @@
   as well: they are variants.
 - Lanes that the mask of a load leaves undefined get another value, where they may reach something. A result that
   changes is a finding. Programs that wait for each other run one at a time, so costly runs of theirs have fewer turns.
-- A call that uses memory of earlier calls is made twice. The results of the second are a variant.
+- A call that uses memory of earlier calls is made twice, in reverse order where programs order themselves: a flag that
+  is still set orders nothing. The results of the second are a variant.
 - An autotuned launch that loads from what it stores to is made as in the autotuner's first call. The results are a
   variant.
 
@@ -76,7 +77,8 @@ def _other_conditions(program: Program, usual: RunResult, number: int) -> Iterat
     if usual.in_place and any(len(choice.options) > 1 for choice in program.choices()):
         yield Conditions(tuning=True), FIRST_CALL
     if _keeps_memory(program):
-        yield Conditions(again=True), SECOND_CALL
+        ordered = any(facts(kernel.unaligned).ordered for kernel in program.kernels.values())
+        yield Conditions(Order.REVERSED if ordered else Order.ASCENDING, again=True), SECOND_CALL
 
 
 def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:

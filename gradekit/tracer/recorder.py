@@ -42,7 +42,7 @@ from gradekit.program import (
     every_step,
     run_steps,
 )
-from gradekit.tracer.errors import DeferredOperation
+from gradekit.tracer.errors import DeferredOperation, Refusal
 from gradekit.tracer.lazy import LazyInt
 
 NAME = "submission.py"
@@ -193,6 +193,7 @@ class Recorder:
         """
         prelude = self._prelude(results)
         steps = [*prelude, *self.steps]
+        self._refuse_earlier_inputs(steps, results)
         pointed = self._pointed_at(steps)
         rename = self._renamer()
         used = {step.kernel for step in every_step(steps) if isinstance(step, Launch)}
@@ -209,6 +210,16 @@ class Recorder:
             addresses={rename(storage.number): storage.address for storage in pointed},
             kept=len(prelude),
         )
+
+    def _refuse_earlier_inputs(self, steps: Sequence[Step], results: Sequence[Any]) -> None:
+        """Raises Refusal where a storage is used that the call was not given, and no step has made: an input of an
+        earlier call, which host code has kept."""
+        known = {*self._inputs, *(step.storage for step in every_step(steps) if isinstance(step, Allocate))}
+        for step in (*every_step(steps), *results):
+            if not isinstance(step, Choice) and not storages_of(step) <= known:
+                line = step.source.line if getattr(step, "source", None) else None
+                message = "Uses a tensor that was an argument of an earlier call."
+                raise Refusal("depends-on-earlier-calls", message, line)
 
     def finish(self) -> None:
         """The call is over: keeps the steps that made storages which are still alive, forgets the rest."""

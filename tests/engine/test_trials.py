@@ -12,7 +12,7 @@ from gradekit.engine.executor import run
 from gradekit.engine.promises import misaligned_arguments
 from gradekit.engine.trials import FIRST_CALL, SECOND_CALL, run_with_trials
 from gradekit.findings import Cause
-from gradekit.program import Choice, Kernel, Program, View
+from gradekit.program import Choice, Fill, Kernel, Program, View
 
 X = torch.arange(1, 14, dtype=torch.float32)
 
@@ -208,6 +208,27 @@ def test_what_a_call_adds_to_kept_memory_is_found_there_by_the_next(kernel):
 @pytest.mark.parametrize(("kernel", "steps"), [(writes, 2), (adds_in_place, 1), (adds_in_place, 0)])
 def test_kept_memory_that_each_call_writes_first_is_let_be(kernel, steps):
     assert not tried(kept(kernel, steps), [X]).variants
+
+
+@triton.jit
+def told_by_program_0(x, flag, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    if tl.program_id(0) == 0:
+        tl.store(flag + 1, n)
+        tl.atomic_xchg(flag, 1)
+    else:
+        while tl.atomic_add(flag, 0) == 0:
+            pass
+    tl.store(out + at, tl.load(x + at, mask=at < tl.load(flag + 1)), mask=at < n)
+
+
+@pytest.mark.parametrize(("steps", "found"), [(2, [Cause.RACE]), (0, [])])
+def test_a_flag_that_is_kept_orders_nothing_in_a_second_call(steps, found):
+    made = program(told_by_program_0, (2,), [X], [torch.zeros(2, dtype=torch.int32), torch.empty(13)], [13], B=8)
+    allocated, result, launch = made.steps
+    cleared = Fill(View(1, "int32", (2,), (1,), 0), 0)
+    made = replace(made, steps=(allocated, cleared, result, launch), kept=steps)
+    assert list(dict.fromkeys(causes(tried(made, [X])))) == found
 
 
 # --- promises --------------------------------------------------------------------------------------------------------

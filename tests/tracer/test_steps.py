@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from gradekit.findings import Cause
 from gradekit.program import Allocate, Aten, Copy, Fill, Launch, Literal, Scalar, View
-from gradekit.sandbox import Tracer
+from gradekit.sandbox import TraceError, Tracer
 
 from .helpers import X, kinds, only, submission, tensor, traced
 
@@ -184,6 +185,26 @@ def test_the_same_call_gives_the_same_program() -> None:
     """Numbers of storages do not depend on earlier calls or on the process"""
     body = "def entry(x):\n    y = torch.zeros_like(x)\n    copy_kernel[(1,)](x, y, 100, BLOCK=128)\n    return y"
     assert traced(body, X) == traced(body, X)
+
+
+@pytest.mark.parametrize(("used", "line"), [("return KEPT[0]", None), ("return copied(KEPT[0])", 13)])
+def test_an_argument_of_an_earlier_call_is_named_where_it_is_used(used: str, line: int | None) -> None:
+    body = f"""
+        KEPT = []
+        def copied(x):
+            out = torch.empty_like(x)
+            copy_kernel[(1,)](x, out, 100, BLOCK=128)
+            return out
+        def entry(x):
+            KEPT.append(x)
+            {used}
+    """
+    with Tracer(submission(body)) as tracer:
+        tracer.trace("entry", [tensor(0, 100)])
+        with pytest.raises(TraceError) as caught:
+            tracer.trace("entry", [tensor(0, 200)])
+    assert caught.value.cause is Cause.DEPENDS_ON_EARLIER_CALLS
+    assert caught.value.line == line
 
 
 def test_a_buffer_kept_from_an_earlier_call_is_as_it_was_made() -> None:
