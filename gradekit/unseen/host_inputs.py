@@ -161,15 +161,16 @@ class HostInputs:
         if key not in self._solved and not possible(wanted, replace(scope, beyond=farthest)):
             self._solved[key] = []
         if key not in self._solved:
-            for beyond in (1, BEYOND, farthest):
-                found = self._trials.solutions(wanted, replace(scope, beyond=beyond))
+            for same_path, beyond in itertools.product((True, False), (1, BEYOND, farthest)):
+                found = self._trials.solutions(wanted, replace(scope, beyond=beyond), same_path)
                 self._solved[key] = found.sizes or self._solved.get(key, ())
                 if found.sizes and found.beyond:
                     self._far[way[0].line] += wide and beyond == FAR
                     break
             if not self._solved[key] and self._left_to_solver:
                 self._left_to_solver -= 1
-                self._solved[key] = solved(wanted, scope)
+                further = (solved(wanted, replace(scope, beyond=beyond)) for beyond in (1, BEYOND, farthest))
+                self._solved[key] = next(filter(None, further), [])
         return self._solved[key]
 
 

@@ -7,6 +7,7 @@ submission gets the same inputs on any machine.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ RLIMIT = 2_000_000
 DENSE = 4096
 """All sizes up to this one are tried for each dimension."""
 
+DENSE_ROOT = 20
+"""The least root of a number that is looked at beside it: smaller sizes are anyway."""
+
 MOST_TOGETHER = 30_000
 """Combinations of telling sizes that are tried."""
 
@@ -37,6 +41,9 @@ MOST_TRIALS = 16
 USUAL, LARGER = 33, 4
 """The largest call that is made has sizes of at most LARGER times those of the smallest, or LARGER * USUAL if that is
 more: for large ones, the reference takes longest."""
+
+NEARLY = 1.25
+"""Elements that are so many times the fewest are hardly more."""
 
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
@@ -68,9 +75,9 @@ class PathTrials:
     def __init__(self) -> None:
         self._known: LruCache[tuple[int, CallScope], tuple[Path, PathTrial | None]] = LruCache(MOST_TRIALS)
 
-    def solutions(self, wanted: OtherWay, scope: CallScope) -> Solutions:
+    def solutions(self, wanted: OtherWay, scope: CallScope, same_path: bool = False) -> Solutions:
         """Sizes and whole scalars for which the comparison goes the other way. Where no sizes take the same path up to
-        there, others are tried too."""
+        there, others are tried too, unless it has to be the `same_path`."""
         key = id(wanted.path), scope
         known = self._known.get(key)
         if known is None:
@@ -80,7 +87,7 @@ class PathTrials:
         if trial is None:
             return Solutions()
         found = trial.solutions(wanted.step, same_path=True)
-        return found if found.sizes else trial.solutions(wanted.step, same_path=False)
+        return found if found.sizes or same_path else trial.solutions(wanted.step, same_path=False)
 
 
 @dataclass(frozen=True)
@@ -118,11 +125,18 @@ class PathTrial:
         return Solutions(sizes, bool(beyond.numel()))
 
     def _smallest(self, places: Tensor) -> int:
-        return int(places[self.elements[places].argmin()])
+        """That with the fewest elements; of those that have hardly more, that with the least to compute, whose sizes
+        are most alike: what is short in one dimension leaves much of each tile empty."""
+        few = self.elements[places]
+        places = places[few <= NEARLY * few.min()]
+        sizes = torch.stack([column[places].double().clamp(min=1) for column in self.names.values()])
+        return int(places[(sizes.prod(dim=0) * sizes.amax(dim=0)).argmin()])
 
 
 def _trial(path: Path, scope: CallScope) -> PathTrial | None:
-    names = tried(scope, constants(path.origins.terms))
+    terms = path.origins.terms
+    compared = [terms[n] for condition, _ in path.steps for n in (condition.left, condition.right)]
+    names = tried(scope, constants([*compared, *terms]))
     if not names:
         return None
     leaves = scope.leaves(names) | scope.strides(names)
@@ -174,15 +188,20 @@ def _spread(options: Sequence[Sequence[int]]) -> list[Tensor]:
 
 
 def _telling(special: Sequence[int], least: int, most: int) -> list[int]:
-    near = [n + d for n in special for d in (0, 1, -1)]
-    near += [math.isqrt(n) + d for n in special if n > 0 for d in (0, 1)]
+    near = [one for n in special for one in _near(n)]
     multiples = [n * k + d for n in special[:12] if n > 0 for k in (2, 3, 4, 8, 16, 64, 128) for d in (0, 1)]
     own = [n for n in special[:12] if 1 < n < 1 << 20]
     multiples += [a * b + d for a in own for b in own for d in (0, 1)]
     powers = [(1 << k) + d for k in range(2, 22) for d in (0, 1, -1)]
     small = list(range(1, 20))
-    found = [n for n in dict.fromkeys([*small, *near, *powers, *multiples, least, 0]) if least <= n <= most]
+    first = [n for pair in itertools.zip_longest(small, near) for n in pair if n is not None]
+    found = [n for n in dict.fromkeys([*first, *powers, *multiples, least, 0]) if least <= n <= most]
     return found or [least]
+
+
+def _near(n: int) -> tuple[int, ...]:
+    root = math.isqrt(max(n, 0))
+    return (n, n + 1, n - 1, *((root, root + 1) if root >= DENSE_ROOT else ()))
 
 
 def constants(terms: Sequence[Leaf]) -> list[int]:

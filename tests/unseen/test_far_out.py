@@ -16,7 +16,8 @@ from gradekit.program import View
 from gradekit.unseen import host_branches
 from gradekit.unseen.host_branches import HostBranch, TracedForm
 from gradekit.unseen.long_dimensions import LongDimensions
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.scope import FAR, CallScope
+from gradekit.unseen.solving import OtherWay, PathTrials
 from tests.graded import grade
 from tests.unseen.attacks import SOLUTIONS
 
@@ -134,3 +135,33 @@ def test_a_grid_as_large_as_its_limit_is_not_beyond_it() -> None:
     sizes = {("size", 0, 0): torch.tensor([4095, 4096, 4097])}
     assert path.holds(sizes)[0].tolist() == [True, False, False]
     assert path.levels(sizes)[0].tolist() == [False, True, False]
+
+
+def matmul_path(*compared: tuple[int, int, int]) -> tuple[OtherWay, CallScope]:
+    """The last of some comparisons that has not held, on a path of matmul's: a number is less than a product of two
+    sizes of a [M, K] and b [K, N], by numbers of terms."""
+    draws = draws_of(calls(domain_of(get("matmul").tests)["matmul"]))
+    assert draws is not None
+    terms: list[tuple[str | int, ...]] = [("number", 1), ("size", 0, 0), ("size", 0, 1), ("size", 1, 1)]
+    terms += [("number", 16 * n) for n in range(1, 30)]  # of tiles, which nothing is compared with
+    steps = []
+    for number, (least, a, b) in enumerate(compared, 1):
+        terms += [("number", least), ("*", a, b)]
+        held = number < len(compared)
+        steps.append((Condition(len(terms) - 2, "<", len(terms) - 1, held), HostBranch(number, "")))
+    form = TracedForm("", "matmul", (View(0, "float32", (7, 7), (7, 1)), View(1, "float32", (7, 7), (7, 1))))
+    explored = Explored(Origins(tuple(terms), tuple(step for step, _ in steps)), (), (), whole=True)
+    return OtherWay(host_branches.Path(form, explored, tuple(steps)), len(steps) - 1), CallScope(draws, 0, True, FAR)
+
+
+def test_of_the_smallest_calls_that_is_made_whose_sizes_are_alike() -> None:
+    """One row of a million would be the smallest by a little, and costs a tile of rows as much as a hundred do."""
+    wanted, scope = matmul_path((1 << 20, 1, 3))
+    first = PathTrials().solutions(wanted, scope).sizes[0]
+    assert first["M"] * first["N"] > 1 << 20 and max(first["M"], first["N"]) < 1100 and first["K"] == 1
+
+
+def test_several_long_sizes_are_found_together() -> None:
+    wanted, scope = matmul_path((3000, 0, 2), (40, 0, 3))
+    first = PathTrials().solutions(wanted, scope).sizes[0]
+    assert first["K"] == 3001 and first["N"] == 41
