@@ -15,7 +15,7 @@ of_twins.py     lines unlike their counterparts           of_guards.py    paddin
 of_walks.py     what a loop begins anew                   of_exchanges.py two things in each other's place
 of_host_values.py  any value of host code in another's place
 host_numbers.py    what sizes and strides are in the failing call
-dependences.py  what each result depends on               of_products.py  tl.dot
+dependences.py  what each result depends on
 search.py       tries one after another, within a budget   two_mistakes.py  a mend on top of another
 missing_launch.py  a kernel that nothing launches
 unexpected.py   errors of the tutoring itself, which cost a mend alone

@@ -351,25 +351,7 @@ def other_pointer(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def base_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Tensors of several heads or batches: what is added for the head has the wrong factor."""
-    for access in kernel.accesses:
-        for part in terms(kernel.resolved(access.address)):
-            if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult)):
-                continue
-            left, right = part.left, part.right
-            if isinstance(left, ast.Name) and left.id in kernel.pids and isinstance(right, ast.Name):
-                for size in [*kernel.lengths, *kernel.constexprs][:3]:
-                    yield Mend(
-                        Family.INDEX, 27, part.lineno, (kernel.replaced(part, f"{kernel.source.of(part)} * {size}"),),
-                        f"In line {part.lineno} `{kernel.source.of(part)}` is not the offset of {left.id}: it is too "
-                        "short by a "
-                        "factor.",
-                        f"one step of {left.id} is {size} times as long", None, kernel.name,
-                    )  # fmt: skip
-
-
 RULES = (
     row_left_out, head_left_out, own_length, stride_left_out, other_stride, strides_of_another,
-    strides_of_its_own, program_not_added, turned_tile, step_of_the_other, within_a_row, other_pointer, base_moved,
+    strides_of_its_own, program_not_added, turned_tile, step_of_the_other, within_a_row, other_pointer,
 )  # fmt: skip

@@ -354,6 +354,22 @@ def _completed(kernel: KernelDraft, line: int, edit: Edit, what: str) -> Mend:
     )  # fmt: skip
 
 
+def no_product(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`acc += a * b` of two tiles, which multiplies element by element, in a kernel without a product of matrices."""
+    tiles = {a for a, vs in kernel.values.items() if any(is_call(v, "tl.load") and kernel.rank_of(v) == 2 for v in vs)}
+    for statement in kernel.statements if not kernel.multiplies else ():
+        value = statement.value if isinstance(statement, ast.AugAssign) else None
+        sides = (value.left, value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) else ()
+        if value is not None and len(sides) == 2 and all(isinstance(s, ast.Name) and s.id in tiles for s in sides):
+            one, other = map(kernel.source.of, sides)
+            yield Mend(
+                Family.FORMULA, 2, value.lineno, (kernel.replaced(value, f"tl.dot({one}, {other})"),),
+                f"Line {value.lineno} multiplies the tiles {one} and {other} element by element: a product of matrices "
+                "is tl.dot.",
+                f"multiply with tl.dot({one}, {other})", None, kernel.name,
+            )  # fmt: skip
+
+
 RULES = (
     logarithm_left_out,
     stored_for_another,
@@ -363,4 +379,5 @@ RULES = (
     plain_store,
     stored_value,
     scale_left_out,
+    no_product,
 )

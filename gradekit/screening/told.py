@@ -27,7 +27,7 @@ PLAIN = (ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.COMPA
 """What is seldom right in two places."""
 
 LOCATED = (
-    ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.NUMBER, ChangeKind.BRACKET,
+    ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.BRACKET,
     ChangeKind.FACTOR, ChangeKind.TERM,
 )  # fmt: skip
 """Of these, the line is told and what stands there, and not what to put in its place."""

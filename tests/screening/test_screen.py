@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from gradekit.engine import run
 from gradekit.mending.draft import Draft
-from gradekit.screening.changes import Change
+from gradekit.screening.changes import Change, ChangeKind
 from gradekit.screening.screen import Screen, ShownCall
 from gradekit.screening.told import mend_of, mends_of
 from gradekit.screening.walked_call import WalkedCall, code_of
@@ -204,3 +205,21 @@ def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
 def test_a_mistake_that_no_rule_names_is_named_by_screening(id: str, name: str, tmp_path: Path) -> None:
     found = tutored(id, name, tmp_path)
     assert (found.verdict, found.line) == (Verdict.NAMED, True)
+
+
+def test_of_a_name_the_line_is_told_and_what_stands_there_and_not_the_other() -> None:
+    found, text = survivors("x_ptr + row * stride", "x_ptr + start * stride")
+    (mend,) = mends_of(found, ParsedSource(text))
+    assert mend.applied(text) == MEANS and mend.kernel == "means_kernel" and mend.line == 12
+    assert mend.sentence == "Something is wrong where line 12 uses `start` in `x_ptr + start * stride + cols`."
+    assert "row" not in mend.hint
+
+
+def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_without_a_line() -> None:
+    source = ParsedSource("u = a\ny = u\n")
+    first, second = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id in "au"
+                     and isinstance(node.ctx, ast.Load))  # fmt: skip
+    factors = [Change(ChangeKind.FACTOR, "k", node, "2 * x", "Line n.", "") for node in (first, second)]
+    (mend,) = mends_of(factors, source)
+    assert mend.line == 0 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
+    assert mends_of(factors[:1] + [Change(ChangeKind.FACTOR, "k", ast.Name("z", lineno=9), "", "", "")], source) == []
