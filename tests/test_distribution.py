@@ -122,8 +122,9 @@ ONLY_WHERE_IT_RUNS = {"IPython"}
 
 
 def test_every_package_that_is_imported_is_declared(metadata: Metadata) -> None:
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "gradekit").rglob("*.py")]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    files = (ROOT / "gradekit").rglob("*.py")
+    kinds = (ast.Import, ast.ImportFrom)
+    nodes = [n for file in files for n in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(n, kinds)]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     roots = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"gradekit"} - ONLY_WHERE_IT_RUNS

@@ -13,7 +13,9 @@ from tests.browser.devtools import Browser
 
 RECORD = json.loads(sample.FILE.read_text())
 PAGE = steps.render(RECORD)
-LOOKS = [(390, False), (390, True), (1280, False), (1280, True)]
+SLOW = pytest.mark.slow
+LOOKS = [pytest.param(390, False, marks=SLOW), (390, True), (1280, False), pytest.param(1280, True, marks=SLOW)]
+"""Widths, and whether it is dark: each of both is looked at each time, and all pairs in the slow tests."""
 
 
 def where(browser: Browser) -> str:
