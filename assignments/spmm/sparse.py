@@ -7,6 +7,7 @@ All that the values depend on stands in the kind's name, a seed too, so that bot
 """
 
 import functools
+import itertools
 import math
 
 import torch
@@ -74,7 +75,8 @@ def of_crow(shape, rows, cols, pattern, seed):
 def of_col(shape, rows, cols, pattern, seed):
     counts = row_starts(int(rows), int(cols), pattern, int(seed)).diff().tolist()
     generator = torch.Generator().manual_seed(int(seed) + 1)
-    parts = [some(count, int(cols), generator) for count in counts]
+    alike = itertools.groupby(count for count in counts if count)
+    parts = [some(count, int(cols), len([*same]), generator) for count, same in alike]
     return torch.cat([torch.zeros(0, dtype=torch.int64), *parts]).reshape(shape)
 
 
@@ -86,14 +88,15 @@ def nan_row(shape, dtype, generator):
     return values
 
 
-def some(count, of, generator):
-    """`count` different numbers below `of`, ascending: one from each of `count` equal stretches where they are few."""
+def some(count, of, rows, generator):
+    """For each of `rows` rows, `count` different numbers below `of`, ascending: one from each of `count` equal stretches
+    where they are few."""
     if count == of:
-        return torch.arange(of)
+        return torch.arange(of).repeat(rows)
     if 2 * count > of:
-        return torch.randperm(of, generator=generator)[:count].sort().values
-    width = of // max(count, 1)
-    return torch.arange(count) * width + torch.randint(0, width, (count,), generator=generator)
+        return torch.cat([torch.randperm(of, generator=generator)[:count].sort().values for _ in range(rows)])
+    width = of // count
+    return (torch.arange(count) * width).repeat(rows) + torch.randint(0, width, (rows * count,), generator=generator)
 
 
 def csr(rows, cols, pattern, dtype="float32", seed=0, profile="normal"):
