@@ -505,3 +505,14 @@ def test_a_kernel_of_an_answer_that_was_refused_is_sent_again(monkeypatch: pytes
             patch.setattr(wellformed, "MOST_ELEMENTS", 1)
             tracer.trace_form(forms[0])
         assert [len(tracer.trace_form(form).kernels) for form in forms] == [1, 1]
+
+
+def test_all_calls_together_have_a_limit_of_steps_and_results() -> None:
+    limits = Limits(parts=30)
+    with Tracer(Text("def entry(x):\n    return [x] * 12\n"), limits=limits) as tracer:
+        for size in (1, 2, 3):
+            tracer.trace("entry", [View(0, "float32", (size,), (1,))])
+        with pytest.raises(TraceError) as caught:
+            tracer.trace("entry", [View(0, "float32", (4,), (1,))])
+    assert caught.value.cause is Cause.BUDGET_EXCEEDED
+    assert "30 steps and results" in str(caught.value)

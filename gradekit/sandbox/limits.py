@@ -16,7 +16,7 @@ class Limits:
     sleep; the time for which the machine had no processor free for them does not count. `memory_bytes` counts
     beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it may
     have at one time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the
-    wire, has at most `program_bytes`.
+    wire, has at most `program_bytes`; the programs of all calls have at most `parts` steps and results.
     """
 
     import_seconds: float = 8.0
@@ -29,6 +29,7 @@ class Limits:
     processes: int = 32
     output_bytes: int = 1 << 20
     program_bytes: int = 16 << 20
+    parts: int = 500_000
 
     def of_process(self) -> dict[str, int]:
         """The limits that Linux enforces, by the names of its resource limits."""

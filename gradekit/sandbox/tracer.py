@@ -12,7 +12,7 @@ from gradekit import framework, wire
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Kernel, Program, View, encode
+from gradekit.program import Argument, Kernel, Program, View, encode, every_step
 from gradekit.sandbox import replies
 from gradekit.sandbox.form import MANY, Form
 from gradekit.sandbox.limits import DEFAULT, Limits
@@ -68,7 +68,7 @@ class Tracer:
         self._sock: socket.socket | None = None
         self._pid = 0
         self._run_queue = RunQueue()
-        self._waited, self._waits, self._too_slow = 0.0, 0, False
+        self._waited, self._waits, self._too_slow, self._parts = 0.0, 0, False, 0
         # by name
         self._planned: dict[str, Form] = {}  # that will be asked for, once fewer than AHEAD are
         self._asked: dict[str, Form] = {}  # in the order of the answers that are to come
@@ -93,7 +93,7 @@ class Tracer:
         self._settle()
         self._ready.clear()
         self._submission, self._loaded, self._has_loaded = submission, None, False
-        self._waited, self._waits, self._too_slow = 0.0, 0, False
+        self._waited, self._waits, self._too_slow, self._parts = 0.0, 0, False, 0
 
     def trace(self, entry: str, args: Sequence[Argument]) -> Program:
         """The program of `entry(*args)`: tensors as views of storages that the caller numbers, numbers as Scalars.
@@ -261,6 +261,9 @@ class Tracer:
             self._too_slow = True
 
     def _refuse_too_slow(self) -> None:
+        if self._parts > self._limits.parts:
+            most = f"{self._limits.parts:,} steps and results"
+            raise TraceError(Cause.BUDGET_EXCEEDED, f"All calls together have more than {most}: do and return less.")
         if self._too_slow:
             allowed = f"{self._limits.total_seconds:g} s, and {self._limits.more_seconds:g} s for each call"
             message = f"Too slow: its Python code computes or sleeps for more than {allowed}, before any kernel runs."
@@ -315,6 +318,7 @@ class Tracer:
                 self._ended()  # it takes the kernels of this answer for known from now on
             raise
         self._kernels |= program.kernels
+        self._parts += sum(1 for _ in every_step(program.steps)) + len(program.results)
         return program
 
     # --- calls that are not wanted yet -------------------------------------------------------------------------------

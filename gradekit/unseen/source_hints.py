@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 MOST_NUMBERS = 60
 
+LARGEST = 1 << 63
+"""Numbers of the text are below it: nothing that is compared with a size can be more."""
+
 FORGETFUL = frozenset(
     {"str", "repr", "hash", "bin", "hex", "oct", "chr", "ord", "bytes", "bytearray", "format", "ascii", "int", "float",
     "round",
@@ -60,7 +63,7 @@ def _numbers(tree: ast.AST) -> Iterator[int | float]:
         value = node.value if isinstance(node, ast.Constant) else None
         if isinstance(value, str) and len(value) < 40:
             yield from (int(digits) for digits in re.findall(r"[0-9]{1,9}", value))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
             yield value
 
 
