@@ -32,7 +32,7 @@ MOST_TOLD = 40
 MOST_CALLS, MOST_BESIDE_HERE = 10, 20
 """Further calls of one check for branches, and beside them."""
 
-SWEPT_FIRST = 2
+SWEPT_FIRST = 4
 """Calls that go a new way through host code, for no comparison that can be solved: so many before others."""
 
 MOST_IN_ALL = 80
