@@ -16,7 +16,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.candidates import in_order, mends
 from gradekit.mending.draft import draft_of
 from gradekit.mending.host_numbers import KnownNumbers
-from gradekit.mending.mend import Clues, Mend
+from gradekit.mending.mend import Clues, Family, Mend
 from gradekit.mending.of_numbers import numbers_of
 from gradekit.mending.unexpected import survived
 from gradekit.program import Program
@@ -99,7 +99,8 @@ class Tries:
     `is_right` is whether the failing example, and others of its check, are right for a text; `spent` are the units of
     work of the last try, beyond what every try costs, and `passed` how many of its examples were right. `screened`
     gives mends that no rule names and that seem right at a first look (see gradekit.screening): it is asked where the
-    rules' best are not right. `holds` is whether one of these that was right is so in other checks, too.
+    rules' best are not right. `holds` is whether one of these that was right is so in other checks, too. `repeats` is
+    whether the last text that was right stores results again and again: more programs then only hide the mistake.
     """
 
     is_right: Callable[[str], bool]
@@ -107,6 +108,7 @@ class Tries:
     passed: Callable[[], int] = lambda: 0
     screened: Callable[[], Sequence[Mend]] = tuple
     holds: Callable[[Mend], bool] = lambda mend: True
+    repeats: Callable[[], bool] = lambda: False
 
 
 class Mending:
@@ -149,6 +151,7 @@ class Mending:
             if self.work_left - each < max(least, 0) and mend not in looked:
                 continue  # the few that a look has found are tried in any case
             right = self._is_right(mend.applied(self.text), tries, each)
+            right = right and not (mend.family is Family.GRID and tries.repeats())
             if right and (mend not in looked or tries.holds(mend)):
                 mend = self._by_a_rule(mend) if mend in looked and mend.rank <= AS_BY_A_RULE else mend
                 self._right = [mend, *(other for other in self._right if other != mend)]

@@ -70,7 +70,7 @@ class MendTries:
         self._item, self._run, self._examples, self._text = item, run, examples, text
         self._error, self._call, self._failing = failing.error, failing.call, failing.example
         self._subject: Subject | None = None
-        self._passed = 0
+        self._passed, self._repeats = 0, False
         self.in_part: list[Mend] = []  # that make the failing call right in part, at the first look
         findings = self._call.observation.findings if self._call.observation is not None else ()
         self._mine = {finding.cause for finding in findings}
@@ -85,7 +85,7 @@ class MendTries:
         """What the search for a mend asks."""
         from gradekit.mending.search import Tries
 
-        return Tries(self.is_right, self.spent, lambda: self._passed, self.screened, self.holds)
+        return Tries(self.is_right, self.spent, lambda: self._passed, self.screened, self.holds, lambda: self._repeats)
 
     def after(self, text: str) -> MendTries | None:
         """The same for another text, with the first example that fails for it; None where none does."""
@@ -108,12 +108,13 @@ class MendTries:
     def is_right(self, text: str) -> bool:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
         in memory than before, none of this call's among them."""
-        subject, self._passed = self._subject_of(text), 0
+        subject, self._passed, self._repeats = self._subject_of(text), 0, False
         with awarding():
             for one in self._wanted():
                 if not (self._passes(subject, one) and self._makes_no_other(subject)):
                     return False
                 self._passed += 1
+                self._repeats |= _stores_again(subject)
             return self._keeps_values(subject) and self._makes_no_other(subject)
 
     def _makes_no_other(self, subject: Subject) -> bool:
@@ -269,6 +270,12 @@ class MendTries:
         """Whether the call that another check made finds nothing wrong in memory."""
         seen = subject.call(self._call.entry, self._call.args, self._call.wanted)
         return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
+
+
+def _stores_again(subject: Subject) -> bool:
+    """Whether the kernels of the last call store clearly more than all that it allocates."""
+    seen = subject.calls[-1].observation if subject.calls else None
+    return seen is not None and 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated
 
 
 def _alike(before: Any, after: Any) -> bool:

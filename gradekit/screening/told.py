@@ -82,7 +82,7 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
 
 
 def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """Of changes on two lines, the name that the one assigns and the other uses, without a line."""
+    """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first."""
     lines = _lines(found)
     mend = mend_of(found[0], source) if len(lines) == 2 else None
     if mend is None:
@@ -94,7 +94,7 @@ def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     says = f"Something is wrong with `{common[0]}`, which line {lines[0]} computes and line {lines[1]} uses."
     hint = "one change of either line makes the result right: compare both with the formula"
-    return [replace(mend, sentence=says, hint=hint, line=0, rank=OF_SEVERAL)]
+    return [replace(mend, sentence=says, hint=hint, line=lines[0], rank=OF_SEVERAL)]
 
 
 def _lines(found: Sequence[Change]) -> list[int]:

@@ -193,7 +193,7 @@ class WalkedCall:
         tiles = TileMemory(memory, max(swap.copies, 1), self.programs(step), lenient=not swap.copies)
         walk = KernelWalk(self.code, step.grid, tiles, meter, swap, watched)
         if swap.copies:
-            walk.patience = 2 * self.longest + 40
+            walk.patience = 2 * self.longest + 8
         return walk
 
     def _launch(self, step: Launch, memory: Memory, meter: Meter, swap: Swap, begun: _Begun | None) -> Tensor:

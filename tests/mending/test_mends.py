@@ -303,6 +303,16 @@ def test_tries_that_compile_and_run_much_are_fewer() -> None:
     assert dear.tried * 30 <= MOST_WORK + 30
 
 
+def test_more_programs_that_store_everything_several_times_are_no_mend_of_a_grid() -> None:
+    """They hide that each program begins where it should not."""
+    wrong = text("solutions/vector_add/solution.py").replace("numel(), BLOCK)", "numel(), 4 * BLOCK)")
+    assert "4 * BLOCK" in wrong
+    right = lambda changed: "4 * BLOCK" not in changed
+    found = Mending(wrong).found(CLUES, Tries(right))
+    assert found is not None and found.family is Family.GRID
+    assert Mending(wrong).found(CLUES, Tries(right, repeats=lambda: True)) is None
+
+
 def test_work_grows_with_what_triton_compiles_and_with_the_grid() -> None:
     launches = (Launch("a", (100, 4, 1), ()), Launch("a", (1, 1, 1), ()))
     program = Program((), {}, launches, (), "tensor", {"a": Kernel("k", "x" * 9000)})

@@ -215,11 +215,11 @@ def test_of_a_name_the_line_is_told_and_what_stands_there_and_not_the_other() ->
     assert "row" not in mend.hint
 
 
-def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_without_a_line() -> None:
+def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_at_the_line_that_computes_it() -> None:
     source = ParsedSource("u = a\ny = u\n")
     first, second = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id in "au"
                      and isinstance(node.ctx, ast.Load))  # fmt: skip
     factors = [Change(ChangeKind.FACTOR, "k", node, "2 * x", "Line n.", "") for node in (first, second)]
     (mend,) = mends_of(factors, source)
-    assert mend.line == 0 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
+    assert mend.line == 1 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
     assert mends_of(factors[:1] + [Change(ChangeKind.FACTOR, "k", ast.Name("z", lineno=9), "", "", "")], source) == []
