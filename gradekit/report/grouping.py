@@ -13,6 +13,9 @@ from typing import Any
 
 CheckRecord = Mapping[str, Any]
 
+_EXPLAINED_BY = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
+"""What some checks only see at a line where another knows the cause: they have its story."""
+
 
 @dataclass(frozen=True)
 class Story:
@@ -32,6 +35,9 @@ def stories(checks: Iterable[CheckRecord]) -> list[Story]:
     for number, check in enumerate(_parametrized(checks)):
         alone = check["outcome"] != "failed" or "speed" in check["details"] or check["kind"] == "quiz"
         found.setdefault((number if alone else None, blame(check)), []).append(check)
+    for alone, (outcome, cause, where) in list(found):
+        for seen in _EXPLAINED_BY.get(cause, ()):
+            found[alone, (outcome, cause, where)] += found.pop((alone, (outcome, seen, where)), [])
     return [Story(tuple(members)) for members in found.values()]
 
 

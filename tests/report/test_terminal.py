@@ -118,6 +118,17 @@ def test_two_mistakes_are_two_stories() -> None:
     assert "One cause" not in text and text.count("At shape [1, 33]") == 2
 
 
+def test_what_a_check_only_sees_at_a_line_has_the_story_of_the_check_that_knows_why() -> None:
+    """... also where it stands first, but not at another line"""
+    known = replace(FAILED, cause=Cause.MISSING_MASK, message="Line 14 loads without a mask.")
+    vague = replace(known, id="test_other", cause=Cause.OUT_OF_BOUNDS_LOAD, message="Line 14 goes past the end.")
+    text = render(record(vague, known))
+    assert "it costs" in text and "without a mask" in text and "past the end" not in text
+    elsewhere = replace(vague, source=SourceLine(20, "y"))
+    text = render(record(elsewhere, known))
+    assert "One cause" not in text and "without a mask" in text and "past the end" in text
+
+
 def test_an_untouched_starter_is_told_one_sentence() -> None:
     said, line = (
         "NotImplementedError: softmax is not written yet: fill in the TODOs",
