@@ -85,11 +85,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return  # the process that hands tests to others needs no torch
     import torch
 
+    from gradekit.plugin.run_state import seldom_collected
     from tests import rewriting, zygote
 
     rewriting.rewrite_ahead(session.config, rewriting.share_of_worker(session.config))
 
     session.stash[PATCHES] = contextlib.ExitStack()
+    session.stash[PATCHES].enter_context(seldom_collected())
     # else what tests draw depends on the modules that those before them imported, and all modules are read for numbers
     session.stash[PATCHES].enter_context(no_constants_of_modules())
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -155,11 +157,11 @@ def _end() -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """Fails the test after which the process is not what it was, once its fixtures have put back what they changed."""
     try:
         yield
     finally:
-        left = item.session.stash[PROCESS].changes()
+        left = item.session.stash[PROCESS].changes(module_ends=nextitem is None or nextitem.path != item.path)
     if left:
         pytest.fail(f"{item.nodeid} leaves the process changed: {', '.join(left)}", pytrace=False)

@@ -22,6 +22,8 @@ import torch
 import triton
 from hypothesis.internal.conjecture import providers
 
+from gradekit.sandbox import host
+
 NAMESPACES = (
     "builtins", "os", "time", "subprocess", "socket", "json",
     "torch", "torch:Tensor", "torch:UntypedStorage", "torch.cuda", "torch.cuda.nvtx", "torch.library",
@@ -70,7 +72,7 @@ STATE: dict[str, Callable[[], Any]] = {
     "sys.dont_write_bytecode": lambda: sys.dont_write_bytecode,
     "trace functions": lambda: (sys.gettrace(), sys.getprofile()),
     "exception hooks": lambda: (sys.excepthook, threading.excepthook),
-    "garbage collector": gc.isenabled,
+    "garbage collector": lambda: (gc.isenabled(), gc.get_threshold()),
     "temporary folder": tempfile.gettempdir,
     "Hypothesis's profile": lambda: (hypothesis.settings.get_current_profile_name(), repr(hypothesis.settings.default)),
     "Hypothesis's constants": lambda: getattr(providers, "_get_local_constants", None),
@@ -83,6 +85,11 @@ STATE: dict[str, Callable[[], Any]] = {
     "torch's random generator": lambda: Numbers(torch.get_rng_state()),
     "Triton's driver": _driver,
 }
+
+STATE_BETWEEN_MODULES: dict[str, Callable[[], Any]] = {
+    "isolation that the tracer's host asks for": lambda: (host._without, host.required),
+}
+"""What a fixture may change for all tests of a module."""
 
 
 class Numbers:
@@ -102,10 +109,12 @@ class Process:
 
     def __init__(self) -> None:
         self._spaces = {name: _namespace(name) for name in NAMESPACES}
+        self._shared = {name: read() for name, read in STATE_BETWEEN_MODULES.items()}
         self._remember()
 
-    def changes(self) -> list[str]:
-        """The names of what is no longer as it was at the last call, or at the start."""
+    def changes(self, *, module_ends: bool = False) -> list[str]:
+        """The names of what is no longer as it was at the last call, or at the start; where `module_ends`, also of
+        what the tests of one module may share."""
         spaces, names = self._spaces, self._names
         found = [
             *(name for name, read in STATE.items() if read() != self._state[name]),
@@ -113,7 +122,10 @@ class Process:
             *(_named(space, name) for space in CLOSED for name in _added(names[space], spaces[space])),
             *(f"sys.modules[{name!r}]" for name in _replaced(self._modules, sys.modules) if not name.startswith(GENERATED)),
             *(f"os.environ[{name!r}]" for name in _different(self._environment, _environment())),
+            *(name for name, read in STATE_BETWEEN_MODULES.items() if module_ends and read() != self._shared[name]),
         ]
+        if module_ends:
+            self._shared = {name: read() for name, read in STATE_BETWEEN_MODULES.items()}
         if found or len(sys.modules) != len(self._modules):  # a module that was imported is watched from now on
             self._remember()
         return [name for name in found if not (CARD and name in ONCE)]

@@ -114,6 +114,7 @@ PROVIDED = {
     "sympy": "torch",
     "z3": "z3-solver",
     "markupsafe": "jinja2",
+    "_pytest": "pytest",
 }
 """Packages whose distribution has another name, or that come with another."""
 

@@ -17,6 +17,8 @@ import triton
 from hypothesis import settings
 from triton.runtime.autotuner import Autotuner
 
+from gradekit.sandbox import host
+
 from . import conftest
 from .leaks import Process
 
@@ -86,6 +88,14 @@ def test_random_numbers_without_a_generator_of_their_own_are_noticed() -> None:
     with torch.random.fork_rng(devices=[]):
         torch.rand(1)
         assert process.changes() == ["torch's random generator"]
+
+
+def test_what_a_module_may_change_for_its_tests_is_named_once_at_its_end() -> None:
+    process = Process()
+    with host.requiring(0), host.without("apart"):
+        assert process.changes() == []
+        assert process.changes(module_ends=True) == ["isolation that the tracer's host asks for"]
+        assert process.changes(module_ends=True) == []
 
 
 def test_imports_are_no_change_but_what_they_brought_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:

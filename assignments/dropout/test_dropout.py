@@ -168,6 +168,9 @@ def test_another_seed(submission, call):
         assert_count(int((one == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
         moved = int((one[more:] == other[:-more]).sum())
         assert_count(moved, len(one) - more, 0.5, f"{pair} agreed on elements {more} apart")
+    far = seed ^ 1 << 30  # all of a seed counts, also its upper half
+    other = checked_mask(submission, x, 0.5, far).flatten()
+    assert_count(int((one == other).sum()), len(one), 0.5, f"With p = 0.5, seeds {seed} and {far} agreed on an element")
 
 
 @points(8)

@@ -45,6 +45,10 @@ CARD = "GRADEKIT_CARD"
 
 FAKE_GPU = "standin"
 
+RETURNED = 1 << 20
+"""Bytes from which on a tensor's memory goes back to the system when it is freed: the C library raises this itself to
+32 MiB, and then keeps hundreds of MiB in pieces."""
+
 EXIT_SECONDS = 2.0
 """Seconds that a process has to end by itself."""
 
@@ -143,6 +147,7 @@ class Grader:
     def _started(self) -> ChildProcess:
         package = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
         settings = {CARD: self.card, "CUDA_VISIBLE_DEVICES": _visible(self.card), "PYTHONPATH": package}
+        settings["MALLOC_MMAP_THRESHOLD_"] = str(RETURNED)
         ours, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()

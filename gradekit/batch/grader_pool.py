@@ -73,7 +73,7 @@ class GraderPool:
         """
         path = request.submission
         assert isinstance(path, Path), "a pool grades files"
-        asked = job(request.assignment, path.name, path.read_bytes(), request.options)
+        asked = grading_job(request.assignment, path.name, path.read_bytes(), request.options)
         return record.from_dict(self.graded(asked).record)
 
 
@@ -92,7 +92,7 @@ def graders(jobs: int | None) -> Iterator[tuple[Callable[[GradingRequest], Repor
         yield pool.grade, pool.map
 
 
-def job(
+def grading_job(
     assignment: Assignment, name: str, content: bytes, options: GradingOptions, *, digests: bool = False
 ) -> GradingJob:
     """The job that grades the file `name` with this `content`."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
 
 from gradekit.compat.missing import relies_on
+
+with relies_on("pytest"):
+    from _pytest._io import TerminalWriter
 
 
 def arguments(item: pytest.Function) -> dict[str, Any]:
@@ -14,3 +18,11 @@ def arguments(item: pytest.Function) -> dict[str, Any]:
     with relies_on("pytest"):
         names = item._fixtureinfo.argnames
     return {name: item.funcargs[name] for name in names}
+
+
+def let_comparisons_be_told(config: pytest.Config) -> None:
+    """Where a run has no terminal: pytest before 9.1 asks the terminal's plugin for the writer that an assertion's
+    comparison is formatted with, and fails with an assertion of its own where there is none."""
+    if not config.pluginmanager.has_plugin("terminalreporter"):
+        writer = TerminalWriter(io.StringIO())
+        config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]

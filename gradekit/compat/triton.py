@@ -84,7 +84,7 @@ def launch_options(parsed: Any) -> dict[str, Any]:
     return found
 
 
-_LONGEST_WORD = 64
+_LONGEST_WORD, _LONGEST_NAME = 64, 1_000
 
 
 def plain_constants(source: ASTSource) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def plain_constants(source: ASTSource) -> dict[str, Any]:
     given = {names[path[0]]: value for path, value in constants.items() if len(path) == 1}
     found = {name: getattr(value, "value", value) for name, value in given.items()}
     found |= {name: str(value) for name, value in found.items() if isinstance(value, tl.dtype)}
-    return {name: value for name, value in found.items() if _is_plain(value)}
+    return {name: value for name, value in found.items() if len(name) <= _LONGEST_NAME and _is_plain(value)}
 
 
 def _is_plain(value: Any) -> bool:
@@ -330,6 +330,7 @@ def watch_jit_functions() -> None:
 def settle_arguments(settled: Callable[[Any], Any]) -> None:
     """From now on, every argument of a kernel is what `settled` makes of it; the grid is left as it is."""
 
+    @functools.wraps(_RUN)  # an argument that is given twice is Python's error, and names the function
     def settling(self: JITFunction, *args: Any, grid: Any, **named: Any) -> Any:
         return _RUN(self, *map(settled, args), grid=grid, **{name: settled(value) for name, value in named.items()})
 

@@ -19,7 +19,8 @@ class AccessSite:
     """Who accesses memory, and where in the kernel: `programs` are the linear ids along the first axis.
 
     `volatile` says that the kernel asks for what other programs write meanwhile. Of an atomic, `acquires` and
-    `releases` say what other programs may build on; `answers`, that the kernel looks at the old value.
+    `releases` say what other programs may build on; `answers`, that the kernel looks at the old value; `narrow`, that
+    it is one for its own program alone (scope "cta").
     """
 
     site: Site
@@ -28,6 +29,7 @@ class AccessSite:
     acquires: bool = False
     releases: bool = False
     answers: bool = False
+    narrow: bool = False
 
 
 class LaunchMemory(Protocol):

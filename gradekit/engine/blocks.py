@@ -54,24 +54,22 @@ def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op,
     return _ended(frame, block)
 
 
-def begin_block(frame: Frame, block: Block, count: int) -> None:
-    """Evaluates the first `count` steps of a block without arguments."""
+def begin_block(frame: Frame, block: Block, count: int) -> int:
+    """Evaluates the first `count` steps of a block without arguments; gives how many elements they make for one."""
     steps = block.compiled.steps[:count]
     frame.values.update(block.compiled.known)
-    _spend(frame, block, count, _made(steps))
+    made = sum(elements(op) for op, *_ in steps)
+    _spend(frame, block, count, made)
     _run_steps(frame, steps)
+    return made
 
 
-def finish_block(frame: Frame, block: Block, begun: int) -> tuple[Op, Values]:
-    """Evaluates the steps after the first `begun`, whose values the frame knows; returns what `run_block` does."""
-    steps = block.compiled.steps
-    _spend(frame, block, len(block.ops) - begun, block.compiled.elements - _made(steps[:begun]))
-    _run_steps(frame, steps[begun:])
+def finish_block(frame: Frame, block: Block, begun: int, made: int) -> tuple[Op, Values]:
+    """Evaluates the steps after the first `begun`, whose values the frame knows and which `made` so many elements;
+    returns what `run_block` does."""
+    _spend(frame, block, len(block.ops) - begun, block.compiled.elements - made)
+    _run_steps(frame, block.compiled.steps[begun:])
     return _ended(frame, block)
-
-
-def _made(steps: Sequence[CompiledOp]) -> int:
-    return sum(elements(op) for op, *_ in steps)
 
 
 def _ended(frame: Frame, block: Block) -> tuple[Op, Values]:

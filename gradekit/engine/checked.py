@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 from gradekit.engine.access import AccessSite
 from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, update
 from gradekit.engine.history import NOBODY, AccessHistory, Writers, Writes
-from gradekit.engine.lanes import AccessPattern, Lanes, flat_index, flat_mask
+from gradekit.engine.lanes import AccessPattern, Lanes, first_of, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
 from gradekit.engine.ordering import Ordering
 from gradekit.engine.values import Pointer, Value, dense, extremes
@@ -32,6 +32,7 @@ from gradekit.program import ADDRESS_GAP
 Shape = Sequence[int]
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Elements are moved and compared as integers of their size, so that NaN equals itself."""
+NARROW = "by an atomic of scope 'cta', which keeps no other program apart"
 POISON = -1
 """The word of which every byte is 0xFF."""
 
@@ -160,35 +161,33 @@ class CheckedMemory:
         access; `also` must hold for them."""
         if self.total == 1:
             return
-        units, programs = lanes.touched
-        last = writers.program.index_select(0, units)
-        which = (last != NOBODY) & (last != programs)
+        last = lanes.of(writers.program)
+        which = (last != NOBODY) & (last != lanes.own)
         if also is not None:
             which &= also
-        self._report_unordered(cause, lanes, which, last, writers.time.index_select(0, units))
+        self._report_unordered(cause, lanes, which, lambda: (last, lanes.of(writers.time)))
 
-    def _report_overwritten(self, lanes: Lanes, history: AccessHistory) -> None:
+    def _report_overwritten(self, lanes: Lanes, history: AccessHistory, why: str = "") -> None:
         """Those that others have touched: with the other order, they would have found something else."""
-        units, programs = lanes.touched
-        readers = history.readers(units) if self.total > 1 else None
-        if readers is not None:
-            for (other, time), differs in zip(readers, (torch.lt, torch.gt), strict=True):
-                self._report_unordered(Cause.RACE, lanes, differs(other, programs), other, time)
+        readers = history.readers(lanes) if self.total > 1 else ()
+        for which, others in readers:
+            self._report_unordered(Cause.RACE, lanes, which, others, why)
 
-    def _report_atomics(self, storage: Storage, lanes: Lanes) -> None:
+    def _report_atomics(self, storage: Storage, lanes: Lanes, why: str = "") -> None:
         """Plain accesses of what another program changes by atomics."""
         atomics = self.atomics.get(storage)
         if atomics is not None:
             atomics.refine()
-            self._report_overwritten(lanes, atomics)
+            self._report_overwritten(lanes, atomics, why)
 
     def _report_same_program(self, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
         """Units that another lane of the same program wrote, and no barrier since; `also` must hold for them."""
-        units, programs = lanes.touched
-        which = writers.program.index_select(0, units) == programs
-        which &= writers.lane.index_select(0, units) != lanes.by_unit(lanes.positions)
+        which = lanes.of(writers.program) == lanes.own
+        if not bool(which.any()):
+            return
+        which &= lanes.of(writers.lane) != lanes.by_unit(lanes.positions)
         if self.barriers is not None:
-            which &= writers.barriers.index_select(0, units) == self.barriers.index_select(0, programs)
+            which &= lanes.of(writers.barriers) == self.barriers.index_select(0, lanes.by_unit(lanes.programs))
         self._report(Cause.MISSING_BARRIER, lanes, lanes.of_units(which if also is None else which & also))
 
     def barrier(self, programs: Tensor) -> None:
@@ -241,7 +240,10 @@ class CheckedMemory:
         writers = history.writers()
         if writers is not None:
             self._report_race(Cause.RACE, lanes, writers)
-        self._report_overwritten(lanes, history)
+        if lanes.access.narrow:  # to other programs, it is a load and a store
+            self._report_atomics(storage, lanes, NARROW)
+            history.read(lanes, self.ordering.time)
+        self._report_overwritten(lanes, history, NARROW if lanes.access.narrow else "")
 
     def _order(self, storage: Storage, lanes: Lanes, change: Update, succeeded: Tensor) -> None:
         """What an atomic says about the order of programs; a comparison that fails, like a load, publishes nothing."""
@@ -266,13 +268,14 @@ class CheckedMemory:
         self, pointer: Pointer, mask: Value | None, shape: Shape, itemsize: int, access: AccessSite
     ) -> list[Lanes]:
         found = self._lanes(AccessPattern(pointer.offset, mask, tuple(shape)), access)
-        lanes = Lanes(access, pointer.storage, itemsize, found.width, found.index, found.where)
+        lanes = replace(found, access=access, storage=pointer.storage, itemsize=itemsize)
         return [lanes] if pointer.storage is not None else list(self._by_address(lanes))
 
     def _lanes(self, where: AccessPattern, access: AccessSite) -> Lanes:
         """The active lanes; those of the last access, where this one is at the same place of another tensor."""
         if self.last is None or not self.last[0].same(where):
-            lanes = Lanes(access, None, 1, math.prod(where.shape[1:]), flat_index(where.offset, where.shape))
+            width, first = math.prod(where.shape[1:]), first_of(where.offset, where.shape)
+            lanes = Lanes(access, None, 1, width, flat_index(where.offset, where.shape), first=first)
             active = flat_mask(where.mask, where.shape)
             self.last = where, lanes if active is None else lanes.keep(active)
         return self.last[1]
@@ -282,7 +285,7 @@ class CheckedMemory:
         for owner in owners.unique().tolist():
             mine = lanes.keep(owners == owner)
             mine.index = (mine.index - owner * ADDRESS_GAP).div(lanes.itemsize, rounding_mode="floor")
-            mine.storage = self.storages.get(owner)
+            mine.storage, mine.first = self.storages.get(owner), None
             yield mine
 
     def _inside(self, cause: Cause, lanes: Lanes) -> Lanes:
@@ -308,24 +311,33 @@ class CheckedMemory:
         if seen is not None and not everywhere(seen):
             self._report(cause, lanes, lanes.of_units(~seen))
 
-    def _report_unordered(self, cause: Cause, lanes: Lanes, which: Tensor, others: Tensor, times: Tensor) -> None:
-        """An incident of the units where `which` holds, unless what program `others`
-        did by `times` comes before this."""
-        if self.ordering.time and bool(which.any()):
+    def _report_unordered(
+        self, cause: Cause, lanes: Lanes, which: Tensor, others: Callable[[], tuple[Tensor, Tensor]], why: str = ""
+    ) -> None:
+        """An incident of the units where `which` holds, unless what other programs did by some time comes before this:
+        `others` gives both for each unit."""
+        if not bool(which.any()):
+            return
+        if self.ordering.time:
             at = which.nonzero().view(-1)
-            programs = lanes.by_unit(lanes.programs).index_select(0, at)
-            which[at] = ~self.ordering.ordered(others.index_select(0, at), times.index_select(0, at), programs)
-        self._report(cause, lanes, lanes.of_units(which))
+            programs, times = (map.index_select(0, at) for map in others())
+            later = lanes.program
+            mine = lanes.by_unit(lanes.programs).index_select(0, at) if later is None else later
+            before = self.ordering.ordered(programs, times, mine)
+            if everywhere(before):
+                return
+            which[at] = ~before
+        self._report(cause, lanes, lanes.of_units(which), why)
 
-    def _report(self, cause: Cause, lanes: Lanes, which: Tensor) -> None:
+    def _report(self, cause: Cause, lanes: Lanes, which: Tensor, why: str = "") -> None:
         """An incident that concerns the lanes where `which` (bool, one for each) holds; none if there are none."""
         bad = which.nonzero().view(-1)
         if bad.numel():
             shown = bad[:SHOWN]
             elements, programs = lanes.index[shown].tolist(), lanes.programs_at(shown)
             id, capacity = (lanes.storage.id, lanes.storage.count(lanes.itemsize)) if lanes.storage else (None, 0)
-            site, count = lanes.access.site, bad.numel()
-            self.log.append(Incident(cause, site, id, lanes.itemsize, elements, programs, count, capacity=capacity))
+            site, count, size = lanes.access.site, bad.numel(), lanes.itemsize
+            self.log.append(Incident(cause, site, id, size, elements, programs, count, why, capacity=capacity))
 
     def finish(self) -> None:
         """Ends the launch: the next one is ordered after it."""

@@ -26,7 +26,8 @@ class Conditions:
     `filled`: the byte that lanes are made of which the mask of a load leaves undefined, zeros where it is None; those
     of the loads at `line` alone, where one is given. `tuning`: each autotuned launch is made as in the autotuner's
     first call, in every configuration, before the configuration of the run. `again`: the call is made twice, and what
-    it keeps from call to call is as the first has left it.
+    it keeps from call to call is as the first has left it. `promised`: what a kernel promises to be contiguous goes on
+    as promised from the first of each group.
     """
 
     order: Order = Order.ASCENDING
@@ -34,6 +35,7 @@ class Conditions:
     line: int | None = None
     tuning: bool = False
     again: bool = False
+    promised: bool = False
 
 
 USUAL = Conditions()

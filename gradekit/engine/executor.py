@@ -266,6 +266,8 @@ class _Execution:
         if total > PROGRAMS:
             raise OverBudget("programs", PROGRAMS, line)
         self.meter.spend(LAUNCH)
+        if known.narrow and total > 1 and not self.careful:
+            raise Suspicion("an atomic that keeps no other program apart")
         launch = self.counters.launches
         self.counters.launches += 1
         self.grids.append(step.grid)

@@ -129,6 +129,8 @@ _SENTENCES = {
 }  # fmt: skip
 
 
+_NARROW = "changes {count} of {tensor} that another program touches {message}, first {element} in program {program}"
+
 _OF_PROGRAMS = (Cause.DEVICE_ASSERT, Cause.BROKEN_PROMISE)
 """Causes of incidents that concern whole programs and no memory."""
 
@@ -139,7 +141,7 @@ def sentence(finding: Finding, message: str = "") -> str:
     count = f"{finding.count} {noun}{'s' if finding.count != 1 else ''}"
     element = list(finding.elements[0]) if finding.elements else ""
     program = finding.programs[0] if finding.programs else ""
-    text = _SENTENCES[finding.cause]
+    text = _SENTENCES[finding.cause] if finding.cause is not Cause.RACE or not message else _NARROW
     return text.format(
         count=count, tensor=finding.tensor or "any tensor", element=element, program=program, message=message
     )

@@ -19,7 +19,7 @@ from gradekit.engine.access import AccessSite, LaunchMemory
 from gradekit.engine.budget import Meter
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.integers import tensor
-from gradekit.engine.kernel_facts import KernelFacts
+from gradekit.engine.kernel_facts import KernelFacts, is_narrow
 from gradekit.engine.registry import Unsupported
 from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, dense, materialize, narrow
 from gradekit.findings import Cause
@@ -140,6 +140,7 @@ class Frame:
             site.acquires = semantics in ("acquire", "acq_rel")
             site.releases = semantics in ("release", "acq_rel")
         site.answers = any(name in self.context.facts.used for name in op.results)
+        site.narrow = is_narrow(op)
         return site
 
     def report(self, cause: Cause, op: Op, which: Tensor, message: str) -> None:

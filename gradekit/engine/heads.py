@@ -24,14 +24,14 @@ class Head:
         self._block = context.module.entry.body.blocks[0]
         self._begun = head_length(context.module.entry)
         self._values: Scope | None = None
-        self._left = count
+        self._left, self._made = count, 0
 
     def go_on(self, position: int) -> None:
         """Runs the program at this position of the ids from the end of the head to its own."""
         if self._values is None:
             self._values = self._evaluated()
         select = torch.tensor([position])
-        finish_block(Frame(self._context, 1, Scope(self._values, select)), self._block, self._begun)
+        finish_block(Frame(self._context, 1, Scope(self._values, select)), self._block, self._begun, self._made)
         self._left -= 1
         if not self._left:
             self._values = None
@@ -41,7 +41,7 @@ class Head:
         frame.values[PROGRAM] = self._ids
         for names in (self._context.module.entry.arguments, self._block.arguments):
             frame.values.update(zip(names, self._arguments, strict=False))
-        begin_block(frame, self._block, self._begun)
+        self._made = begin_block(frame, self._block, self._begun)
         return frame.values
 
 

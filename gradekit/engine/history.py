@@ -5,7 +5,7 @@ An access is stamped with its time: how many atomics the launch had executed (se
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -90,7 +90,13 @@ class AccessHistory:
         if self._writers is None:
             self._claim(self._count())
             self._writers = Writers(*(torch.full([self._count()], NOBODY, dtype=torch.int32) for _ in range(4)))
-        known, (units, programs) = self._writers, write.lanes.touched
+        known, run, alone = self._writers, write.lanes.run, write.lanes.program
+        if run is not None and alone is not None:
+            known.program[run], known.time[run] = alone, write.time
+            known.lane[run] = write.lanes.by_unit(write.lanes.positions)
+            known.barriers[run] = 0 if write.barriers is None else write.barriers[alone]
+            return
+        units, programs = write.lanes.touched
         known.program.index_copy_(0, units, programs.to(torch.int32))
         known.time.index_fill_(0, units, write.time)
         known.lane.index_copy_(0, units, write.lanes.by_unit(write.lanes.positions).to(torch.int32))
@@ -99,15 +105,15 @@ class AccessHistory:
         else:
             known.barriers.index_copy_(0, units, write.barriers.index_select(0, programs).to(torch.int32))
 
-    def readers(self, units: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]] | None:
-        """The first and the last program that read each of these units, each with the time at which it
-        did last; None where nobody has read anywhere. Where nobody read a unit, the first program is
-        very large and the last is NOBODY."""
+    def readers(self, lanes: Lanes) -> Iterator[tuple[Tensor, Callable[[], tuple[Tensor, Tensor]]]]:
+        """Which units of `lanes` a program before or after their own has read, with what gives the first, or last, of
+        these programs for each unit and the time at which it did last."""
         self._take_in()
         if self._first is None or self._last is None:
-            return None
-        first, last = self._first.index_select(0, units), self._last.index_select(0, units)
-        return (first >> _TIME_BITS, _LATEST - (first & _LATEST)), (last >> _TIME_BITS, last & _LATEST)
+            return
+        first, last, own = lanes.of(self._first), lanes.of(self._last), lanes.own
+        yield first < own << _TIME_BITS, lambda: (first >> _TIME_BITS, _LATEST - (first & _LATEST))
+        yield last >= own + 1 << _TIME_BITS, lambda: (last >> _TIME_BITS, last & _LATEST)
 
     def _take_in(self) -> None:
         for lanes, time in self.reads:
@@ -120,6 +126,11 @@ class AccessHistory:
             self._claim(self._count())
             self._first = torch.full([self._count()], _NOT_YET, dtype=torch.int64)
             self._last = torch.full([self._count()], NOBODY, dtype=torch.int64)
+        run, alone = lanes.run, lanes.program
+        if run is not None and alone is not None:
+            self._first[run].clamp_(max=(alone << _TIME_BITS) + _LATEST - time)
+            self._last[run].clamp_(min=(alone << _TIME_BITS) + time)
+            return
         units, programs = lanes.touched
         stamped = programs << _TIME_BITS
         self._first.scatter_reduce_(0, units, stamped + (_LATEST - time), "amin")

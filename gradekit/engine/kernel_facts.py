@@ -22,7 +22,8 @@ class KernelFacts:
     `peak` is the most bytes of tiles that one program holds at a time. `waits` says that programs may wait for each
     other, `volatile` that it asks for what others write meanwhile, `ordered` that what an atomic does, or a volatile
     load reads, may depend on the order of programs, `rounded` that an atomic depends on it by a rounding alone.
-    `undefined_loads` says that lanes which the mask of a load leaves out, without another value for them, may matter.
+    `undefined_loads` says that lanes which the mask of a load leaves out, without another value for them, may matter,
+    `narrow` that an atomic is one for its own program alone, `contiguous` that numbers are promised to be contiguous.
     """
 
     used: frozenset[str]
@@ -33,6 +34,8 @@ class KernelFacts:
     ordered: bool
     rounded: bool
     undefined_loads: bool
+    narrow: bool
+    contiguous: bool
 
 
 @functools.lru_cache(maxsize=512)
@@ -60,6 +63,8 @@ def facts(ttir: str) -> KernelFacts:
         ordered=any(_is_volatile(op) or _depends_on_order(op, used) for op in ops),
         rounded=any(_adds_floats(op) for op in ops),
         undefined_loads=any(leaves_lanes_undefined(op) and left_out_lanes_matter(op, ops) for op in ops),
+        narrow=any(map(is_narrow, ops)),
+        contiguous=any("tt.contiguity" in op.attributes for op in ops),
     )
 
 
@@ -85,6 +90,11 @@ def _asks_others(op: Op) -> bool:
 def meets_others(op: Op) -> bool:
     """Whether an operation may look at what other programs do meanwhile, or let them see what its program has done."""
     return op.name.startswith("tt.atomic") or op.name == "tt.call" or _is_volatile(op) or _asks_others(op)
+
+
+def is_narrow(op: Op) -> bool:
+    """Whether an atomic keeps apart the lanes of its own program alone."""
+    return op.name.startswith("tt.atomic") and str(op.attributes.get("scope", "")) == "cta"
 
 
 def _is_volatile(op: Op) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -31,12 +32,15 @@ class Lanes:
     """Lanes of the tile of one program."""
     index: Tensor
     where: Tensor | None = None
+    first: int | None = None
+    """The first element, where it is known that they are consecutive."""
 
     def keep(self, which: Tensor) -> Lanes:
         """Those where `which` (bool) holds."""
         count = int(which.count_nonzero())
         if count == which.numel() or everywhere(which[:count]):
-            return self._of_these(self.index[:count], None if self.where is None else self.where[:count])
+            places = None if self.where is None else self.where[:count]
+            return replace(self._of_these(self.index[:count], places), first=self.first)
         kept = which.nonzero().view(-1)
         return self._of_these(self.index.index_select(0, kept), self._places(kept))
 
@@ -57,6 +61,32 @@ class Lanes:
             flat[: self.index.numel()] = value
         else:
             flat.index_copy_(0, self.where, value)
+
+    def of(self, map: Tensor) -> Tensor:
+        """What `map` has for their units: a view of it, where they are consecutive."""
+        run = self.run
+        return map.index_select(0, self.units) if run is None else map[run]
+
+    @property
+    def run(self) -> slice | None:
+        """The units, where they are consecutive."""
+        assert self.storage is not None
+        if self.first is None:
+            return None
+        self.storage.written_map(self.itemsize)
+        ratio = max(self.itemsize // self.storage.unit, 1)
+        return slice(self.first * ratio, (self.first + self.index.numel()) * ratio)
+
+    @property
+    def program(self) -> int | None:
+        """The program of all of them, where one runs alone."""
+        return int(self.access.programs) if self.access.programs.numel() == 1 else None
+
+    @property
+    def own(self) -> Tensor | int:
+        """The program of each unit, or the one of all."""
+        alone = self.program
+        return self.by_unit(self.programs) if alone is None else alone
 
     @property
     def units(self) -> Tensor:
@@ -121,6 +151,20 @@ def flat_index(offset: Integer, shape: Shape) -> Tensor:
     if isinstance(now, int):
         now = torch.full([1] * len(shape), now, dtype=torch.int64)
     return (materialize(now, shape) if isinstance(now, Affine) else now).expand(list(shape)).reshape(-1)
+
+
+def first_of(offset: Integer, shape: Shape) -> int | None:
+    """The first of the elements of `offset` over `shape`, where they are known to be consecutive."""
+    if isinstance(offset, int):
+        return offset if math.prod(shape) == 1 else None
+    if not isinstance(offset, Affine) or (isinstance(offset.base, Tensor) and offset.base.numel() > 1):
+        return None
+    expected = 1
+    for step, size in zip(reversed(offset.steps), reversed(shape), strict=True):
+        if size > 1 and step != expected:
+            return None
+        expected *= size
+    return int(offset.base)
 
 
 def flat_mask(mask: Value | None, shape: Shape) -> Tensor | None:

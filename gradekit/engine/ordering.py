@@ -54,12 +54,13 @@ class Ordering:
         self._events.append(_Event(programs, addresses, acquires, releases))
         self.time += 1
 
-    def ordered(self, earlier: Tensor, times: Tensor, later: Tensor) -> Tensor:
-        """For each lane, whether what program `earlier` did before `times` comes before what `later` does now."""
+    def ordered(self, earlier: Tensor, times: Tensor, later: Tensor | int) -> Tensor:
+        """For each lane, whether what program `earlier` did before `times` comes before what `later`, which may be the
+        same for all, does now."""
         self._advance()
-        result = torch.zeros(later.numel(), dtype=torch.bool)
-        if later.numel() and bool((later == later[0]).all()):  # one program alone, as where programs take turns
-            clock = self._clocks.get(int(later[0]))
+        result = torch.zeros(earlier.numel(), dtype=torch.bool)
+        if isinstance(later, int):  # one program alone, as where programs take turns
+            clock = self._clocks.get(later)
             return result if clock is None else clock.index_select(0, earlier) >= times
         for program in later.unique().tolist():
             clock = self._clocks.get(program)

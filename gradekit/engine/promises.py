@@ -41,6 +41,8 @@ def kept(op: Op, evaluate: Evaluator) -> Evaluator:
 
     def checked(frame: Frame) -> Any:
         value = evaluate(frame)
+        if frame.context.conditions.promised:
+            return _as_promised(frame, op, value)
         for name, sizes in _of(op).items():
             broken = ~_holds(name, sizes, _elements(frame, op, value), _of(op).get(_CONTIGUOUS))
             if bool(broken.any()):
@@ -94,6 +96,25 @@ def _elements(frame: Frame, op: Op, value: Any) -> Tensor:
     wide = dense(value, torch.int64 if type.element == "ptr" else dtype_of(type), shape).to(torch.int64)
     wide = wide.expand([wide.shape[0], *type.shape])
     return wide if type.shape else wide.unsqueeze(-1)
+
+
+def promises_contiguity(op: Op) -> bool:
+    """Whether the operation's whole numbers are promised to be contiguous."""
+    return op.attributes.get(_CONTIGUOUS) is not None and promises(op) and op.result_types[0].element[:1] == "i"
+
+
+def _as_promised(frame: Frame, op: Op, value: Any) -> Any:
+    """The whole numbers as the compiler may take them: the first of each group, and what follows it."""
+    if not promises_contiguity(op) or not op.result_types[0].shape:
+        return value
+    wide = _elements(frame, op, value)
+    for axis, size in enumerate(_of(op)[_CONTIGUOUS], 1):
+        count = wide.shape[axis]
+        if size > 1 and count % min(size, count) == 0:
+            group = min(size, count)
+            groups = wide.movedim(axis, -1).unflatten(-1, (count // group, group))
+            wide = (groups[..., :1] + torch.arange(group)).flatten(-2).movedim(-1, axis)
+    return wide.to(dtype_of(op.result_types[0]))
 
 
 def _holds(name: str, sizes: list[int], value: Tensor, contiguous: list[int] | None) -> Tensor:

@@ -6,6 +6,7 @@
   changes is a finding. Programs that wait for each other run one at a time, so costly runs of theirs have fewer turns.
 - A call that uses memory of earlier calls is made twice, in reverse order where programs order themselves: a flag that
   is still set orders nothing. The results of the second are a variant.
+- What a kernel promises to be contiguous is read as promised. A result that changes is a finding.
 - An autotuned launch that loads from what it stores to is made as in the autotuner's first call. The results are a
   variant.
 
@@ -55,6 +56,8 @@ def run_with_trials(program: Program, run: Callable[[Conditions], RunResult], nu
     waits = any(facts(kernel.unaligned).waits for kernel in program.kernels.values())
     if leaves_lanes and not usual.findings and _has_its_turn(cost, number, seldom=SELDOM if waits else OFTEN):
         usual.findings += _undefined_lanes(program, usual, run)
+    if not usual.findings and _has_its_turn(cost, number, seldom=OFTEN):
+        usual.findings += _read_as_promised(program, usual, run)
     return usual
 
 
@@ -105,6 +108,28 @@ def _storages(value: Any) -> Iterator[int]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _storages(item)
+
+
+def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:
+    """The finding where a promise matters that lanes go on one after another: those that begin anew are past the end in
+    most kernels, and what is found there is dropped."""
+    promising = [kernel for kernel in program.kernels.values() if facts(kernel.unaligned).contiguous]
+    if not promising:
+        return []
+    try:
+        other = run(Conditions(promised=True))
+    except OverBudget:
+        return []
+    usual.counters.work += other.counters.work
+    if _same(usual.results, other.results):
+        return []
+    ops = (op for function in parsed(promising[0].unaligned).functions.values() for op in operations(function.body))
+    location = next(op.location for op in ops if "tt.contiguity" in op.attributes)
+    message = (
+        "promises to the compiler by tl.max_contiguous that elements follow one another, where some begin anew; read "
+        "as promised, they give another result"
+    )
+    return [Finding(Cause.BROKEN_PROMISE, message, _line(location, program.path), promising[0].name)]
 
 
 # --- lanes that a mask leaves undefined ------------------------------------------------------------------------------

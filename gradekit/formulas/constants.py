@@ -37,7 +37,7 @@ class Constants:
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._known: list[tuple[float, Polynomial]] = [(_size(known), self._product(known)) for known in _KNOWN]
-        self._told: list[tuple[float, Polynomial]] = []
+        self._given: list[tuple[float, Polynomial]] = []
 
     def _product(self, factors: tuple[tuple[str, Any], ...]) -> Polynomial:
         result = self._algebra.number(1)
@@ -49,7 +49,7 @@ class Constants:
     def tell(self, value: float, dtype: str) -> None:
         """The reference has this number."""
         if value not in (0, 1) and math.isfinite(value):
-            self._told.append((abs(value), self._own(abs(value), dtype)))
+            self._given.append((abs(value), self._own(abs(value), dtype)))
 
     def read(self, value: float, dtype: str) -> Polynomial:
         """What a finite number of that dtype stands for."""
@@ -60,12 +60,12 @@ class Constants:
         return self._algebra.scaled(found, -1) if value < 0 else found
 
     def _candidates(self, size: float, dtype: str) -> Iterator[tuple[bool, Polynomial]]:
-        for number, p in self._told:
+        for number, p in self._given:
             yield from self._near(size, number, p, ULP[dtype] / 2)
         for number, p in self._known:
             yield from self._near(size, number, p, ULP[dtype])
-        for i, (a, p) in enumerate(self._told):
-            for b, q in self._told[i:]:
+        for i, (a, p) in enumerate(self._given):
+            for b, q in self._given[i:]:
                 yield from self._near(size, a * b, lambda p=p, q=q: self._algebra.product(p, q), ULP[dtype])
 
     def _near(self, size: float, number: float, p: Any, allowed: float) -> Iterator[tuple[bool, Polynomial]]:

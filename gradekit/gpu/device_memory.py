@@ -76,7 +76,7 @@ class DeviceMemory:
         self.device, self.careful = device, careful
         self.storages: dict[int, Tensor] = {}
         self.made: list[Tensor] = []
-        self._told = {value // ADDRESS_GAP: number for number, value in told.items()}
+        self._numbers = {value // ADDRESS_GAP: number for number, value in told.items()}
         self._address = address
         self._guarded: dict[int, GuardedStorage] = {}
 
@@ -150,7 +150,7 @@ class DeviceMemory:
 
     def relocated(self, value: int) -> int:
         """`value`, where it is an address that the host was told the real one."""
-        number = self._told.get(value // ADDRESS_GAP) if value >= ADDRESS_GAP else None
+        number = self._numbers.get(value // ADDRESS_GAP) if value >= ADDRESS_GAP else None
         if number is None or number not in self.storages:
             return value
         return self._address(number, self.storages[number]) + value % ADDRESS_GAP

@@ -105,7 +105,7 @@ class WorkerProcess:
         try:
             return checked(answer)
         except CardFault as fault:
-            raise self._told(fault) from None
+            raise self._explained(fault) from None
 
     def said(self) -> str:
         """The end of what it has written to its standard error during the last request."""
@@ -131,7 +131,7 @@ class WorkerProcess:
         except (ValueError, KeyError, TypeError, RecursionError):
             return {"what": "", "kernel": "", "line": None}
 
-    def _told(self, fault: CardFault) -> CardFault:
+    def _explained(self, fault: CardFault) -> CardFault:
         """The fault with what the compiler itself said, and where."""
         lines = [line for line in self.said().splitlines() if "error:" in line][:3] if fault.kind == "compile" else []
         if not lines:

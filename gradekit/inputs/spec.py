@@ -39,8 +39,8 @@ def salted(salt: int) -> Iterator[None]:
     """While open, every spec that is made gets a seed that depends on `salt` too, so
     that its values cannot be predicted.
 
-    Specs of equal seeds still have equal values, and a spec keeps its seed afterwards:
-    it gives the same values anywhere.
+    Specs of equal seeds, shapes and kinds of values still have equal values; of other shapes they have others, for a
+    report shows the seed of what failed. A spec keeps its seed afterwards: it gives the same values anywhere.
     """
     token = _salt.set(salt)
     try:
@@ -49,8 +49,9 @@ def salted(salt: int) -> Iterator[None]:
         _salt.reset(token)
 
 
-def _salted(seed: int, salt: int) -> int:
-    digest = hashlib.sha256(f"{salt}:{seed}".encode()).digest()
+def _salted(spec: Input, salt: int) -> int:
+    sizes = (spec.base,) if spec.base else spec.shape
+    digest = hashlib.sha256(repr((salt, spec.seed, spec.profile, sizes)).encode()).digest()
     return SALTED | int.from_bytes(digest[:5], "big")
 
 
@@ -87,13 +88,13 @@ class Input:
             raise ValueError(f"{self} reaches beyond the {self.base} elements of its storage")
         salt = _salt.get()
         if salt is not None and 0 <= self.seed < SALTED:
-            object.__setattr__(self, "seed", _salted(self.seed, salt))
+            object.__setattr__(self, "seed", _salted(self, salt))
 
     def __repr__(self) -> str:
-        return self._told
+        return self._text
 
     @functools.cached_property
-    def _told(self) -> str:
+    def _text(self) -> str:
         parts = [f"{self.dtype} {list(self.shape)}"]
         if not self.is_contiguous:
             parts.append(f"strides {self.stride}")
@@ -233,13 +234,8 @@ def _tensor(spec: Input) -> torch.Tensor:
     dtype = getattr(torch, spec.dtype)
     if spec.base:
         return spec.whole.tensor().as_strided(spec.shape, spec.stride, spec.offset)
-    storage = torch.full(
-        (spec.storage_size,), value_kinds.poison(dtype), dtype=torch.float64 if dtype.is_floating_point else None
-    )
-    storage = storage.to(dtype)
+    storage = torch.full((spec.storage_size,), value_kinds.poison(dtype), dtype=dtype)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
     generator = torch.Generator().manual_seed(spec.seed)
-    storage.as_strided(own, spec.stride, spec.offset).copy_(
-        value_kinds.make(spec.profile, own, dtype, generator).to(dtype)
-    )
+    storage.as_strided(own, spec.stride, spec.offset).copy_(value_kinds.make(spec.profile, own, dtype, generator))
     return storage.as_strided(spec.shape, spec.stride, spec.offset)

@@ -153,8 +153,16 @@ def _ints(low: int, high: int, shape: tuple[int, ...], generator: torch.Generato
     return torch.randint(low, high + 1, shape, generator=generator, dtype=torch.int64)
 
 
+PARTS = 1 << 24
+"""Of so many parts of 1, numbers in [0, 1) have a whole number: all their sums are exact."""
+
+
+def _parts(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, PARTS, shape, generator=generator, dtype=torch.float64)
+
+
 def _uniform(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return _ints(0, (1 << 24) - 1, shape, generator).double() / (1 << 24)
+    return _parts(shape, generator).div_(PARTS)
 
 
 def _sign(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -175,8 +183,10 @@ def _grid(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
 
 
 def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    four = _uniform((4, *shape), generator)  # the sum of four uniform numbers is bell-shaped enough
-    return (four[0] + four[1] + four[2] + four[3] - 2) * math.sqrt(3)
+    total = _parts(shape, generator)  # the sum of four uniform numbers is bell-shaped enough
+    for _ in range(3):
+        total += _parts(shape, generator)
+    return total.sub_(2 * PARTS).mul_(math.sqrt(3) / PARTS)
 
 
 def _positive(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def _close(self) -> torch.Tensor:
-        return (self.value - self.reference.exact).abs() <= self.reference.allowance  # False for NaN and inf - inf
+        return (self.value - self.reference.exact).abs_() <= self.reference.allowance  # False for NaN and inf - inf
 
     @property
     def _same_special(self) -> torch.Tensor:

@@ -224,7 +224,7 @@ def _copy(value: Any) -> Any:
 def _allowance(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
     if not native.is_floating_point():
         return torch.zeros(native.shape, dtype=torch.float64)
-    return tolerance.floor(exact, native.dtype) + tolerance.own_error(exact, native)
+    return tolerance.floor(exact, native.dtype).add_(tolerance.own_error(exact, native))
 
 
 def _scaled(

@@ -37,26 +37,26 @@ TF32 = 2.0
 def ulp(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The distance between neighbours of `dtype` at each element of `exact` (float64; NaN and inf count as 0)."""
     info = torch.finfo(dtype)
-    size = exact.abs().nan_to_num(0.0, 0.0, 0.0).clamp(info.tiny, info.max)
+    size = exact.abs().nan_to_num_(0.0, 0.0, 0.0).clamp_(info.tiny, info.max)  # in place: there may be millions
     mantissa, _ = torch.frexp(size)  # in [0.5, 1)
-    return info.eps * size / (2 * mantissa)
+    return size.mul_(info.eps).div_(mantissa.mul_(2))
 
 
 def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The allowance that every right kernel needs, however well-conditioned the function is."""
     flushed = torch.finfo(torch.float32).tiny  # a GPU may take float32 subnormals for zero
-    return ULPS.get(dtype, ULPS_NARROW) * ulp(exact, dtype) + flushed
+    return ulp(exact, dtype).mul_(ULPS.get(dtype, ULPS_NARROW)).add_(flushed)
 
 
 def own_error(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
     """Torch's own error where both results are finite, else 0."""
-    return OWN * (native.double() - exact).abs().nan_to_num(0.0, 0.0, 0.0)
+    return (native.double() - exact).abs_().nan_to_num_(0.0, 0.0, 0.0).mul_(OWN)
 
 
 def running_error(scale: torch.Tensor, steps: torch.dtype, terms: int) -> torch.Tensor:
     """Rounding errors on the way, each at most eps(`steps`) times `scale`, added up over `terms` of them."""
     growth = 1 + math.sqrt(terms) if torch.finfo(steps).bits >= 32 else 1.0
-    return RUNNING * growth * torch.finfo(steps).eps * scale.double().abs().nan_to_num(0.0, 0.0, 0.0)
+    return scale.double().abs().nan_to_num_(0.0, 0.0, 0.0).mul_(RUNNING * growth * torch.finfo(steps).eps)
 
 
 def larger_by_tf32(value: Any) -> Any:

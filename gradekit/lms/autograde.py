@@ -6,7 +6,6 @@ killed at the time limit, and its record takes that one's place.
 
 from __future__ import annotations
 
-import base64
 import os
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from gradekit.assignment import Assignment, get
 from gradekit.batch import digests
 from gradekit.batch.gpu_stage import awaits_gpu, merged
 from gradekit.batch.grader import Grader, GraderFailed, GradingJob, JobResult, SpeedJob
+from gradekit.batch.grader_pool import grading_job
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.checking import unchecked
 from gradekit.findings import Cause, Status
@@ -110,9 +110,8 @@ def _in_a_process(job: GradingJob, seconds: float) -> JobResult:
 
 
 def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:
-    content = base64.b64encode(digests.content(path)).decode()
     options = GradingOptions(hidden=True, isolation=isolation, secret_seed=_secret_seed(assignment))
-    return GradingJob(assignment.id, digests.release(assignment), options.to_json(), path.name, content)
+    return grading_job(assignment, path.name, digests.content(path), options)
 
 
 def _secret_seed(assignment: Assignment) -> int | None:

@@ -17,7 +17,7 @@ of_host_values.py  any value of host code in another's place
 host_numbers.py    what sizes and strides are in the failing call
 dependences.py  what each result depends on
 search.py       tries one after another, within a budget   two_mistakes.py  a mend on top of another
-missing_launch.py  a kernel that nothing launches
+missing_launch.py  a kernel that nothing launches          loop_bounds.py  loops that run as often as memory says
 unexpected.py   errors of the tutoring itself, which cost a mend alone
 
 Text to text: a mended program is traced and run by gradekit.plugin.mended_runs, as any submission is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from dataclasses import replace
 
 from gradekit.mending.draft import Draft
@@ -22,6 +23,19 @@ def fed_lines(draft: Draft) -> Behind:
         for kernel in draft.kernels
         if len(kernel.stored) > 1 and all(access.pointer for access in kernel.accesses)
     }
+
+
+def leading_to(kernel: KernelDraft, lines: Collection[int]) -> set[ast.stmt]:
+    """The statements that decide where the accesses on these lines go, and whether: they make the addresses and masks,
+    or loops and conditions. All statements where no access is on one of the lines."""
+    mine = [access for access in kernel.accesses if access.line in lines]
+    if not mine:
+        return set(kernel.statements)
+    heads = [_head(s) for s in kernel.statements if isinstance(s, _HEADS)]
+    parts = [part for access in mine for part in (access.address, access.mask) if part is not None]
+    names = {behind for node in (*parts, *heads) for behind in kernel.origins(node)}
+    made = {s for s in kernel.statements if isinstance(s, _HEADS) or names & _assigned(s)}
+    return made | {kernel.statement(access.call) for access in mine}
 
 
 def with_feeds(mend: Mend, fed: Behind, text: str) -> Mend:

@@ -204,21 +204,6 @@ def _names_of(kernel: KernelDraft, *accesses: PointerAccess) -> str:
     return " and ".join(f"`{name}`" for name in names) if all(names) else "values"
 
 
-def counted_from_its_start(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """`ptr + (e - start)` where the address goes by e itself."""
-    for access in kernel.accesses:
-        for node in ast.walk(kernel.resolved(access.address)):
-            taken = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
-            if taken and kernel.names(node.left) & set(kernel.indices) and isinstance(node.right, ast.Name):  # type: ignore[attr-defined]
-                left, right = kernel.source.of(node.left), node.right.id  # type: ignore[attr-defined]
-                yield Mend(
-                    Family.INDEX, 6, access.line, (kernel.replaced(node, left),),
-                    f"The address in line {access.line} counts from `{right}` on, so that the part of {access.pointer} "
-                    f"before it is taken: element {left} stands at {left}.",
-                    f"leave out - {right} in the address", None, kernel.name,
-                )  # fmt: skip
-
-
 def two_places_off(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`row + 2` where `row + 1` belongs."""
     for node in kernel.nodes:
@@ -357,5 +342,5 @@ def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 RULES = (
     program_left_out, program_times_a_size,
     tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
-    stays_in_place, loads_exchanged, counted_from_its_start, two_places_off, last_group,
+    stays_in_place, loads_exchanged, two_places_off, last_group,
 )  # fmt: skip

@@ -343,8 +343,12 @@ def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
 
 
 def _is_whole_row(launch: LaunchCall, param: str) -> bool:
-    """Whether a tile of this width begins at 0 in every program and every step."""
+    """Whether a tile of this width begins at 0 in every program, and no loop goes along a row in steps of it: one
+    tile for the whole row would only make such a loop, and with it any mistake in it, run once."""
     kernel = launch.kernel
+    loops = [n for n in kernel.nodes if isinstance(n, (ast.For, ast.While))]
+    if any(name.id == param for loop in loops for name in ast.walk(loop) if isinstance(name, ast.Name)):
+        return False
     ranges = [c for c in calls(kernel.nodes, "tl.arange") if c.args and kernel.source.of(c.args[-1]) == param]
     sums = [kernel.parents[c] for c in ranges]
     return bool(ranges) and not any(isinstance(s, ast.BinOp) and isinstance(s.op, ast.Add) for s in sums)

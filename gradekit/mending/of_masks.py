@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradekit.causes import Cause
@@ -253,35 +253,56 @@ def _bounded(kernel: KernelDraft, node: ast.Compare, right: ast.expr, size: str,
 
 
 def mask_of_a_step(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A mask in a loop that does not know how far the loop has come."""
-    for node in kernel.nodes:
-        loop = kernel.in_loop(node) if isinstance(node, ast.Compare) else None
-        if (
-            loop is None
-            or not isinstance(node, ast.Compare)
-            or len(node.ops) != 1
-            or not isinstance(loop.target, ast.Name)
-        ):
-            continue
-        moved = loop.target.id
-        right, index = node.comparators[0], kernel.names(node.left) & set(kernel.indices)
-        if not index or moved in kernel.origins(node) or not isinstance(right, ast.Name):
-            continue
-        steps = [
-            f"{moved}",
-            *(f"{moved} * {name}" for name in kernel.constexprs if "K" in name.upper() or "N" in name.upper()),
-        ]
-        strided = is_call(loop.iter, "range", "tl.range") and len(getattr(loop.iter, "args", [])) == 3
-        early = any(kernel.in_loop(v) is None for name in index for v in kernel.values.get(name, ()))
-        rank = 4 if early and _is_moved(kernel, loop) else 32
-        for past in steps[:1] if strided else steps[1:3]:
-            yield Mend(
-                Family.MASK, rank, node.lineno, (kernel.replaced(right, f"{right.id} - {past}"),),
-                f"The mask `{kernel.source.of(node)}` in line {node.lineno} is the same in every step of the loop: "
-                "it does not "
-                f"know how far the loop has come along {right.id}, so that the last, partial step is not masked.",
-                f"compare with what is left of {right.id} in this step", Cause.MISSING_MASK, kernel.name,
-            )  # fmt: skip
+    """Masks in a loop that do not know how far the loop has come: one, or all that have one bound."""
+    fixed = [(loop, node) for node in kernel.nodes if isinstance(node, ast.Compare) and (loop := _fixed(kernel, node))]
+    for loop, node in fixed:
+        group = [other for of, other in fixed if of is loop and _bound(other) == _bound(node)]
+        rank = 4 if _is_moved(kernel, loop) and _begins_before(kernel, node) else 32
+        for past in _steps(kernel, loop):
+            yield _past(kernel, [node], past, rank)
+            if len(group) > 1 and node is group[0]:
+                yield _past(kernel, group, past, rank)
+
+
+def _fixed(kernel: KernelDraft, node: ast.Compare) -> ast.For | None:
+    """The loop around a mask that says nothing of the loop's turn."""
+    loop = kernel.in_loop(node)
+    if loop is None or len(node.ops) != 1 or not isinstance(loop.target, ast.Name) or not _bound(node):
+        return None
+    says_nothing = kernel.names(node.left) & set(kernel.indices) and loop.target.id not in kernel.origins(node)
+    return loop if says_nothing else None
+
+
+def _bound(node: ast.Compare) -> str:
+    right = node.comparators[0]
+    return right.id if isinstance(right, ast.Name) else ""
+
+
+def _begins_before(kernel: KernelDraft, node: ast.Compare) -> bool:
+    index = kernel.names(node.left) & set(kernel.indices)
+    return any(kernel.in_loop(v) is None for name in index for v in kernel.values.get(name, ()))
+
+
+def _steps(kernel: KernelDraft, loop: ast.For) -> list[str]:
+    """How far a loop has come, as it may be written."""
+    assert isinstance(loop.target, ast.Name)
+    if is_call(loop.iter, "range", "tl.range") and len(getattr(loop.iter, "args", [])) == 3:
+        return [loop.target.id]
+    counted = [name for name in kernel.constexprs if name in kernel.origins(loop.iter)]
+    return [f"{loop.target.id} * {name}" for name in (counted or kernel.constexprs)[:2]]
+
+
+def _past(kernel: KernelDraft, masks: Sequence[ast.Compare], past: str, rank: int) -> Mend:
+    first, bound = masks[0], _bound(masks[0])
+    others = sorted({mask.lineno for mask in masks[1:]} - {first.lineno})
+    also = f", and so in line {' and '.join(map(str, others))}" if others else ""
+    return Mend(
+        Family.MASK, rank, first.lineno,
+        tuple(kernel.replaced(mask.comparators[0], f"{bound} - {past}") for mask in masks),
+        f"The mask `{kernel.source.of(first)}` in line {first.lineno} is the same in every step of the loop{also}: it "
+        f"does not know how far the loop has come along {bound}, so that the last, partial step is not masked.",
+        f"compare with what is left of {bound} in this step", Cause.MISSING_MASK, kernel.name,
+    )  # fmt: skip
 
 
 def _is_moved(kernel: KernelDraft, loop: ast.For) -> bool:

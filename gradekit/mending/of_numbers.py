@@ -73,23 +73,6 @@ def _digits(number: str) -> str:
     return number.replace(".", "").strip("0")
 
 
-def factor_too_many(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A number as a factor that the formula does not have."""
-    addressing = {*kernel.strides, *kernel.pointers, *kernel.indices, *kernel.pids}
-    for _, value in _formulas(kernel):
-        for node in ast.walk(value):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and not kernel.names(node) & addressing:
-                for number, rest in ((node.left, node.right), (node.right, node.left)):
-                    if isinstance(number, ast.Constant) and number.value not in (0, 1):
-                        yield Mend(
-                            Family.FORMULA, 15, node.lineno,
-                            (kernel.replaced(node, kernel.source.operand(rest)),),
-                            f"Line {node.lineno} has the factor {kernel.source.of(number)} in "
-                            f"`{kernel.source.of(node)[:60]}`, and the formula has not.",
-                            f"leave the factor {kernel.source.of(number)} out there", None, kernel.name,
-                        )  # fmt: skip
-
-
 def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A number that the formula has as a factor: of a function's argument, or of what a line computes."""
     for call in calls(kernel.nodes, *_CURVES):
@@ -135,21 +118,6 @@ def _wrong_arguments(kernel: KernelDraft) -> Iterator[Mend]:
                 f"The argument of {called(call)} in line {call.lineno} {what}.",
                 f"compare the argument with the formula in the handout: {way}", None, kernel.name,
             )  # fmt: skip
-
-
-def half_or_double(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A result that lacks a factor 0.5, or 2, as a whole."""
-    for access in kernel.accesses:
-        value = access.value
-        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
-            for factor in ("0.5", "2.0"):
-                yield Mend(
-                    Family.FORMULA, 19, value.lineno,
-                    (kernel.replaced(value, f"{factor} * ({kernel.source.of(value)})"),),
-                    f"What line {value.lineno} stores lacks the factor {factor}.",
-                    f"compare the line with the formula in the handout: a factor {factor} is missing", None,
-                    kernel.name,
-                )  # fmt: skip
 
 
 def _named(number: str) -> str:
@@ -229,5 +197,5 @@ def term_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    other_number, factor_too_many, factor_left_out, half_or_double, other_power, term_left_out, term_too_early,
+    other_number, factor_left_out, other_power, term_left_out, term_too_early,
 )  # fmt: skip

@@ -74,6 +74,25 @@ def strides_exchanged(draft: Draft) -> Iterator[Mend]:
                     gain -= sum(_fit(draft, node, p) for node, p in zip((first, second), params, strict=True))
                     yield _swapped(draft, launch, (first, second), (params[0], params[1]), 6 if gain > 0.2 else 32)
         yield from _strides_of_another(draft, launch)
+        yield from _all_strides_of_another(draft, launch, starred)
+
+
+def _all_strides_of_another(draft: Draft, launch: LaunchCall, starred: list[ast.Starred]) -> Iterator[Mend]:
+    """`*y.stride()` for `*x.stride()`, where x is not the tensor that the kernel reads with these strides."""
+    texts = [draft.source.of(node) for node in starred]
+    for node, text in zip(starred, texts, strict=True):
+        found = re.fullmatch(r"\*(\w+)\.stride\(\)", text)
+        params = [param for param, value in launch.given.items() if value is node]
+        tensors = {tensor for param in params for tensor in draft.tensors_of(launch, param)}
+        for tensor in sorted(tensors - {found[1]}) if found else ():
+            assert found is not None
+            yield Mend(
+                Family.STRIDES, 7 if texts.count(text) > 1 else 31, node.lineno,
+                (draft.source.replaced(node, f"*{tensor}.stride()"),),
+                f"The launch in line {node.lineno} passes the strides of {found[1]} for {params[0]} and those after "
+                f"it, with which {launch.kernel.name} reads {tensor}.",
+                f"pass *{tensor}.stride() there",
+            )  # fmt: skip
 
 
 def _strides_of_another(draft: Draft, launch: LaunchCall) -> Iterator[Mend]:

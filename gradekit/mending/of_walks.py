@@ -12,23 +12,6 @@ from gradekit.mending.mend import Family, Mend
 _RANGES = ("range", "tl.range", "tl.static_range")
 
 
-def start_for_the_step(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Where a loop begins, used inside of it in place of where it has come to."""
-    for loop in kernel.loops:
-        given = loop.iter.args if is_call(loop.iter, *_RANGES) and isinstance(loop.iter, ast.Call) else []
-        first = given[0] if len(given) > 1 else None
-        if not isinstance(first, ast.Name) or not isinstance(loop.target, ast.Name):
-            continue
-        for node in (n for part in loop.body for n in ast.walk(part)):
-            if isinstance(node, ast.Name) and node.id == first.id:
-                yield Mend(
-                    Family.INDEX, 3, node.lineno, (kernel.replaced(node, loop.target.id),),
-                    f"Line {node.lineno} uses `{node.id}`, where the loop in line {loop.lineno} begins, and not "
-                    f"`{loop.target.id}`, where it has come to: every step does the same.",
-                    f"use {loop.target.id} there", None, kernel.name,
-                )  # fmt: skip
-
-
 def step_not_counted(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Offsets in a loop without how far it has come; or with the number of the step, not multiplied by the block."""
     for call in calls(kernel.nodes, "tl.arange"):
@@ -103,6 +86,30 @@ def _sums_in(loop: ast.For, name: str) -> bool:
     return any(target_of(part) == name for part in ast.walk(loop))
 
 
+def overwritten_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """What a loop carries on is given its new value before a statement that needs the old one."""
+    for loop in kernel.loops:
+        for place, first in enumerate(loop.body):
+            name = target_of(first)
+            later = loop.body[place + 1 : place + 4]
+            reads = [n for n, one in enumerate(later) if name in {n.id for n in _loads(one)}]
+            body = [first, *later[: reads[0] + 1]] if reads else []
+            is_carried = name and len(kernel.values.get(name, ())) > 1 and isinstance(first, ast.Assign)
+            if is_carried and body and all(one.lineno == one.end_lineno and simple(one) for one in body):
+                texts = [kernel.source.of(one) for one in (*body[1:], first)]
+                yield Mend(
+                    Family.LOOP, 4, first.lineno,
+                    tuple(kernel.replaced(old, new) for old, new in zip(body, texts, strict=True)),
+                    f"Line {first.lineno} gives `{name}` its new value before line {body[-1].lineno}, which needs the "
+                    "old one.",
+                    f"let line {first.lineno} come after line {body[-1].lineno}", None, kernel.name,
+                )  # fmt: skip
+
+
+def _loads(statement: ast.stmt) -> Iterator[ast.Name]:
+    return (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+
 def _simple_before(kernel: KernelDraft, loop: ast.For) -> ast.stmt | None:
     """The simple statement right before a loop, in the same body."""
     parent = kernel.parents[loop]
@@ -128,4 +135,4 @@ def parts_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-RULES = (start_for_the_step, step_not_counted, shared_steps, not_begun_anew, parts_rounded_down)
+RULES = (step_not_counted, shared_steps, not_begun_anew, parts_rounded_down, overwritten_too_early)

@@ -43,6 +43,9 @@ BEFORE_SCREENING = 6
 AS_BY_A_RULE = 6
 """The rank up to which a mend that screening gives is told in the words of a rule that does the same."""
 
+GUESSED = 9
+"""Beyond this rank a mend is one of many, each as likely as the next: other checks must be right as well."""
+
 WORK_OF_A_SECOND = 50
 """The work for the mended programs of a second mistake."""
 
@@ -99,8 +102,9 @@ class Tries:
     `is_right` is whether the failing example, and others of its check, are right for a text; `spent` are the units of
     work of the last try, beyond what every try costs, and `passed` how many of its examples were right. `screened`
     gives mends that no rule names and that seem right at a first look (see gradekit.screening): it is asked where the
-    rules' best are not right. `holds` is whether one of these that was right is so in other checks, too. `repeats` is
-    whether the last text that was right stores results again and again: more programs then only hide the mistake.
+    rules' best are not right. `holds` is whether a mend that was right, one of these or a guess, is so in other checks,
+    too. `repeats` is whether the last text that was right stores results again and again: more programs then only hide
+    the mistake.
     """
 
     is_right: Callable[[str], bool]
@@ -125,6 +129,7 @@ class Mending:
         self._wrong: set[Mend] = set()
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
+        self._diagnoses: dict[Mend, Diagnosis] = {}
 
     def diagnosis(self, clues: Clues, tries: Tries) -> Diagnosis | None:
         """What a tutor says where one mend makes everything right; None where none was found. A try begins with a new
@@ -135,6 +140,8 @@ class Mending:
             return None
         if self._is_right(self.text, tries, price(self.text, clues)):
             return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
+        if mend in self._diagnoses:
+            return self._diagnoses[mend]
         hint = f"{mend.hint} (with this alone changed, this example and others are right)"
         return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
 
@@ -148,16 +155,17 @@ class Mending:
         least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
         looked: list[Mend] = []
         for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
-            if self.work_left - each < max(least, 0) and mend not in looked:
-                continue  # the few that a look has found are tried in any case
+            if self.work_left - each < max(least, 0) and mend not in looked and mend not in self._right:
+                continue  # the few that a look has found, or that made other checks right, are tried in any case
             right = self._is_right(mend.applied(self.text), tries, each)
             right = right and not (mend.family is Family.GRID and tries.repeats())
-            if right and (mend not in looked or tries.holds(mend)):
+            is_guess = mend in looked or mend.rank > GUESSED
+            if right and (mend in self._right or not is_guess or tries.holds(mend)):
                 mend = self._by_a_rule(mend) if mend in looked and mend.rank <= AS_BY_A_RULE else mend
                 self._right = [mend, *(other for other in self._right if other != mend)]
                 return mend
             self._wrong.add(mend)
-            if not right and (passed := tries.passed()):
+            if passed := tries.passed():
                 self._partly[mend] = passed
         return None
 
@@ -166,6 +174,11 @@ class Mending:
         right than others, then what helps the failing call `in_part`."""
         partly = sorted(self._partly, key=lambda mend: (-self._partly[mend], mend.rank))
         return list(dict.fromkeys([*self._right, *partly, *in_part]))[:MOST_HALVES]
+
+    def remember(self, both: Mend, told: Diagnosis) -> None:
+        """Two mends together that have made a check right: other checks try them first, and are told the same."""
+        self._right.insert(0, both)
+        self._diagnoses[both] = told
 
     def _by_a_rule(self, mend: Mend) -> Mend:
         """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradekit.judge.evidence import Diagnosis
 from gradekit.mending.mend import Clues, Mend
+from gradekit.submission.parsed_source import Edit
 
 
 def one_alone(text: str, with_one: str, with_both: str) -> str | None:
@@ -16,11 +19,29 @@ def one_alone(text: str, with_one: str, with_both: str) -> str | None:
     return "\n".join(lines)
 
 
-def told_together(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
+def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     """What is said of both."""
     sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
     return Diagnosis(one.cause or other.cause or clues.likeliest, sentence, one.line or other.line or None, hint)
+
+
+def diagnosis_as_one(half: Mend, clues: Clues) -> Diagnosis:
+    """What is said of two mends of one line: it takes one change, of which each is a part."""
+    sentence = f"Something is wrong in line {half.line}."
+    hint = "compare it with the formula: a change of this line makes the result right"
+    return Diagnosis(half.cause or clues.likeliest, sentence, half.line or None, hint)
+
+
+def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:
+    """Both mends as one; no mend moves a line."""
+    edits, start = [], 0
+    for line, both in zip(text.splitlines(keepends=True), with_both.splitlines(keepends=True), strict=True):
+        end = start + len(line.encode("utf-8"))
+        if line != both:
+            edits.append(Edit(start, end, both, half.hint))
+        start = end
+    return replace(half, edits=tuple(edits))
 
 
 def _lower(sentence: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from gradekit.assignment import Assignment
 from gradekit.batch.digests import release
 from gradekit.batch.grader import GraderFailed
-from gradekit.batch.grader_pool import GraderPool, job
+from gradekit.batch.grader_pool import GraderPool, grading_job
 from gradekit.findings import Outcome, Status
 from gradekit.request import GradingOptions
 
@@ -79,7 +79,7 @@ class Trials:
 
     def _tried(self, graders: GraderPool, text: str, *, hidden: bool) -> Trial:
         options = GradingOptions(hidden=hidden, device="cpu", shrink=False, diagnose=False, stop=True)
-        asked = job(self._assignment, "submission.py", text.encode("utf-8"), options, digests=True)
+        asked = grading_job(self._assignment, "submission.py", text.encode("utf-8"), options, digests=True)
         began = time.monotonic()
         try:
             graded = graders.graded(asked)

@@ -108,7 +108,7 @@ def _first_load(seen: _Failed) -> int | None:
 
 
 def _left_out(seen: _Failed) -> int | None:
-    """Where the kernel that is given an input and never reads it first loads another: there it would be needed."""
+    """Where the kernel that is given an input and never reads it loads another, if it does so in one line alone."""
     from gradekit.judge.ttir_text import unread_storages
     from gradekit.mending.draft import loads_by_pointer
 
@@ -118,7 +118,8 @@ def _left_out(seen: _Failed) -> int | None:
     for launch in seen.program.launches():
         if any(isinstance(arg, View) and arg.storage == left_out for arg in launch.args):
             lines = loads_by_pointer(seen.source.text).get(seen.program.kernels[launch.kernel].name, ())
-            return min((line for line in lines if line), default=None)
+            loads = {line for line in lines if line}
+            return loads.pop() if len(loads) == 1 else None
     return None
 
 

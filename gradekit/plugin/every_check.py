@@ -3,48 +3,62 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gradekit.findings import Kind
+from gradekit.inputs.spec import Input
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.design import DESIGN, design_of
 from gradekit.plugin.example_cache import flattened
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gradekit.plugin.run_state import GradingRun
     from gradekit.subject.subject import Subject
 
 MOST_ELEMENTS = 20_000
 """Of the inputs of an example."""
 
-SHARES = (1.0, 0.6, 0.3)
-"""Which of a check's examples are taken, in the order of their sizes: the largest, and two below."""
+FROM_EACH = 3
+"""So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
 
 
 @dataclass(frozen=True)
 class HeldExample:
-    """The `test` function of a `check` with its `arguments`, but for the submission."""
+    """The `test` function of a `check` with its `arguments`, but for the submission; whether it `compares` results."""
 
     check: str
+    compares: bool
     test: Callable[..., Any]
     arguments: Mapping[str, Any]
 
-    def comes_out_right(self, subject: Subject, kernel: str) -> bool:
-        """Whether no result is wrong that comes of a `kernel` ("" for any)."""
+    def wrong_result(self, subject: Subject, kernel: str) -> Tensor | None:
+        """A result that is wrong and comes of a `kernel` ("" for any); None where there is none."""
         from gradekit.judge.failure import Failure
 
         subject.forget_calls()
+        failure = self.run(subject)
+        if not isinstance(failure, Failure) or failure.comparison is None:
+            return None  # nothing of values is known
+        return failure.comparison.actual if any(_launches(call, kernel) for call in subject.calls) else None
+
+    def run(self, subject: Subject) -> BaseException | None:
+        """Runs the test on a subject; what it raises."""
         try:
             self.test(**self.arguments, submission=subject)
-        except Failure as failure:
-            return failure.comparison is None or not any(_launches(call, kernel) for call in subject.calls)
-        except (Exception, pytest.fail.Exception):  # noqa: BLE001  (nothing of values is known)
-            return True
-        return True
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            return error
+        return None
+
+    @property
+    def elements(self) -> int:
+        """Those of all inputs."""
+        return _elements(self.arguments)
 
 
 def held_examples(run: GradingRun) -> list[HeldExample]:
@@ -62,9 +76,31 @@ def _of(item: pytest.Function, run: GradingRun) -> Iterator[HeldExample]:
     fixed = {**getattr(getattr(item, "callspec", None), "params", {})}
     if set(inspect.signature(test).parameters) != {"submission", *fixed, *(design.given[0] if design.given else ())}:
         return
-    ordered = sorted((given for given in design.given if 0 < _elements(given) <= MOST_ELEMENTS), key=_elements)
-    for place in sorted({int(share * len(ordered) + 0.5) - 1 for share in SHARES} if ordered else ()):
-        yield HeldExample(item.name, test, {**fixed, **ordered[max(place, 0)]})
+    given = [one for one in design.given if 0 < _elements(one) <= MOST_ELEMENTS]
+    for one in _unlike(sorted(given, key=_elements, reverse=True)):
+        yield HeldExample(item.name, worth(item).kind is Kind.CORRECTNESS, test, {**fixed, **one})
+
+
+def _unlike(given: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The first of some examples, and those that have most of what none before has: a rank, a layout, a dtype."""
+    left, seen = list(given), set[Hashable]()
+    for _ in range(min(FROM_EACH, len(left))):
+        best = max(left, key=lambda one: len(_traits(one) - seen))
+        left.remove(best)
+        seen |= _traits(best)
+        yield best
+
+
+def _traits(given: Mapping[str, Any]) -> set[Hashable]:
+    found: set[Hashable] = set()
+    for name, value in given.items():
+        for number, spec in enumerate(flattened(value)):
+            if isinstance(spec, Input):
+                layout = tuple(stride == 0 for stride in spec.stride), spec.is_contiguous
+                found |= {(name, number, trait) for trait in (len(spec.shape), layout, spec.dtype)}
+            else:
+                found.add((name, number, repr(spec)))
+    return found
 
 
 def _elements(given: Mapping[str, Any]) -> int:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROUNDS = 3
 """How often a check looks again: a new path may have comparisons of its own."""
 
-MOST_TOLD = 40
+MOST_NAMED = 40
 """Unseen ways that a record names."""
 
 MOST_CALLS, MOST_BESIDE_HERE = 10, 20
@@ -119,7 +119,7 @@ class FurtherInputs:
             found.shortage = self._longest.shortage(draws, traced(self._subject))
         except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
             found.untried[None, f"further calls could not be worked out ({_named(error)})"] = None
-        found.branches = self._told(found)
+        found.branches = self._seen_and_unseen(found)
 
     def _run_one(
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
@@ -195,12 +195,12 @@ class FurtherInputs:
         compared = [n for n in self._hints.fractions if n < 1]
         return near_fractions(draws, forms, [*compared, *self._kernels.compared_fractions()], None)
 
-    def _told(self, found: FurtherRun) -> dict[str, Any]:
+    def _seen_and_unseen(self, found: FurtherRun) -> dict[str, Any]:
         """The branches of the host and of kernels together, and what was not tried."""
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         untried = [{"line": line, "what": what} for line, what in found.untried]
         unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
-        return {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_TOLD]}
+        return {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_NAMED]}
 
     def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> Sequence[tuple[str, int]]:
         from gradekit.sandbox import TraceError

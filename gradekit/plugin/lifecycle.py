@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from gradekit.compat.pytest import let_comparisons_be_told
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
-from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
+from gradekit.plugin.check_run import CHECK, evidence_of, running
 from gradekit.plugin.design import coverage_lines, prepare
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
@@ -38,6 +39,7 @@ class GradingPlugin:
         """Announce the run: the command line then asks for no other."""
         self.config = config
         config.stash[PLUGIN] = self
+        let_comparisons_be_told(config)
 
     # --- collection --------------------------------------------------------------------------------------------------
 
@@ -102,7 +104,7 @@ class GradingPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
         """Examples that this process has drawn before are run without Hypothesis; where one fails, it starts over."""
-        return ran_planned(pyfuncitem, self.run) or None
+        return pyfuncitem.stash[CHECK].ran_planned() or None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:
@@ -111,7 +113,7 @@ class GradingPlugin:
             item.repr_failure = _in_a_line  # type: ignore[assignment, method-assign]
         report = yield
         if call.when == "call" or (call.when == "setup" and call.excinfo):
-            evidence = item.stash.get(EVIDENCE, None) or check_results.CheckEvidence()
+            evidence = evidence_of(item)
             error = call.excinfo.value if call.excinfo else None
             check = check_results.check_of(item, self.run, error, evidence)
             self.run.checks.append(check)
@@ -152,6 +154,14 @@ class GradingPlugin:
         self.report = check_results.report_of(run)
         self.config.hook.pytest_gradekit_report(report=self.report)
         self._write(self.report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """A warm grader keeps functions of the tests with what it keeps of references: by their module's loader, which
+        pytest made, they would keep the whole run."""
+        for item in self.run.items:
+            if isinstance(item, pytest.Function):
+                vars(item.module).update(__loader__=None, __spec__=None)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The report, as `gradekit check` would show it."""

@@ -71,7 +71,7 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
     if short is None:
         return None
     cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
-    failure = Failure(cause, call.told(short), line=short.tally.line)
+    failure = Failure(cause, call.description(short), line=short.tally.line)
     failure.repeat = functools.partial(_raise_again, call)
     return failure
 

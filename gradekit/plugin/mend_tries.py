@@ -5,7 +5,9 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,9 +24,12 @@ from gradekit.plugin.every_check import held_examples
 from gradekit.plugin.mend_clues import clues_of
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gradekit.judge.failure import Failure
     from gradekit.mending.mend import Clues, Mend
     from gradekit.mending.search import Tries
+    from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
     from gradekit.screening.screen import Screen, ShownCall
@@ -34,11 +39,19 @@ if TYPE_CHECKING:
 _CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, Cause.UNDEFINED_LANES}
 """What goes wrong in memory that makes results wrong, too."""
 
+_OUTSIDE = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
+
 MOST_ELEMENTS = 100_000
 """Of the inputs of an example beside the failing one."""
 
 MOST_WALKED = 20_000
 """Of the inputs of such an example on which changes are looked at."""
+
+MOST_SHOWN = 12
+"""So many examples of other checks."""
+
+FEW_ELEMENTS = 64
+"""Of the inputs of an example: with fewer, much seems right."""
 
 MOST_OF_A_TELLING = 4_000
 """Of the inputs of an example that has failed, and on which all changes are looked at."""
@@ -124,16 +137,32 @@ class MendTries:
 
     def holds(self, mend: Mend) -> bool:
         """Whether the last text that was right, that of a mend of a kernel, is so in the other checks, where that
-        kernel takes part in what they compare."""
+        kernel takes part in what they compare; a result that is wrong as before has another mistake."""
         assert self._subject is not None
-        if self._run.held is None:
-            self._run.held = held_examples(self._run)
         program = self._call.observation.program if self._call.observation is not None else None
         launched = {kernel.name for kernel in program.kernels.values()} if program is not None else set()
         kernel = mend.kernel if mend.kernel in launched else ""  # that of a helper takes part in any
         with awarding():
-            others = (held for held in self._run.held if held.check != self._item.name)
-            return all(held.comes_out_right(self._subject, kernel) for held in others)
+            for held in self._held():
+                wrong = held.wrong_result(self._subject, kernel)
+                if wrong is not None and not self._was(wrong, held):
+                    return False
+            return True
+
+    def _was(self, wrong: Tensor, held: HeldExample) -> bool:
+        """Whether the submission as it is has a wrong result, too."""
+        subject = self._run.subject
+        if subject is None:
+            return False
+        with _untouched(subject):
+            before = held.wrong_result(subject, "")
+        return before is not None and _alike(before, wrong)
+
+    def _held(self) -> list[HeldExample]:
+        """Examples of the other checks."""
+        if self._run.held is None:
+            self._run.held = held_examples(self._run)
+        return [held for held in self._run.held if held.check != self._item.name]
 
     def screened(self) -> list[Mend]:
         """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where
@@ -143,8 +172,8 @@ class MendTries:
         return []
 
     def _screened(self) -> list[Mend]:
-        from gradekit.plugin.screened_calls import failing
-        from gradekit.screening.told import halves_of, mends_of
+        from gradekit.plugin.screened_calls import failing, not_worse
+        from gradekit.screening.survivor_mends import halves_of, mends_of
 
         shown, screen = failing(self._error, self._call), self._screen()
         if shown is None or screen is None:
@@ -152,9 +181,22 @@ class MendTries:
         large = self._telling()
         rest = (one for one in self._others if one not in large and _elements(one) <= MOST_WALKED)
         calls = [shown, *self._shown(large)]
-        found = screen.survivors(calls, self.clues.kernels, self.clues.others, self._shown(rest))
+        compared = (one for one in self._held() if one.compares)
+        held = sorted(compared, key=lambda one: (one.elements < FEW_ELEMENTS, one.elements))[:MOST_SHOWN]
+        others = (not_worse(shown) for one in held if (shown := self._run_once(one.run, None)) is not None)
+        more = itertools.chain(self._shown(rest), others)
+        found = screen.survivors(calls, self.clues.kernels, self.clues.others, more, self._astray(screen))
         self.in_part = halves_of(screen.in_part(), screen.draft.source) if not found else []
         return mends_of(found, screen.draft.source)
+
+    def _astray(self, screen: Screen) -> set[int]:
+        """The lines of the accesses that go out of bounds; of all stores, where something is never written."""
+        findings = self._call.observation.findings if self._call.observation is not None else ()
+        outside = {one.line for one in findings if one.cause in _OUTSIDE and one.line is not None}
+        if outside or Cause.UNWRITTEN_OUTPUT not in self.clues.causes:
+            return outside
+        kernels = (kernel for kernel in screen.draft.kernels if kernel.name in self.clues.kernels)
+        return {access.line for kernel in kernels for access in kernel.accesses if not access.is_load}
 
     def _screen(self) -> Screen | None:
         """What looks at the text: one for all checks of the submission itself."""
@@ -185,25 +227,29 @@ class MendTries:
                 yield shown
 
     def _shown_one(self, example: Example) -> ShownCall | None:
+        from gradekit.plugin.screened_calls import place_of_wrong
+
+        examples = self._examples
+        if examples is None:
+            return None
+        place = place_of_wrong(self._error, self._call)
+        return self._run_once(lambda subject: examples.again(example, submission=subject), place)
+
+    def _run_once(self, run: Callable[[Subject], BaseException | None], compared: int | None) -> ShownCall | None:
+        """The last call of what is run on the submission as it is; the result of the number `compared` is looked at."""
         from gradekit.judge.failure import Failure
         from gradekit.plugin.screened_calls import failing, passing
 
-        examples, is_own = self._examples, self._run.submission is not None and self._text == self._run.submission.text
+        is_own = self._run.submission is not None and self._text == self._run.submission.text
         subject = self._run.subject if is_own else self._subject_of(self._text)
-        if subject is None or examples is None:
+        if subject is None:
             return None
-        kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
-        try:
-            subject.forget_calls()
-            with awarding():
-                error = examples.again(example, submission=subject)
+        with _untouched(subject), awarding():
+            error = run(subject)
             call = subject.calls[-1] if subject.calls else None
-            if call is None or error is not None and not isinstance(error, Failure):
-                return None
-            return failing(error, call) if error is not None else passing(call)
-        finally:
-            subject.calls[:] = kept
-            subject.found_in_memory = found_in_memory
+        if call is None or error is not None and not isinstance(error, Failure):
+            return None
+        return failing(error, call) if error is not None else passing(call, compared)
 
     def spent(self) -> int:
         """The units of work that the last text has cost."""
@@ -258,7 +304,7 @@ class MendTries:
                 return True
             if example is not None and self._examples is not None:
                 error = self._examples.again(example, submission=subject)
-                return error is None
+                return error is None or (self._passed > 1 and _is_too_long(error))
             if self._examples is not None:
                 return self._is_clean(subject)
             self._item.obj(**{**arguments(self._item), "submission": subject})
@@ -270,6 +316,23 @@ class MendTries:
         """Whether the call that another check made finds nothing wrong in memory."""
         seen = subject.call(self._call.entry, self._call.args, self._call.wanted)
         return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
+
+
+def _is_too_long(error: BaseException) -> bool:
+    """Whether an example takes more than a try may: the submission, which has more, may well have had the time."""
+    return getattr(error, "cause", None) is Cause.BUDGET_EXCEEDED
+
+
+@contextlib.contextmanager
+def _untouched(subject: Subject) -> Iterator[None]:
+    """Forgets the calls that are made inside, and what they show."""
+    kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
+    subject.forget_calls()
+    try:
+        yield
+    finally:
+        subject.calls[:] = kept
+        subject.found_in_memory = found_in_memory
 
 
 def _stores_again(subject: Subject) -> bool:

@@ -39,15 +39,18 @@ def mended_diagnosis(
     `examples` are the check's, and the one among them that failed.
     """
     from gradekit.judge.failure import Failure
+    from gradekit.mending.loop_bounds import bounds_from_memory
     from gradekit.mending.missing_launch import launch_missing
     from gradekit.mending.search import Mending
 
     error, call = failed
     if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
         return None
+    assert run.submission is not None
+    if error.cause is Cause.BUDGET_EXCEEDED:
+        return bounds_from_memory(run.submission.text, error.line)
     if not _is_mendable(error, call) or not isinstance(item, pytest.Function):
         return None
-    assert run.submission is not None
     mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
     run.mending = mending
     every, example = examples
@@ -58,7 +61,7 @@ def mended_diagnosis(
 
 def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
     """What is told where two mends make everything right, and neither alone."""
-    from gradekit.mending.two_mistakes import one_alone, told_together
+    from gradekit.mending.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
 
     for half in mending.halves(tries.in_part):
         with survived("The search for a second mistake"):
@@ -68,9 +71,13 @@ def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
             other = second.found(after.clues, after.asked())
             if other is None or not after.holds(other):
                 continue
-            alone = one_alone(mending.text, second.text, other.applied(second.text))
+            both = other.applied(second.text)
+            alone = one_alone(mending.text, second.text, both)
             if alone is None or not tries.is_right(alone):
-                return told_together(half, other, tries.clues)
+                clues = tries.clues
+                found = diagnosis_as_one(half, clues) if alone is None else diagnosis_of_both(half, other, clues)
+                mending.remember(mend_of_both(mending.text, both, half), found)
+                return found
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -56,17 +57,35 @@ def _first_wrong(comparison: Comparison) -> Callable[[torch.Tensor], bool]:
     return lambda result: not abs(result.reshape(-1)[at].item() - wanted[0]) <= allowed
 
 
-def passing(call: Call) -> ShownCall | None:
-    """A call whose results were right, and are to stay as they are but for rounding."""
+def not_worse(shown: ShownCall) -> ShownCall:
+    """A call that another check has made: where it fails, it may have a mistake of its own, and stay as it is."""
+    seen = list(shown.results)
+    is_as_before = lambda results: all(_alike(one, other) for one, other in zip(seen, results, strict=True))
+    return replace(shown, is_right=lambda results: shown.is_right(results) or is_as_before(results))
+
+
+def passing(call: Call, compared: int | None) -> ShownCall | None:
+    """A call whose result was right, and is to stay as it is but for rounding: that of the number `compared`; None
+    where there are several, and it is not known which."""
     observation = call.observation
     if observation is None:
         return None
     seen = list(observation.results)
+    if compared is None and len(seen) > 1:
+        return None
+    place = compared or 0
 
     def is_right(results: Sequence[Any]) -> bool:
-        return all(_alike(one, other) for one, other in zip(seen, results, strict=True))
+        return place < len(results) and _alike(seen[place], results[place])
 
     return ShownCall(observation.program, _tensors(call), seen, is_right)
+
+
+def place_of_wrong(error: Failure, call: Call) -> int | None:
+    """The number of the result that an error is about; None where it is not known."""
+    if error.comparison is None or call.observation is None:
+        return None
+    return _place(error.comparison.actual, call.observation.results)
 
 
 def _alike(seen: Any, now: Any) -> bool:

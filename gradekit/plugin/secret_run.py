@@ -14,7 +14,7 @@ import pytest
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Kind
 from gradekit.plugin.check_points import worth
-from gradekit.plugin.check_run import EVIDENCE, ran_planned, running
+from gradekit.plugin.check_run import CHECK, evidence_of, running
 from gradekit.plugin.run_state import GradingRun
 
 
@@ -31,15 +31,15 @@ def run_secretly(item: pytest.Function, run: GradingRun) -> None:
     secret = run.request.options.secret_seed
     if secret is None or worth(item).kind is Kind.SPEED:
         return
-    before = item.stash[EVIDENCE]
+    before = evidence_of(item)
     options = replace(run.request.options, seed=secret)
     hidden_run = replace(run, request=replace(run.request, options=options))
     try:
         with salted(secret), running(item, hidden_run):
-            if not ran_planned(item, hidden_run):
+            if not item.stash[CHECK].ran_planned():
                 item.obj(**arguments(item))
     finally:
-        evidence = item.stash[EVIDENCE]
+        evidence = evidence_of(item)
         evidence.is_secret = True
         if before.award.fraction < evidence.award.fraction:
             evidence.award = before.award

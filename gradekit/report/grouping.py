@@ -13,7 +13,7 @@ from typing import Any
 
 CheckRecord = Mapping[str, Any]
 
-_EXPLAINED_BY = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
+_EXPLAINS = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
 """What some checks only see at a line where another knows the cause: they have its story."""
 
 
@@ -36,7 +36,7 @@ def stories(checks: Iterable[CheckRecord]) -> list[Story]:
         alone = check["outcome"] != "failed" or "speed" in check["details"] or check["kind"] == "quiz"
         found.setdefault((number if alone else None, blame(check)), []).append(check)
     for alone, (outcome, cause, where) in list(found):
-        for seen in _EXPLAINED_BY.get(cause, ()):
+        for seen in _EXPLAINS.get(cause, ()):
             found[alone, (outcome, cause, where)] += found.pop((alone, (outcome, seen, where)), [])
     return [Story(tuple(members)) for members in found.values()]
 

@@ -11,5 +11,7 @@ expressions.py   expressions of a kernel         walk.py          its statements
 walked_call.py   the steps of a traced call      kinds.py         what may stand in the place of what
 changes.py       a change, and where it is made  replacements.py  one thing for another
 additions.py     what may be missing             screen.py        tries them, within a budget
-told.py          a change as a mend
+together.py      changes of several places       tried_change.py  a change as it is tried
+static_places.py where constants alone may stand
+swap.py          what a walk is given            survivor_mends.py  a change as a mend
 """

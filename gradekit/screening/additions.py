@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gradekit.screening.changes import Change, ChangeKind, ChangeSite, context
 from gradekit.screening.kinds import ValueKind, fitted
@@ -24,6 +25,8 @@ _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], int, str], ...] = (
     (ChangeKind.FACTOR, "/", ast.Div, 4, "it is to be divided by `{name}`"),
     (ChangeKind.TERM, "-", ast.Sub, 4, "`{name}` is to be subtracted from it"),
     (ChangeKind.TERM, "+", ast.Add, 4, "`{name}` is missing as a term"),
+    (ChangeKind.TERM, "%", ast.Mod, 4, "it is to be taken modulo `{name}`"),
+    (ChangeKind.TERM, "//", ast.FloorDiv, 4, "it is to be divided by `{name}`"),
 )
 """What a name may be to an expression, in the order in which it is tried: the symbol and its node, the rank, a hint."""
 
@@ -42,7 +45,8 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
         for form, hint in _WRAPS:
             if form != "tl.trans({})" or len(kind.shape) == 2:
                 says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
-                yield site.change(ChangeKind.WRAPPED, node, form.format(text, text), says, 2 + (not whole))
+                new, built = form.format(text, text), _around(form, node)
+                yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built)
         says = (
             f"has {part} in {context(site, node)}.",
             "powers of 2 want log2(e) as a factor: exp(x) is exp2(x * log2(e))",
@@ -57,7 +61,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
     text, part, whole = told
     place = context(site, node)
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    for name, other in site.names(node).items():
+    for name, other in [*site.names(node).items(), *_come_so_far(site, node)]:
         wanted = "integer" if kind.of.startswith("pointer") else kind.of
         one = fitted(name, other.shape, kind.shape)
         if one is None or other.of != wanted and not (wanted == "float" and other.of == "integer" and not other.shape):
@@ -69,12 +73,37 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             if _may_be(symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 told_here = says, hint.format(name=name, part=part)
-                yield site.change(change, node, new, told_here, rank + (not whole), built)
+                yield replace(site.change(change, node, new, told_here, rank + (not whole), built), lacks=name)
+
+
+def _come_so_far(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """`k * BLOCK` in a loop that counts steps of a block."""
+    loop = site.kernel.in_loop(node)
+    given = loop.iter.args if loop is not None and isinstance(loop.iter, ast.Call) else []
+    if loop is not None and isinstance(loop.target, ast.Name) and len(given) < 3:
+        used = {name for part in given for name in site.kernel.names(part)}
+        yield from ((f"{loop.target.id} * {c}", ValueKind("integer", ())) for c in site.kernel.constexprs if c in used)
 
 
 def _may_be(symbol: str, kind: ValueKind) -> bool:
-    """Whether a value of this kind may lack such an operation: a pointer lacks terms alone, an integer no quotient."""
-    return symbol == "+" or kind.of == "float" or symbol == "*" and not kind.of.startswith("pointer")
+    """Whether a value of this kind may lack such an operation: a pointer lacks terms alone."""
+    if kind.of == "float":
+        return symbol in ("+", "-", "*", "/")
+    return symbol == "+" or symbol in ("*", "-", "%", "//") and kind.of == "integer"
+
+
+def _around(form: str, node: ast.expr) -> ast.expr:
+    """The tree of a form with a node in its place."""
+    return _Filled(node).visit(ast.parse(form.format("_", "_"), mode="eval").body)
+
+
+class _Filled(ast.NodeTransformer):
+    def __init__(self, node: ast.expr) -> None:
+        self._node = node
+
+    def visit_Name(self, name: ast.Name) -> ast.expr:
+        """The node for `_`."""
+        return self._node if name.id == "_" else name
 
 
 @functools.cache

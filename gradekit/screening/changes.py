@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from gradekit.mending.kernel_text import KernelDraft
-from gradekit.screening.expressions import Watched
 from gradekit.screening.kinds import ValueKind, kind_of
+from gradekit.screening.swap import Watched
 from gradekit.submission.parsed_source import shown
 
 
@@ -39,7 +39,8 @@ class ChangeKind(IntEnum):
 @dataclass(frozen=True)
 class Change:
     """A `new` text for a `node` of the function `within`; `sentence` and `hint` as a mend has them. `turn` is when it
-    is tried: the likely ones first. `built` is the new text's tree, where that is at hand."""
+    is tried: the likely ones first. `built` is the new text's tree, where that is at hand. `also` are those that are
+    made with it, as one thought: their sentences say nothing. `lacks` is the name that it puts to what is there."""
 
     kind: ChangeKind
     within: str
@@ -49,6 +50,18 @@ class Change:
     hint: str
     turn: int = 0
     built: ast.AST | None = None
+    also: tuple[Change, ...] = ()
+    lacks: str = ""
+
+    @property
+    def parts(self) -> tuple[Change, ...]:
+        """It, and those that are made with it."""
+        return (self, *self.also)
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Where it changes something."""
+        return tuple(sorted({getattr(part.node, "lineno", 0) for part in self.parts}))
 
 
 class ChangeSite:

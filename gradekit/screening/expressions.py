@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from copy import copy as shallow
+from dataclasses import replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
+from gradekit.screening.swap import Code, Names, Returned, Swap, Watched
 from gradekit.screening.tile_memory import TileMemory
 from gradekit.screening.tile_values import (
     DTYPES,
     NotWalked,
+    OutsideEverywhere,
     TilePointer,
     aligned,
     chosen,
@@ -24,8 +27,6 @@ from gradekit.screening.tile_values import (
 )
 from gradekit.screening.vocabulary import FUNCTIONS, combined, sizes_of
 from gradekit.submission.parsed_source import dotted
-
-Names = dict[str, Any]
 
 OPERATORS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -39,47 +40,6 @@ MOST_STEPS = 4096
 
 DEEPEST = 12
 """Functions that call each other."""
-
-
-@dataclass(frozen=True)
-class Code:
-    """What a kernel may refer to: the jitted `functions` of its source and the plain `constants` of its module."""
-
-    functions: Mapping[str, ast.FunctionDef]
-    constants: Mapping[str, Any]
-
-
-@dataclass
-class Swap:
-    """What stands in the place of a node in each of several `copies` of a launch: `news` has the number of the copy and
-    the new node by the old one. Without copies, nothing is swapped."""
-
-    copies: int = 0
-    news: dict[ast.AST, list[tuple[int, ast.AST]]] = field(default_factory=dict)
-
-    @staticmethod
-    def of(pairs: Sequence[tuple[ast.AST, ast.AST]]) -> Swap:
-        """A copy for each of these old and new nodes."""
-        swap = Swap(len(pairs))
-        for copy, (old, new) in enumerate(pairs):
-            swap.news.setdefault(old, []).append((copy, new))
-        return swap
-
-
-@dataclass
-class Watched:
-    """What a walk has seen: the value of each expression, and the names before each statement, when first met."""
-
-    values: dict[ast.AST, Any] = field(default_factory=dict)
-    names: dict[ast.AST, Names] = field(default_factory=dict)
-
-
-class Returned(Exception):
-    """A function returns `value`."""
-
-    def __init__(self, value: Any) -> None:
-        super().__init__()
-        self.value = value
 
 
 class Expressions:
@@ -96,6 +56,7 @@ class Expressions:
         self.active: Tensor | None = None
         self.gone: Tensor | None = None  # the programs that have returned
         self.longest, self.patience = 0, MOST_STEPS  # steps of a loop: the most that were seen, and that may be
+        self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
         self._depth = 0
 
     def body(self, statements: list[ast.stmt], names: Names) -> None:
@@ -106,22 +67,30 @@ class Expressions:
         """An expression where it is another one in some copies."""
         news = self.swap.news.pop(node)  # what stands in its place may contain it
         try:
-            values = [(copy, self._meant_for([copy], new, names)) for copy, new in news if isinstance(new, ast.expr)]
             if self.copies == 1:
-                return values[0][1]
-            changed = {copy for copy, _ in news}
-            others = [copy for copy in range(self.copies) if copy not in changed]
-            before = self._meant_for(others, node, names) if others else values[0][1]
+                return self.value(cast(ast.expr, news[0][1]), names)
+            changed = {copy for copy, new in news if all(part is not node for part in ast.walk(new))}
+            with self.memory.meant_for(torch.tensor([copy not in changed for copy in range(self.copies)])):
+                before = self.value(node, names) if len(changed) < self.copies else None
+            values = [(copy, self._in_copy(copy, new, names, (node, before))) for copy, new in news]
         finally:
             self.swap.news[node] = news
-        return self._with_copies(before, values)
+        given = [(copy, value) for copy, value in values if value is not None]
+        return self._with_copies(given[0][1] if before is None else before, given) if given else before
 
-    def _meant_for(self, copies: Sequence[int], node: ast.expr, names: Names) -> Any:
-        """An expression that some copies alone need."""
-        mine = torch.zeros(self.copies, dtype=torch.bool)
-        mine[list(copies)] = True
-        with self.memory.meant_for(mine):
-            return self.value(node, names)
+    def _in_copy(self, copy: int, new: ast.AST, names: Names, known: tuple[ast.expr, Any]) -> Any:
+        """What an expression is in one copy, where another is `known`; None where the copy touches what is outside."""
+        rows = slice(copy * self.programs, (copy + 1) * self.programs)
+        one = shallow(self)
+        one.swap, one.copies, one.count, one.memory = Swap(), 1, self.programs, self.memory.part(copy)
+        one.active, one.gone = _rows(self.active, rows, self.count), _rows(self.gone, rows, self.count)
+        one.known = {known[0]: _rows(known[1], rows, self.count)} if known[1] is not None else {}
+        mine = {part.id for part in ast.walk(new) if isinstance(part, ast.Name)} & names.keys()
+        try:
+            return one.value(cast(ast.expr, new), {name: _rows(names[name], rows, self.count) for name in mine})
+        except OutsideEverywhere:
+            self.memory.lose_copy(copy)
+            return None
 
     def _with_copies(self, before: Any, values: Sequence[tuple[int, Any]]) -> Any:
         """A value with others, of its kind, in the rows of some copies."""
@@ -130,13 +99,14 @@ class Expressions:
                 raise NotWalked("pointers of several storages")
             return replace(before, offset=self._with_copies(before.offset, [(n, one.offset) for n, one in values]))
         tile, size = tile_of(before), self.programs
-        found = tile.expand(self.count, *tile.shape[1:]).clone()
+        first = tile if tile.shape[0] == self.count else tile[:1]  # that of one copy alone, where all have another
+        found = first.expand(self.count, *tile.shape[1:]).clone()
         for copy, value in values:
             one = tile_of(value)
             if one.shape[1:] != tile.shape[1:] or one.is_floating_point() and not tile.is_floating_point():
                 raise NotWalked("values of several kinds")
             rows = slice(copy * size, (copy + 1) * size)
-            found[rows] = one[rows] if one.shape[0] == self.count else one
+            found[rows] = one
         return found
 
     def decided(self, value: Any) -> Any:
@@ -154,6 +124,8 @@ class Expressions:
         """What an expression is."""
         if node in self.swap.news:
             return self._in_copies(node, names)
+        if node in self.known:
+            return self.known[node]
         walk = _EXPRESSIONS.get(type(node))
         if walk is None:
             raise NotWalked(f"an expression {type(node).__name__}")
@@ -355,6 +327,15 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "atomic_add": Expressions._added,
     "atomic_max": Expressions._largest,
 }
+
+
+def _rows(value: Any, rows: slice, count: int) -> Any:
+    """The part of a value of `count` programs that belongs to some of them."""
+    if isinstance(value, tuple):
+        return tuple(_rows(one, rows, count) for one in value)
+    if isinstance(value, TilePointer):
+        return replace(value, offset=_rows(value.offset, rows, count))
+    return value[rows] if isinstance(value, Tensor) and value.shape[:1] == (count,) else value
 
 
 def bound(function: ast.FunctionDef, args: list[Any], given: Mapping[Any, Any]) -> Names:

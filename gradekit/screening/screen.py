@@ -6,25 +6,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from gradekit.engine.budget import STEP
+from gradekit.mending.dependences import leading_to
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.program import Program
 from gradekit.screening.additions import around
 from gradekit.screening.changes import Change, ChangeKind, ChangeSite
-from gradekit.screening.expressions import Code, Swap
 from gradekit.screening.kinds import ValueKind, kind_of
 from gradekit.screening.replacements import RULES
-from gradekit.screening.tile_values import OutsideEverywhere, TilePointer
-from gradekit.screening.walked_call import WRONG, WalkedCall, code_of
+from gradekit.screening.static_places import is_integer, is_static, needs_constant
+from gradekit.screening.swap import Code, Swap
+from gradekit.screening.tile_values import OutsideEverywhere
+from gradekit.screening.together import of_several_places
+from gradekit.screening.tried_change import TriedChange, digest, kind_of_change, parsed, place_of, with_alike
+from gradekit.screening.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.submission.parsed_source import called
 
-MOST_WORK = 300_000_000
+MOST_WORK = 240_000_000
 """Of all changes of one submission, in the engine's units."""
 
 WORK_OF_A_SECOND = MOST_WORK // 8
@@ -36,14 +39,20 @@ MOST_WORK_OF_ANOTHER = 20_000_000
 SHARE_OF_A_CALL = 0.05
 """Of the work that is left: a call that costs more is not screened, for few changes could be tried."""
 
+KEPT_FOR_OTHER_CALLS = 0.2
+"""The share of the work that is left in which what makes the failing call right is held against others."""
+
 MOST_OF_A_BATCH = 50_000_000
 """Of the changes that are tried at a time, about."""
 
-MOST_HELD = 192
+MOST_HELD = 400
 """So many that make the failing call right are held against others, those of the likelier kinds."""
 
 MOST_LEFT_WRONG = 0.5
 """The share of the wrong elements that a change may leave wrong to count as one of two."""
+
+ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
+"""Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
 
@@ -60,18 +69,6 @@ class ShownCall:
     wrong: Callable[[Sequence[Tensor | None]], int] | None = None
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """A change, the node that it puts in, the kernel in which it is tried, the number of the statement there that it is
-    in, and the kind of its value."""
-
-    change: Change
-    new: ast.AST
-    kernel: str
-    place: int
-    kind: ValueKind | None = None
-
-
 def changes_of(site: ChangeSite) -> Iterator[Change]:
     """All changes of a function."""
     for node in site.kernel.nodes:
@@ -80,6 +77,7 @@ def changes_of(site: ChangeSite) -> Iterator[Change]:
                 yield from rule(site, node)
             if isinstance(node, ast.expr):
                 yield from around(site, node)
+    yield from of_several_places(site)
 
 
 class Screen:
@@ -89,42 +87,59 @@ class Screen:
         self.draft, self.allow = draft, allow
         self.code: Code = code_of(draft.source)
         self.work_left = work
-        self._better: list[tuple[int, _Tried]] = []
+        self._better: list[tuple[int, TriedChange]] = []
         self.tried = 0
         self._others: frozenset[str] = frozenset()
+        self._astray: Collection[int] = ()
+        self._leading: dict[str, set[ast.stmt]] = {}
 
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
-        more: Iterable[ShownCall] = (),
+        more: Iterable[ShownCall] = (), astray: Collection[int] = (),
     ) -> list[Change]:  # fmt: skip
         """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
         where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
         made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
-        asked for one after another, while several changes are left."""
+        asked for one after another, while several changes are left. Where accesses go `astray`, or are missing, only
+        what leads to those on these lines is changed."""
+        self._astray, self._leading = astray, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
         self._better = []
-        call, first = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
+        call, first = walked[0]
         if first.work > SHARE_OF_A_CALL * self.work_left:
             return []
-        found: list[_Tried] = []
         self._others = frozenset(others) if kernels else frozenset()
-        for batch in self._batches(first, (*kernels, *others)):
-            if self.work_left < 0:
-                break
-            found += self._right(batch, call, first, is_first=True)
-        kept = sorted(found, key=_kind_of)[:MOST_HELD]
+        telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
+        reserve = int(KEPT_FOR_OTHER_CALLS * self.work_left)
+        self.work_left -= reserve
+        found = self._looked(walked[0], (*kernels, *others))
+        if not found and telling is not walked[0]:  # of few elements, none may be right in part
+            self._looked(telling, (*kernels, *others))
+        self.work_left += reserve
+        kept = sorted((like for one in found for like in with_alike(one)), key=kind_of_change)[:MOST_HELD]
         self._better += [(0, one) for one in kept]
+        walked.sort(key=lambda one: one is not telling)
         for call, replay in walked:
             if replay is not first:
                 kept = self._right_again(kept, call, replay)
         for call in more:
             if len(kept) < 2:
                 break
-            replay_of_it = self._replay(call)
-            kept = kept if replay_of_it is None else self._right_again(kept, call, replay_of_it)
+            if (replay_of_it := self._replay(call)) is not None:
+                kept = self._right_again(kept, call, replay_of_it)
         return [one.change for one in kept]
+
+    def _looked(self, one: tuple[ShownCall, WalkedCall], kernels: Sequence[str]) -> list[TriedChange]:
+        """All changes with which a call is right, as far as the work goes; `_better` has those that help in part."""
+        call, replay = one
+        found: list[TriedChange] = []
+        for batch in self._batches(replay, kernels):
+            if self.work_left < 0:
+                break
+            found += self._right(batch, call, replay, is_first=True)
+        return found
 
     def in_part(self) -> list[Change]:
         """The changes that have made the last call that was looked at right in part, and no more; those first with
@@ -138,10 +153,12 @@ class Screen:
         costs_little = replay.work <= 2 * first[1].work and replay.begun.keys() == first[1].begun.keys()
         return one is first or costs_little and not call.is_right(call.results)
 
-    def _right_again(self, found: list[_Tried], call: ShownCall, replay: WalkedCall) -> list[_Tried]:
-        """Those with which another call is right, too; all of them where it is large."""
-        kept: list[_Tried] = []
-        if replay.work > MOST_WORK_OF_ANOTHER:
+    def _right_again(self, found: list[TriedChange], call: ShownCall, replay: WalkedCall) -> list[TriedChange]:
+        """Those with which another call is right, too; all of them where it is large, or no work is left."""
+        kept: list[TriedChange] = []
+        counts = {kernel: sum(one.kernel == kernel for one in found) for kernel in replay.begun}
+        tries = sum(1 + count // replay.most_copies(kernel) for kernel, count in counts.items())
+        if replay.work > MOST_WORK_OF_ANOTHER or 2 * tries * replay.work > self.work_left:
             return found
         for kernel in dict.fromkeys(one.kernel for one in found):
             alike = [one for one in found if one.kernel == kernel]
@@ -150,7 +167,7 @@ class Screen:
                 batches = (alike[at : at + most] for at in range(0, len(alike), most))
                 alike = [one for batch in batches for one in self._right(batch, call, replay)]
             kept += alike
-        return sorted(kept, key=_kind_of)
+        return sorted(kept, key=kind_of_change)
 
     def _replay(self, call: ShownCall) -> WalkedCall | None:
         replay = WalkedCall(call.program, call.inputs, self.code, self.allow)
@@ -161,95 +178,121 @@ class Screen:
         pairs = zip(results, call.results, strict=True)
         return replay if replay.strays or all(_close(mine, seen) for mine, seen in pairs) else None
 
-    def _batches(self, replay: WalkedCall, kernels: Sequence[str]) -> Iterator[list[_Tried]]:
+    def _batches(self, replay: WalkedCall, kernels: Sequence[str]) -> Iterator[list[TriedChange]]:
         """The changes in groups that can be tried at once: the likely ones, then the others."""
         sites = [
             (ChangeSite(function, replay.begun[kernel].watched), kernel)
             for kernel in kernels if kernel in replay.begun
             for function in _with_helpers(self._kernel(kernel), self.draft)
         ]  # fmt: skip
-        every = [(change, site, kernel) for site, kernel in sites for change in changes_of(site)]
+        every = [(one, site, kernel) for site, kernel in sites for one in changes_of(site) if self._may_lead(one, site)]
+        later: list[list[TriedChange]] = []
         for turn in sorted({change.turn for change, _, _ in every}):
             for kernel in kernels:
                 group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
-                yield from self._together(group, kernel, replay)
+                pool, others = self._together(group, kernel, replay)
+                yield from self._cut([pool], kernel, replay)
+                later += self._cut(others, kernel, replay)
+        yield from sorted(later, key=lambda batch: batch[0].change.kind not in ALONE)
+
+    def _may_lead(self, change: Change, site: ChangeSite) -> bool:
+        """Whether a change may lead the accesses elsewhere that go astray; any where none does."""
+        if site.kernel.name not in self._leading:
+            self._leading[site.kernel.name] = leading_to(site.kernel, self._astray)
+        return any(site.kernel.statement(part.node) in self._leading[site.kernel.name] for part in change.parts)
 
     def _together(
         self, group: Sequence[tuple[Change, ChangeSite]], kernel: str, replay: WalkedCall
-    ) -> Iterator[list[_Tried]]:
-        """Changes of one kernel, those that leave their values of one kind side by side."""
-        pool: list[_Tried] = []
-        apart: dict[Hashable, list[_Tried]] = {}
+    ) -> tuple[list[TriedChange], list[list[TriedChange]]]:
+        """Changes of one kernel: those that leave their values of one kind, which can be tried side by side, and those
+        that must be tried apart from these."""
+        pool: list[TriedChange] = []
+        apart: dict[Hashable, list[TriedChange]] = {}
         for tried, site in self._distinct(group, kernel, replay):
             node = tried.change.node
-            if tried.kind is None or _is_static(site, node, self.code.functions):
+            if tried.kind is None or is_static(site, node, self.code.functions):
                 apart[id(tried)] = [tried]
             elif tried.kind == site.kind(node):
                 pool.append(tried)
             else:
                 apart.setdefault((node, tried.kind), []).append(tried)
+        return sorted(pool, key=lambda tried: tried.place), list(apart.values())
+
+    def _cut(self, groups: Iterable[list[TriedChange]], kernel: str, replay: WalkedCall) -> Iterator[list[TriedChange]]:
+        """Groups in batches that are not too large."""
         most = replay.most_copies(kernel) if kernel in replay.begun else 1
         most = max(min(most, MOST_OF_A_BATCH // max(replay.work, 1)), 1)
-        pool.sort(key=lambda tried: tried.place)
-        for alike in (pool, *apart.values()):
-            yield from (alike[at : at + most] for at in range(0, len(alike), most))
+        for group in groups:
+            yield from (group[at : at + most] for at in range(0, len(group), most))
 
     def _distinct(
         self, group: Sequence[tuple[Change, ChangeSite]], kernel: str, replay: WalkedCall
-    ) -> Iterator[tuple[_Tried, ChangeSite]]:
+    ) -> Iterator[tuple[TriedChange, ChangeSite]]:
         """The changes that can be evaluated, and that make another value than others of the same node."""
-        seen: set[Hashable] = set()
+        seen: dict[Hashable, tuple[TriedChange, ChangeSite]] = {}
         for change, site in group:
             if self.work_left < 0:
-                return
-            new = _parsed(change)
-            if new is None:
+                break
+            new = tuple(tree for part in change.parts if (tree := parsed(part)) is not None)
+            if len(new) < len(change.parts) or self._is_refused(change, kernel, site):
                 continue
-            goes_round = kernel in self._others and change.kind is not ChangeKind.NAME and _is_integer(site, change)
-            if goes_round or _needs_constant(change, site, self.code.functions):
+            places = [place_of(self._kernel(kernel), part.node, self.code.functions[kernel]) for part in change.parts]
+            tried = TriedChange(change, new, kernel, min(place or 0 for place in places))
+            if change.also or not isinstance(new[0], ast.expr):
+                seen[id(change)] = self._of_parts(tried, site), site
                 continue
-            place = _place(self._kernel(kernel), change.node, self.code.functions[kernel])
-            tried = _Tried(change, new, kernel, place or 0)
-            if not isinstance(new, ast.expr):
-                yield tried, site
-                continue
-            kind, told = self._value(tried, site, replay, place is not None)
-            if kind is not None and (change.node, kind, told) not in seen:
-                seen.add((change.node, kind, told))
-                yield replace(tried, kind=kind), site
+            kind, told = self._value(tried, site, replay, places[0] is not None)
+            if kind is not None:
+                one, _ = seen.get(key := (change.node, kind, told), (None, None))
+                one = replace(tried, kind=kind) if one is None else replace(one, alike=(*one.alike, change))
+                seen[key] = one, site
+        yield from seen.values()
+
+    def _is_refused(self, change: Change, kernel: str, site: ChangeSite) -> bool:
+        goes_round = kernel in self._others and change.kind is not ChangeKind.NAME and is_integer(site, change)
+        return goes_round or any(needs_constant(part, site, self.code.functions) for part in change.parts)
+
+    def _of_parts(self, tried: TriedChange, site: ChangeSite) -> TriedChange:
+        """With the kind of the first value where no part of a change leaves another kind than there was."""
+        kinds = [site.kind(part.node) for part in tried.change.parts]
+        same = tried.change.kind is not ChangeKind.AXIS and all(isinstance(one, ast.expr) for one in tried.new)
+        return replace(tried, kind=kinds[0]) if same and None not in kinds else tried
 
     def _value(
-        self, tried: _Tried, site: ChangeSite, replay: WalkedCall, is_own: bool
+        self, tried: TriedChange, site: ChangeSite, replay: WalkedCall, is_own: bool
     ) -> tuple[ValueKind | None, Hashable]:
         """The kind of the value that a change gives where its node was met first, and what tells it from others; None
         for one that gives nothing, or nothing new."""
         change = tried.change
         known = site.watched.names.get(site.kernel.statement(change.node))
-        if known is None or not isinstance(tried.new, ast.expr):
+        (new,) = tried.new
+        if known is None or not isinstance(new, ast.expr):
             return None, None
+        if has_effects(new, self.code):
+            return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
         self.work_left -= STEP
         try:
-            value = replay.alone(tried.kernel).value(tried.new, known)
+            value = replay.alone(tried.kernel).value(new, known)
         except WRONG:
             return None, None
         kind = kind_of(value)
         if kind is None or not site.is_steady(change.node) or not is_own:
             return kind, change.new
-        told = _digest(value)
+        told = digest(value)
         before = site.watched.values.get(change.node)
-        return (None, None) if kind_of(before) == kind and _digest(before) == told else (kind, told)
+        return (None, None) if kind_of(before) == kind and digest(before) == told else (kind, told)
 
     def _kernel(self, name: str) -> KernelDraft:
         return next(kernel for kernel in self.draft.kernels if kernel.name == name)
 
     def _right(
-        self, batch: list[_Tried], call: ShownCall, replay: WalkedCall, is_first: bool = False
-    ) -> list[_Tried]:
+        self, batch: list[TriedChange], call: ShownCall, replay: WalkedCall, is_first: bool = False
+    ) -> list[TriedChange]:
         """Those of some changes of one node with which a call is right; halves of them where all together cannot be
         walked."""
         if self.work_left < 0:
             return []
-        swap = Swap.of([(tried.change.node, tried.new) for tried in batch])
+        swap = Swap.of([tried.pairs for tried in batch])
         try:
             results = replay.changed(batch[0].kernel, swap, min(tried.place for tried in batch))
         except OutsideEverywhere:
@@ -270,89 +313,9 @@ class Screen:
         return right
 
 
-def _kind_of(tried: _Tried) -> int:
-    return tried.change.kind
-
-
 def _results_of(one: tuple[ShownCall, WalkedCall]) -> int:
     """The elements of a call's results."""
     return sum(result.numel() for result in one[0].results if isinstance(result, Tensor))
-
-
-def _digest(value: Any) -> Hashable:
-    """Equal for equal values."""
-    if isinstance(value, TilePointer):
-        return value.storage, _digest(value.offset)
-    if not isinstance(value, Tensor):
-        return value
-    flat = value.reshape(-1)
-    if flat.numel() and bool((flat == flat[0]).all()):
-        return flat[0].item()
-    return tuple(value.shape), flat.double().numpy().tobytes()
-
-
-def _parsed(change: Change) -> ast.AST | None:
-    """The tree of a change's text; None where that is not Python."""
-    if change.built is not None:
-        return change.built
-    try:
-        if isinstance(change.node, ast.stmt):
-            return ast.parse(change.new).body[0]
-        return ast.parse(f"({change.new})", mode="eval").body
-    except SyntaxError:
-        return None
-
-
-def _place(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> int | None:
-    """The number of the statement of a kernel's body that a node is in; None where it is in another function."""
-    while node in kernel.parents and kernel.parents[node] is not function:
-        node = kernel.parents[node]
-    return function.body.index(node) if isinstance(node, ast.stmt) and node in function.body else None
-
-
-_STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
-
-
-def _is_integer(site: ChangeSite, change: Change) -> bool:
-    kind = site.kind(change.node)
-    return kind is not None and kind.of == "integer"
-
-
-def _needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:
-    """Whether what comes to where Triton takes constants alone is no other constant of the kernel, and no axis."""
-    is_meant = (
-        change.new in site.kernel.constexprs or change.kind is ChangeKind.AXIS or isinstance(change.node, ast.stmt)
-    )
-    return not is_meant and _is_static(site, change.node, functions)
-
-
-def _name_of(node: ast.AST) -> str:
-    """The last part of the name of what a call calls."""
-    function = node.func if isinstance(node, ast.Call) else None
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
-
-
-def _is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bool:
-    """Whether an expression must be a number that all programs have: an axis, a part of a shape, a step."""
-    if isinstance(site.watched.values.get(node), (Tensor, TilePointer)):
-        return False
-    parents = site.kernel.parents
-    while isinstance(parents.get(node), (ast.expr, ast.keyword)):
-        before, node = node, parents[node]
-        if isinstance(node, ast.keyword) and node.arg in ("axis", "shape", "dtype"):
-            return True
-        name = _name_of(node)
-        if (
-            name in functions
-            or name in _STATIC
-            or name == "range"
-            and isinstance(node, ast.Call)
-            and before in node.args[2:]
-        ):
-            return True
-    return False
 
 
 def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:

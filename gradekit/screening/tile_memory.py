@@ -4,6 +4,7 @@ refused."""
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +39,20 @@ class TileMemory:
         self.lost |= found if self._meant is None else found & self._meant
         if bool(self.lost.all()):
             raise OutsideEverywhere
+
+    def lose_copy(self, number: int) -> None:
+        """Gives up one copy.
+
+        Raises:
+            OutsideEverywhere: no other is left.
+        """
+        self.lost[number] = True
+        if bool(self.lost.all()):
+            raise OutsideEverywhere
+
+    def part(self, number: int) -> TileMemory:
+        """The storages of one of the copies."""
+        return TileMemory(part_of(self._memory, number, self._copies), 1, self._programs)
 
     @contextlib.contextmanager
     def meant_for(self, copies: Tensor) -> Iterator[None]:
@@ -139,3 +154,16 @@ class TileMemory:
         if tile.dim() > offsets.dim():
             raise NotWalked("a tile for one element")
         return spread(tile, offsets.dim())
+
+
+def part_of(memory: Memory, number: int, copies: int) -> Memory:
+    """The storages of one of several copies: views."""
+    if copies == 1:
+        return memory
+    other = Memory()
+    for id, storage in memory.storages.items():
+        other.storages[id] = one = copy.copy(storage)
+        if not storage.is_input:
+            size = storage.data.numel() // copies
+            one.data, one._views, one.written = storage.data[number * size : (number + 1) * size], {}, None
+    return other

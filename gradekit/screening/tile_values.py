@@ -110,12 +110,18 @@ _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _quotient(left: Any, right: Any) -> Tensor:
-    return torch.div(left, right, rounding_mode="trunc")
+    return torch.div(left, _divisor(right), rounding_mode="trunc")
 
 
 def _rest(left: Any, right: Any) -> Tensor:
     left = left if isinstance(left, Tensor) else torch.full_like(right, left)
-    return torch.fmod(left, right)
+    return torch.fmod(left, _divisor(right))
+
+
+def _divisor(value: Any) -> Any:
+    """A divisor, with 1 in place of an integer 0: of some copies alone, which are no reason to give up the others."""
+    is_tile = isinstance(value, Tensor) and not value.is_floating_point()
+    return torch.where(value == 0, 1, value) if is_tile else value
 
 
 _ON_TILES: dict[str, Callable[[Any, Any], Any]] = {

@@ -20,8 +20,9 @@ from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
 from gradekit.program import Scalar as Number
-from gradekit.screening.expressions import Code, Names, Returned, Swap, Watched, bound
-from gradekit.screening.tile_memory import TileMemory
+from gradekit.screening.expressions import bound
+from gradekit.screening.swap import Code, Names, Returned, Swap, Watched
+from gradekit.screening.tile_memory import TileMemory, part_of
 from gradekit.screening.tile_values import DTYPES, NotWalked, TilePointer
 from gradekit.screening.walk import KernelWalk
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -159,7 +160,7 @@ class WalkedCall:
         """The number of a kernel's first statement that may store something, or end it."""
         if name not in self._settled:
             body = self.code.functions[name].body
-            found = (at for at, one in enumerate(body) if _has_effects(one, self.code))
+            found = (at for at, one in enumerate(body) if has_effects(one, self.code))
             self._settled[name] = next(found, len(body))
         return self._settled[name]
 
@@ -238,7 +239,7 @@ class WalkedCall:
             memory.allocate(step.storage, step.nbytes * copies, "", None)
         else:
             for number in range(copies):
-                self._host(step, _part(memory, number, copies))
+                self._host(step, part_of(memory, number, copies))
 
     def _results_of_all(self, result: Any, memory: Memory, copies: int) -> list[Tensor] | None:
         """A result of each copy."""
@@ -276,19 +277,6 @@ def _copied(memory: Memory, copies: int = 1) -> Memory:
     return other
 
 
-def _part(memory: Memory, number: int, copies: int) -> Memory:
-    """The storages of one of several copies: views."""
-    if copies == 1:
-        return memory
-    other = Memory()
-    for id, storage in memory.storages.items():
-        other.storages[id] = one = copy.copy(storage)
-        if not storage.is_input:
-            size = storage.data.numel() // copies
-            one.data, one._views, one.written = storage.data[number * size : (number + 1) * size], {}, None
-    return other
-
-
 def _for_copies(value: Any, walk: KernelWalk) -> Any:
     """A value of one launch for the programs of all of its copies."""
     if walk.copies == 1 or walk.programs == 1:
@@ -302,9 +290,9 @@ def _for_copies(value: Any, walk: KernelWalk) -> Any:
     return value
 
 
-def _has_effects(statement: ast.stmt, code: Code) -> bool:
-    """Whether a statement may store something, or end the kernel."""
-    for node in ast.walk(statement):
+def has_effects(part: ast.AST, code: Code) -> bool:
+    """Whether a statement or an expression may store something, or end the kernel."""
+    for node in ast.walk(part):
         if isinstance(node, ast.Return):
             return True
         name = called(node)

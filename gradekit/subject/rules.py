@@ -8,22 +8,18 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import itertools
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradekit.engine.executor import Counters, OverBudget, Unsupported
+from gradekit.engine.executor import Counters, OverBudget
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.program import Allocate, Aten, Launch, Literal, Program, Step, View, every_step, run_steps
-from gradekit.subject import provenance
+from gradekit.program import Allocate, Aten, Launch, Program, Step, View, every_step, run_steps
+from gradekit.subject import handed_numbers, provenance
 from gradekit.subject.provenance import views_in
 
 if TYPE_CHECKING:
     from gradekit.submission import Submission
-
-MOST_WRITTEN = 64
-"""The most numbers that the host may write out as a tensor."""
 
 SUMS = frozenset({"aten::sum"})
 """Operations that may read whole tensors, where an assignment allows them."""
@@ -43,7 +39,7 @@ def check_program(program: Program, entry: str, allow: Collection[str], submissi
             or from none.
     """
     _only_allowed_operations(program, entry, allow)
-    _writes_out_no_table(program, entry)
+    handed_numbers.check(program, entry)
     _returns_tensors(program, entry, submission)
     _launches_own_kernels(program, entry)
     _returns_what_it_made(program, entry)
@@ -59,45 +55,12 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
         Failure: torch computed, a kernel ran that is not the submission's, or a gradient is missing.
     """
     _only_allowed_operations(program, entry, allow)
-    _writes_out_no_table(program, entry)
+    handed_numbers.check(program, entry)
     for name, result in zip(names, program.results, strict=True):
         if not isinstance(result, View):
             message = f"The backward pass of {entry} gives no gradient for {name}: its `backward` returns None there."
             raise Failure(Cause.WRONG_TYPE, message)
     _launches_own_kernels(program, entry)
-
-
-def _writes_out_no_table(program: Program, entry: str) -> None:
-    """A result is computed from the inputs: whoever writes out many numbers may have computed them somewhere else.
-
-    Steps of one size (torch.arange) tell nothing. Integers may be a schedule of tiles, which a person has to look at.
-
-    Raises:
-        Failure: the host wrote out more than MOST_WRITTEN floating-point numbers.
-        Unsupported: or as many integers.
-    """
-    written = [
-        step for step in every_step(program.steps) if isinstance(step, Literal) and not _is_evenly_spaced(step.values)
-    ]
-    count = sum(len(step.values) for step in written)
-    if count <= MOST_WRITTEN:
-        return
-    line = written[0].source.line if written[0].source else None
-    if any(isinstance(value, float) for step in written for value in step.values):
-        message = (
-            f"{entry} writes out {count:,} numbers as tensors, where {MOST_WRITTEN} are allowed: results are "
-            "computed from the inputs."
-        )
-        raise Failure(Cause.FORBIDDEN_OP, message, line=line)
-    raise Unsupported(f"a table of {count:,} integers that the host writes out", line)
-
-
-def _is_evenly_spaced(values: Sequence[float]) -> bool:
-    if len(values) < 2:
-        return False
-    step = values[1] - values[0]
-    span = max(abs(values[0]), abs(values[-1]), 1.0)
-    return all(abs(b - a - step) <= 1e-5 * span for a, b in itertools.pairwise(values))
 
 
 @contextlib.contextmanager

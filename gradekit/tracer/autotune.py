@@ -19,6 +19,7 @@ from gradekit.compat.triton import Autotuner, CompileTimeAssertionFailure, PTXAS
 from gradekit.program import Choice, Launch, Step
 from gradekit.tracer.errors import BeyondBudget
 from gradekit.tracer.kernels import Compiler
+from gradekit.tracer.output import shortened
 from gradekit.tracer.recorder import Recorder
 
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
@@ -128,15 +129,17 @@ def _launch(tuner: Any, config: Config, args: Sequence[Any], kwargs: dict[str, A
 
 
 def _refuse_conflicts(configs: Sequence[Config], kwargs: dict[str, Any]) -> None:
-    for config in configs if len(configs) > 1 else ():
-        conflicts = kwargs.keys() & config.kwargs.keys()
+    """Raises ValueError where the launch gives what a configuration sets as well: Triton passes on both."""
+    for config in configs:
+        conflicts = sorted(kwargs.keys() & config.all_kwargs().keys())
         if conflicts:
+            unsaid = any(name not in config.kwargs for name in conflicts)
             raise ValueError(
-                f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}."
-                " Make sure that you don't re-define auto-tuned symbols."
+                f"Conflicting meta-parameters: {', '.join(conflicts)}. Each configuration sets them"
+                f"{', by default where it does not name them' if unsaid else ''}: leave them out of the launch."
             )
 
 
 def _label(config: Config) -> str:
     """The configuration as its author wrote it: "BLOCK=128, num_warps=4, num_stages=3"."""
-    return ", ".join(f"{name}={value}" for name, value in config.all_kwargs().items())
+    return shortened(", ".join(f"{name}={value}" for name, value in config.all_kwargs().items()))

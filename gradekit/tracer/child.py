@@ -122,7 +122,7 @@ class Child:
         """Host code is told of many multiprocessors, and some configurations are tried."""
         self.tracer.tuning.turn = 0
         cuda.multiprocessors.count = cuda.MANY
-        if self.text and self._told not in self.modules:
+        if self.text and self._multiprocessors not in self.modules:
             self._load_silently()
 
     def inspect(self, entry: str, args: list[Any]) -> Any:
@@ -172,17 +172,17 @@ class Child:
 
     def _load(self) -> None:
         with self.tracer.mask, self.tracer.steps:
-            self.modules[self._told] = loading.load(self.text, self.directory)
+            self.modules[self._multiprocessors] = loading.load(self.text, self.directory)
 
     @property
-    def _told(self) -> int:
+    def _multiprocessors(self) -> int:
         """The number of multiprocessors that the module in use is told; one module serves all, where none asks."""
         return cuda.multiprocessors.count if cuda.multiprocessors.asked else cuda.MANY
 
     def _loaded(self) -> loading.LoadedModule:
-        if self._told not in self.modules:
+        if self._multiprocessors not in self.modules:
             raise Refusal("exception", "Nothing is loaded.")
-        return self.modules[self._told]
+        return self.modules[self._multiprocessors]
 
     def _program(self, program: Program) -> Any:
         fresh = {key: kernel for key, kernel in program.kernels.items() if key not in self.sent}

@@ -75,7 +75,7 @@ def _missing(loaded: LoadedModule, first: torch.Tensor) -> str:
     try:
         torch_compile.prepare()
     except Exception as error:  # noqa: BLE001  (whatever importing needs that is not here)
-        return _told(error)
+        return _message(error)
     with _compiling():
         return _Seen().compile(Model(_relu, first), [first])
 
@@ -104,7 +104,7 @@ class _Seen:
         try:
             torch_compile.as_one_graph(model, backend)(*values).sum().backward()
         except Exception as error:  # noqa: BLE001  (student code, and all of torch.compile)
-            return _told(error)
+            return _message(error)
         return ""
 
     def as_data(self) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def _opcheck(operator: Any, name: str, values: Sequence[Any]) -> str:
     try:
         torch.library.opcheck(operator, tuple(values), test_utils=name)
     except Exception as error:  # noqa: BLE001  (student code, and all of torch.compile)
-        return _told(error)
+        return _message(error)
     return ""
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     import traceback
 
     traceback.print_exc()

@@ -26,7 +26,7 @@ from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Sca
 from gradekit.tracer import alignment, cuda, lazy, resource_usage
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.lowering_budget import LoweringBudget
-from gradekit.tracer.output import spoken
+from gradekit.tracer.output import shortened, spoken
 from gradekit.tracer.recorder import NAME, Recorder
 
 DTYPES = {
@@ -76,7 +76,7 @@ class Compiler:
         # that names the line
         self._alignments.share(src, options or {})
         text = ttir.replace(self.recorder.path, NAME)
-        kernel = Kernel(src.fn.__name__, text, launch_options(parsed), plain_constants(src))
+        kernel = Kernel(shortened(src.fn.__name__), text, launch_options(parsed), plain_constants(src))
         return TracedKernel(self, src, kernel, argument_types, parsed)
 
     def _lower(self, src: Any, options: dict[str, Any]) -> alignment.Lowered:

@@ -11,8 +11,8 @@ from typing import Any
 
 from gradekit.tracer.errors import BeyondBudget
 
-MOST = 2_000_000
-"""Nodes that lowering may visit for all calls of a submission: some three thousand kernels."""
+MOST = 1_500_000
+"""Nodes that lowering may visit for all calls of a submission: some two thousand kernels."""
 
 
 class LoweringBudget:

@@ -184,7 +184,7 @@ class Following(TorchFunctionMode):
         bound = dict(zip(jit.arg_names, args, strict=False)) | kwargs
         sizes: list[Any] = []
 
-        def told(meta: dict[str, Any]) -> Any:
+        def numbers(meta: dict[str, Any]) -> Any:
             found = (
                 grid({**meta, **{name: v for name, v in bound.items() if isinstance(v, TracedSize)}})
                 if callable(grid)
@@ -195,7 +195,7 @@ class Following(TorchFunctionMode):
 
         self._binding = bound, sizes
         try:
-            return run(jit, *map(plain, args), grid=told, warmup=warmup, **{k: plain(v) for k, v in kwargs.items()})
+            return run(jit, *map(plain, args), grid=numbers, warmup=warmup, **{k: plain(v) for k, v in kwargs.items()})
         finally:
             self._binding = None
 

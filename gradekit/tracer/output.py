@@ -48,6 +48,15 @@ class Output(io.TextIOBase):
             self._stack.close()
 
 
+LONGEST_NAME = 1_000
+"""Characters of a name that travels; Python takes names of any length, and what reads programs does not."""
+
+
+def shortened(name: str) -> str:
+    """The name, or its beginning where it is longer than LONGEST_NAME."""
+    return name[:LONGEST_NAME]
+
+
 def printable(text: str) -> str:
     """The text with what no encoding can carry (lone surrogates) replaced."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -44,6 +44,7 @@ from gradekit.program import (
 )
 from gradekit.tracer.errors import DeferredOperation, Refusal
 from gradekit.tracer.lazy import LazyInt
+from gradekit.tracer.output import shortened
 
 NAME = "submission.py"
 """What a program calls the file, wherever it stands, so that the same submission always gives the same program."""
@@ -153,7 +154,7 @@ class Recorder:
         frame: Any = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_filename == self.path:
-                return Source(frame.f_lineno, frame.f_code.co_name)
+                return Source(frame.f_lineno, shortened(frame.f_code.co_name))
             frame = frame.f_back
         return None
 

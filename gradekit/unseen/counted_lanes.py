@@ -188,28 +188,33 @@ class EachProgram:
     arguments: Mapping[str, int]
     known: dict[str, Any] = field(default_factory=dict)
     _times: dict[tuple[int, ...], int | None] = field(default_factory=dict)
+    _ids: dict[int, Any] = field(default_factory=dict)
 
     def argument(self, text: KernelText, name: str) -> int | None:
         """A whole number that the kernel is given."""
         return self.arguments.get(name)
 
     def program_id(self, axis: int) -> Any:
-        """Of each program, in order."""
-        return self._ids[axis] if self._ids is not None else None
+        """Of each program, in order; 0 along an axis that has one."""
+        if axis not in self._ids:
+            self._ids[axis] = self._along(axis) if self.grid[axis] > 1 else 0
+        return self._ids[axis]
+
+    def _along(self, axis: int) -> torch.Tensor | None:
+        count, before = math.prod(self.grid), math.prod(self.grid[:axis])
+        if count > MOST_PROGRAMS:
+            return None
+        every = torch.arange(self.grid[axis]).repeat_interleave(before, output_size=before * self.grid[axis])
+        return every.repeat(count // len(every))
 
     def lane(self, op: Op) -> None:
         """Lanes have no value."""
 
+    def found(self, text: KernelText, op: Op, depth: int) -> None:
+        """What an atomic finds is not known."""
+
     def turn(self, text: KernelText, name: str, depth: int) -> None:
         """Nor have turns."""
-
-    @functools.cached_property
-    def _ids(self) -> Sequence[Any] | None:
-        count = math.prod(self.grid)
-        if count > MOST_PROGRAMS:
-            return None
-        every, (width, height, _) = torch.arange(count), self.grid
-        return [every % width, every // width % height, every // (width * height)]
 
     def times(self, text: KernelText, loops: Sequence[Op]) -> int | None:
         """How often all programs together go through the innermost of these loops; None where that is not known."""

@@ -132,13 +132,13 @@ def leaves_in(terms: Sequence[Leaf], *numbers: int) -> set[Leaf]:
     return found
 
 
-def told(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str]) -> str:
+def described(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str]) -> str:
     """A term as Python would write it, cut off where it is long; `name` gives the leaves' names."""
-    text = _told(terms, number, name)
+    text = _described(terms, number, name)
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
-def _told(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str], depth: int = 0) -> str:
+def _described(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str], depth: int = 0) -> str:
     if not 0 <= number < len(terms) or depth > 8:
         return "..."
     match terms[number]:
@@ -147,9 +147,9 @@ def _told(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str], depth
         case (str(kind), *_) if kind in LEAVES:
             return name(terms[number])
         case ("next_power_of_2", int(a)):
-            return f"next_power_of_2({_told(terms, a, name, depth + 1)})"
+            return f"next_power_of_2({_described(terms, a, name, depth + 1)})"
         case (str(symbol), int(a), int(b)) if symbol in OPERATIONS:
-            parts = [_told(terms, n, name, depth + 1) for n in (a, b)]
+            parts = [_described(terms, n, name, depth + 1) for n in (a, b)]
             if symbol == "*" and parts[0] == "1":
                 return parts[1]
             return " ".join([_bracketed(parts[0]), symbol, _bracketed(parts[1])])

@@ -13,7 +13,7 @@ from typing import Any
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
-from gradekit.unseen.evaluation import COMPARE, Leaf, evaluated, leaves_in, told
+from gradekit.unseen.evaluation import COMPARE, Leaf, described, evaluated, leaves_in
 
 MOST_PATHS = 8
 """Paths through the host code that are followed for calls that are alike."""
@@ -207,11 +207,11 @@ class HostBranches:
             if ("opaque",) in leaves:
                 self.left[condition.source.line if condition.source else 0, "a number that is not followed"] = None
             elif leaves and condition.source is not None:  # what no line asks is asserted, and goes one way alone
-                text = self._told(form, terms, condition)
+                text = self._described(form, terms, condition)
                 special = condition.relation == "==" and not _asks_for_zero(terms, condition)
                 yield condition, HostBranch(condition.source.line, text, form.kind if special else ())
 
-    def _told(self, form: TracedForm, terms: Sequence[Leaf], condition: Condition) -> str:
+    def _described(self, form: TracedForm, terms: Sequence[Leaf], condition: Condition) -> str:
         names = self.names.get(form.entry, ())
 
         def name(leaf: Leaf) -> str:
@@ -224,7 +224,7 @@ class HostBranches:
             called = names[at] if at < len(names) else "the gradient of the result"
             return f"{called}.shape[{axis[0]}]" if kind == "size" else f"{called}.stride({axis[0]})"
 
-        left, right = (told(terms, n, name) for n in (condition.left, condition.right))
+        left, right = (described(terms, n, name) for n in (condition.left, condition.right))
         return f"{left} {condition.relation} {right}"
 
 

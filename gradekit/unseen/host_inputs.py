@@ -29,7 +29,7 @@ MOST_LAYOUTS, MOST_LAID_OUT, MOST_FAR_LAID_OUT = 40, 60, 8
 """Layouts for which one comparison, and all of a check, are solved for; and for the first of them also as far out as
 the entry promises."""
 
-MOST_TOLD = 30
+MOST_NAMED = 30
 """Unseen ways that a record names."""
 
 Way = tuple[HostBranch, bool]
@@ -79,7 +79,7 @@ class HostInputs:
             {"line": branch.line, "what": f"{branch.text} is never {'true' if way else 'false'}"}
             for branch, way in self.unseen()
         ]
-        return {"of": 2 * len(ways), "seen": sum(map(len, ways.values())), "unseen": unseen[:MOST_TOLD]}
+        return {"of": 2 * len(ways), "seen": sum(map(len, ways.values())), "unseen": unseen[:MOST_NAMED]}
 
     def unseen(self) -> list[tuple[HostBranch, bool]]:
         """The ways that no example of the check has gone, in the order of lines."""

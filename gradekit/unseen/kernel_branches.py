@@ -44,7 +44,7 @@ class KernelBranch:
     dtypes: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The way, as the end of a sentence."""
         if self.name == "scf.for":
             return f"a loop never runs {_TURNS[self.way]}"
@@ -192,6 +192,15 @@ class Corner:
         """The value of what a loop carries or counts by."""
         return _looped(text, name, self, depth)
 
+    def found(self, text: KernelText, op: Op, depth: int) -> Any:
+        """What an atomic finds: a sum that began at 0, and that each program before has added to once."""
+        if op.attributes.get("kind") != "add" or op.result_types[0].element[:1] != "i":
+            return None
+        amount = value_of(text, op.operands[1], self, depth + 1)
+        if amount is None or None in self.grid:
+            return None
+        return amount * (math.prod(self.grid) - 1) if self.program else 0  # type: ignore[arg-type]
+
 
 class ValuePlace(Protocol):
     """Where in a launch values are asked for: in one program or in several, at a lane, in a turn of loops. `known`
@@ -216,6 +225,9 @@ class ValuePlace(Protocol):
 
     def turn(self, text: KernelText, name: str, depth: int) -> Any:
         """What a name is that a loop gives a value."""
+
+    def found(self, text: KernelText, op: Op, depth: int) -> Any:
+        """What an atomic finds."""
 
 
 def corners(grid: tuple[Numbers | None, ...], names: Mapping[str, Numbers | None]) -> Iterator[Corner]:
@@ -297,6 +309,8 @@ def _worked_out(text: KernelText, name: str, place: ValuePlace, depth: int) -> A
             return place.program_id(op.attributes["axis"])
         case "tt.make_range":
             return place.lane(op)
+        case "tt.atomic_rmw":
+            return place.found(text, op, depth)
     rule, operands = _RULES.get(op.name), []
     for operand in op.operands if rule is not None else ():
         operands.append(value_of(text, operand, place, depth + 1))

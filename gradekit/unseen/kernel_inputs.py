@@ -66,7 +66,7 @@ class Missing:
     @property
     def why(self) -> str:
         """The way, as a sentence about a call that goes it."""
-        return self.branch.told.replace("is never", "is").replace("never runs", "runs")
+        return self.branch.description.replace("is never", "is").replace("never runs", "runs")
 
 
 @dataclass
@@ -129,7 +129,7 @@ class KernelInputs:
 
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
-        told = dict.fromkeys((one.branch.line, one.branch.told) for one in self.missing())
+        told = dict.fromkeys((one.branch.line, one.branch.description) for one in self.missing())
         return [{"line": line, "what": what} for line, what in told]
 
     def compared_fractions(self) -> list[float]:

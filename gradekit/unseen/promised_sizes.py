@@ -73,7 +73,7 @@ class LongCall:
         most = min(length, self.sizes[self.name])
         return stretched(self.draws, self.form, _sizes(self.draws, self.form, self.name, most, self.other or OTHERS[0]))
 
-    def told(self, one: LeftOut) -> str:
+    def description(self, one: LeftOut) -> str:
         """As a sentence."""
         names = [argument.name for argument in self.draws.tensors]
         what = "the result" if one.stored else names[one.place] if one.place < len(names) else "an argument"

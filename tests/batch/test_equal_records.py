@@ -250,3 +250,18 @@ def test_in_every_assignment_check_and_a_grader_with_half_a_processor_make_the_s
 def real_job(id: str, text: str, options: GradingOptions) -> GradingJob:
     content = base64.b64encode(text.encode()).decode()
     return GradingJob(id, release(get(id)), options.to_json(), "submission.py", content)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", ["softmax", "layer_norm", "spmm", "giou_loss"])
+def test_a_right_submissions_largest_calls_leave_a_grader_below_a_gibibyte(id: str) -> None:
+    """The solutions that take most memory in a default check"""
+    made = Grader()
+    try:
+        record = made.grade(real_job(id, (ROOT / "solutions" / id / "solution.py").read_text(), GradingOptions(device="cpu")), 10 * GUARD).record
+        assert made._process is not None
+        status = Path(f"/proc/{made._process.pid}/status").read_text()
+    finally:
+        made.close()
+    assert record["score"]["earned"] == 80
+    assert int(status.partition("VmHWM:")[2].split()[0]) < 1 << 20  # KiB

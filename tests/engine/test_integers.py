@@ -75,7 +75,7 @@ DIVISIONS = {"divsi", "remsi", "floordivsi", "divui", "remui"}
 
 
 @pytest.mark.parametrize("name", SIGNED)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(operands=_operands())
 def test_signed_operations_are_python_s_modulo_the_width(name, operands):
     bits, a, b = operands
@@ -87,7 +87,7 @@ def test_signed_operations_are_python_s_modulo_the_width(name, operands):
 
 
 @pytest.mark.parametrize("name", UNSIGNED)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(operands=_operands())
 def test_unsigned_operations_read_the_same_bits_as_unsigned(name, operands):
     bits, a, b = operands

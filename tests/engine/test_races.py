@@ -204,3 +204,31 @@ def test_a_row_whose_end_runs_into_the_next_is_found_although_the_next_overwrite
 
     result = launched(rows, (1,), [X], [torch.empty(8, dtype=torch.int32)], B=8)
     assert causes(result) == {Cause.MISSING_BARRIER}
+
+
+@triton.jit
+def sum_by_narrow_atomics(x, total, SPREAD: tl.constexpr):
+    tl.atomic_add(total + tl.program_id(0) * SPREAD, tl.load(x + tl.program_id(0)), sem="relaxed", scope="cta")
+
+
+@pytest.mark.parametrize("order", [Order.ASCENDING, Order.REVERSED])
+def test_an_atomic_of_a_program_alone_keeps_no_other_apart(order):
+    """Scope "cta": two programs that add to one element lose updates; to elements of their own, they may"""
+    result = launched(sum_by_narrow_atomics, (8,), [X], TOTAL, fill=0, conditions=Conditions(order), SPREAD=0)
+    assert causes(result) == {Cause.RACE} and "by an atomic of scope 'cta'" in result.findings[0].message
+    result = launched(sum_by_narrow_atomics, (8,), [X], [torch.empty(8, dtype=torch.int32)], fill=0, SPREAD=1)
+    assert result.findings == [] and torch.equal(result.results[0], X)
+
+
+@triton.jit
+def sum_by_atomics_of_two_scopes(x, total):
+    if tl.program_id(0) == 0:
+        tl.atomic_add(total, tl.load(x), scope="cta")
+    else:
+        tl.atomic_add(total, tl.load(x + tl.program_id(0)))
+
+
+@pytest.mark.parametrize("order", [Order.ASCENDING, Order.REVERSED])
+def test_one_narrow_atomic_among_others_is_a_race(order):
+    result = launched(sum_by_atomics_of_two_scopes, (8,), [X], TOTAL, fill=0, conditions=Conditions(order))
+    assert causes(result) == {Cause.RACE}

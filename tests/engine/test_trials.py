@@ -269,6 +269,23 @@ def test_a_promise_that_holds_for_all_lanes_that_matter_is_kept(what):
     assert not launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what).findings
 
 
+@triton.jit
+def wrapped(x, out, n, WRAP: tl.constexpr, B: tl.constexpr):
+    lane = tl.arange(0, B)
+    at = tl.max_contiguous(lane % WRAP, B)
+    tl.store(out + lane, tl.load(x + at), mask=lane < n)
+
+
+@pytest.mark.parametrize(("wrap", "found"), [(13, []), (5, [Cause.BROKEN_PROMISE])])
+def test_lanes_that_begin_anew_where_they_were_promised_to_go_on_must_not_matter(wrap, found):
+    """Past the end of a tensor they do not; in the midst of it the compiler reads what comes next instead"""
+    made = program(wrapped, (1,), [X], [torch.empty(13)], [13], WRAP=wrap, B=16)
+    result = tried(made, [X])
+    assert causes(result) == found and torch.equal(result.results[0], X[torch.arange(13) % wrap])
+    if found:
+        assert result.findings[0].line is not None and "tl.max_contiguous" in result.findings[0].message
+
+
 def test_an_empty_tensor_has_the_address_0_which_is_a_multiple_of_16():
     aligned = '  tt.func public @k(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x")) attributes {} {'
     assert misaligned_arguments(aligned, [View(0, "float32", (3,), (1,), 1)]) == ["x"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -126,7 +127,6 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
          "the probability to be kept"),
         ("solutions/fused_chain/right_row_and_block.py", "bias, residual, out, N,", "bias, residual, out, M,", "passes M for the kernel's parameter N"),
         ("solutions/fused_chain/right_row_and_block.py", "grid = (M, triton.cdiv(N, 256))", "grid = (M,)", "one axis less"),
-        ("tests/course/right/softmax/tutorial.py", "input_ptr + row_idx", "input_ptr + row_start", "where it has come to"),
         ("tests/course/right/softmax/tutorial.py", "1)](y, x, x.stride", "1)](x, y, x.stride", "swapped"),
         ("tests/course/right/vector_add/tutorial.py", "pid * BLOCK_SIZE", "pid * n_elements", "begin at i * n_elements"),
         ("solutions/matmul/right_default_precision.py", "tl.dot(a, b)", "a * b", "element by element"),
@@ -228,12 +228,6 @@ def test_exp_with_the_other_sign_and_erf_with_another_factor_are_named() -> None
     assert any("another factor than 1 / sqrt(2)" in mend.sentence and mend.applied(halved) == right for mend in mends(halved))
 
 
-def test_a_result_without_its_factor_of_a_half_is_told_so() -> None:
-    wrong = text("solutions/custom_op/right_flat.py").replace("0.5 * h * (1 + tl.erf", "h * (1 + tl.erf")
-    mend = next(mend for mend in mends(wrong) if "lacks the factor 0.5" in mend.sentence)
-    assert "0.5 * (h * (1 + tl.erf(h * 0.7071067811865476)))" in mend.applied(wrong)
-
-
 def test_a_form_of_gelu_is_not_blamed_for_a_mistake_in_its_own_formula() -> None:
     wrong = text("solutions/custom_op/right_flat.py").replace("h * 0.7071067811865476", "h")
     assert not [mend for mend in mends(wrong) if "which has erf" in mend.sentence]
@@ -277,6 +271,29 @@ def test_the_first_mend_that_makes_all_right_is_named_with_its_line_and_the_way_
     found = mending.diagnosis(CLUES, Tries(lambda changed: "s * tl.exp(m - new_m) +" in changed))
     assert found is not None and found.line == 20 and "without rescaling" in found.sentence
     assert "multiply s by exp" in found.hint and "this example and others are right" in found.hint
+
+
+def test_a_sum_is_rescaled_by_a_factor_that_the_next_line_computes() -> None:
+    """There, its name has no value yet"""
+    source = text("solutions/flash_attention/right_tutorial_pointers.py")
+    total = next(line for line in source.splitlines() if "* alpha + " in line)
+    factor = next(line for line in source.splitlines() if line.strip().startswith("alpha = "))
+    before = f"{factor}\n" + source.partition(f"{factor}\n")[2].partition(f"{total}\n")[0] + f"{total}\n"
+    assert before in source
+    wrong = source.replace(before, f"{total.replace(' * alpha', '')}\n" + before.removesuffix(f"{total}\n"))
+    line = wrong[: wrong.index("alpha = ")].count("\n")
+    here = [one for one in mends(wrong) if "without rescaling" in one.sentence and one.line == line]
+    assert any(f"* {factor.partition(' = ')[2]} + " in one.applied(wrong) for one in here)
+
+
+def test_masks_of_two_loads_that_do_not_know_how_far_a_loop_has_come_are_mended_together() -> None:
+    """Either alone helps nothing: what the other loads past the end is no number"""
+    source = text("tests/course/right/matmul/tutorial.py")
+    wrong = source.replace("K - k * BLOCK_SIZE_K", "K")
+    assert wrong.count("< K") == 2
+    found = [one for one in mends(wrong) if "how far the loop has come along K" in one.sentence and len(one.edits) == 2]
+    (both,) = [one for one in found if one.applied(wrong) == source]
+    assert re.search(r"in every step of the loop, and so in line \d+: it does", both.sentence)
 
 
 def test_no_mend_is_believed_where_the_text_as_it_is_has_become_right() -> None:

@@ -22,6 +22,14 @@ def test_a_report_names_the_cause_and_its_line(id: str, name: str, tmp_path: Pat
     assert (found.verdict, found.line) == (Verdict.NAMED, True)
 
 
+def test_an_example_that_takes_more_than_a_try_may_is_no_reason_against_a_mend(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("gradekit.subject.subject.BRIEF_WORK", 2_000_000)
+    found = tutored("softmax", "zeros_beyond_the_end", tmp_path)
+    assert (found.verdict, found.line) == (Verdict.NAMED, True)
+
+
 def test_a_result_that_depends_on_earlier_calls_is_not_blamed_on_a_mask(tmp_path: Path) -> None:
     right = (ROOT / "solutions/vector_add/solution.py").read_text(encoding="utf-8")
     counting = right.replace("    out =", "    _calls.append(x)\n    if len(_calls) > 9:\n        x = y\n    out =", 1)

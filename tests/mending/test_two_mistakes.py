@@ -12,7 +12,7 @@ from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
 from gradekit.mending.mend import Clues, Family, Mend
 from gradekit.mending.missing_launch import launch_missing
-from gradekit.mending.two_mistakes import one_alone, told_together
+from gradekit.mending.two_mistakes import diagnosis_of_both, one_alone
 from gradekit.report.record import to_dict
 from tests.graded import grade
 from tests.mending.corpora import ROOT
@@ -28,7 +28,7 @@ def test_the_second_mend_alone_is_the_text_with_its_lines_of_both() -> None:
 def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> None:
     one = Mend(Family.MASK, 1, 12, (), "Line 12 has no mask.", "give it one", Cause.MISSING_MASK)
     other = Mend(Family.SUM, 1, 30, (), "Line 30 sums nothing.", "sum it")
-    said = told_together(one, other, Clues(frozenset(), ()))
+    said = diagnosis_of_both(one, other, Clues(frozenset(), ()))
     assert said.sentence == (
         "There are two mistakes. Line 12 has no mask. With that put right, there is another: line 30 sums nothing."
     )

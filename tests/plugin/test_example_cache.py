@@ -49,12 +49,12 @@ def class_of(texts: Iterable[str], grade_one: Callable[[str], Report]) -> list[R
 
 
 @pytest.mark.usefixtures("without_mends")
-@pytest.mark.parametrize("swift", [False, True])
-def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, submitted: Write, swift: bool) -> None:
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, submitted: Write, quick: bool) -> None:
     made = assignment()
 
     def grade_one(text: str) -> Report:
-        return grade(made, submitted(text), profile="quick", shrink=not swift)
+        return grade(made, submitted(text), profile="quick", shrink=not quick)
 
     texts = (RIGHT, UNMASKED, TRIPLES, RIGHT, UNMASKED.replace("out", "result"))
     with reuse.kept(False):
@@ -81,15 +81,15 @@ def test_a_wrong_submission_gets_the_same_mends_after_a_right_one(assignment: Ma
 
 
 @pytest.mark.parametrize("text", [TRIPLES, UNMASKED])
-def test_a_swift_run_gives_the_same_points_for_the_same_causes(assignment: Make, submitted: Write, text: str) -> None:
+def test_a_quick_run_gives_the_same_points_for_the_same_causes(assignment: Make, submitted: Write, text: str) -> None:
     made, path = assignment(), submitted(text)
-    thorough, swift = grade(made, path, profile="quick"), grade(made, path, profile="quick", shrink=False)
-    assert swift.score == thorough.score
-    assert [check.cause for check in swift.checks] == [check.cause for check in thorough.checks]
+    thorough, quick = grade(made, path, profile="quick"), grade(made, path, profile="quick", shrink=False)
+    assert quick.score == thorough.score
+    assert [check.cause for check in quick.checks] == [check.cause for check in thorough.checks]
 
 
 @pytest.mark.usefixtures("without_mends")
-def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
+def test_in_a_quick_run_a_wrong_submission_draws_for_those_after_it(
     assignment: Make, submitted: Write, drawn: list[Any]
 ) -> None:
     made = assignment()
@@ -101,7 +101,7 @@ def test_in_a_swift_run_a_wrong_submission_draws_for_those_after_it(
 
 
 @pytest.mark.usefixtures("without_mends")
-def test_a_swift_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
+def test_a_quick_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False)
     known = next(
         examples for key, (examples, _) in example_cache._drawn.current._entries.items() if "test_doubles" in str(key)

@@ -209,7 +209,7 @@ def test_each_example_begins_and_ends_with_its_outcome() -> None:
     assert events.count("begin") == sum(e in (True, False) for e in events)
 
 
-def rehearsing(limit: int, **options: Any) -> Examples:
+def limited(limit: int, **options: Any) -> Examples:
     def test(n: int) -> None:
         assert n <= limit, f"{n} is too large"
 
@@ -232,9 +232,9 @@ def test_a_test_that_draws_on_its_way_is_not_drawn_for() -> None:
         assert examples.drawn(test) == []
 
 
-def test_a_rehearsal_ends_with_the_first_failure_and_looks_around_a_little() -> None:
+def test_a_list_of_examples_ends_with_the_first_failure_and_looks_around_a_little() -> None:
     outcomes: list[bool] = []
-    examples = rehearsing(5, ended=outcomes.append)
+    examples = limited(5, ended=outcomes.append)
     drawn = [{"n": n} for n in range(100)]
     assert not examples.run_all(drawn, {})
     assert outcomes == [True] * 6 + [False]
@@ -244,8 +244,8 @@ def test_a_rehearsal_ends_with_the_first_failure_and_looks_around_a_little() -> 
     assert 7 < len(outcomes) <= 7 + MORE_EXAMPLES
 
 
-def test_after_a_hopeless_failure_a_rehearsal_does_not_look_around() -> None:
-    examples = rehearsing(5, hopeless=lambda error: True)
+def test_after_a_hopeless_failure_a_list_of_examples_does_not_look_around() -> None:
+    examples = limited(5, hopeless=lambda error: True)
     drawn = [{"n": n} for n in range(100)]
     examples.run_all(drawn, {})
     examples.run_more(drawn, {})

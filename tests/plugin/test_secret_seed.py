@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import shlex
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,10 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Check, Outcome, Report
 from gradekit.inputs import example_text
 from gradekit.inputs.spec import Input, normal, overlapping, salted
+from gradekit.plugin.check_run import CHECK, CheckRun
+from gradekit.plugin.run_state import GradingRun
 from gradekit.report.record import to_dict
+from gradekit.reuse import kept
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES
 
@@ -75,6 +80,23 @@ def double(x):
 '''
 
 
+def test_what_a_grader_keeps_does_not_keep_the_run(
+    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The references of a class lead to the tests that asked for them, which pytest has loaded"""
+    runs, opened = [], GradingRun.open
+
+    def noted(run: GradingRun) -> GradingRun:
+        runs.append(weakref.ref(run))
+        return opened(run)
+
+    monkeypatch.setattr(GradingRun, "open", noted)
+    with kept():
+        grade(assignment(TESTS), submitted(RIGHT), profile="quick", secret_seed=SECRET)
+        gc.collect()
+        assert [run() for run in runs] == [None]
+
+
 def by_id(report: Report) -> dict[str, Check]:
     return {check.id: check for check in report.checks}
 
@@ -97,8 +119,7 @@ def test_a_failure_under_the_secret_seed_replays_without_it(assignment: Make, su
     """The inputs stand in the command, with the seeds of their values"""
     made, path = assignment(TESTS), submitted(TRIPLES)
     with pytest.MonkeyPatch.context() as patch:  # only what the secret seed draws is tried
-        patch.setattr("gradekit.plugin.lifecycle.running", _nothing)
-        patch.setattr("gradekit.plugin.lifecycle.ran_planned", lambda item, run: True)
+        patch.setattr("gradekit.plugin.lifecycle.running", _Nothing)
         found = by_id(grade(made, path, profile="quick", keyword="doubles", secret_seed=SECRET))["test_doubles"]
     assert found.counterexample is not None
     words = shlex.split(found.counterexample["replay"])
@@ -108,14 +129,15 @@ def test_a_failure_under_the_secret_seed_replays_without_it(assignment: Make, su
     assert again["test_doubles"].counterexample == found.counterexample
 
 
-class _nothing:
+class _Nothing:
     """In place of `running`: the public examples are left out."""
 
-    def __init__(self, item: pytest.Item, run: object) -> None:
-        from gradekit.plugin.check_results import CheckEvidence
-        from gradekit.plugin.check_run import EVIDENCE
+    def __init__(self, item: pytest.Item, run: GradingRun) -> None:
+        class Passed(CheckRun):
+            def ran_planned(self) -> bool:
+                return True
 
-        item.stash[EVIDENCE] = CheckEvidence()
+        item.stash[CHECK] = Passed(item, run)
 
     def __enter__(self) -> None: ...
 
@@ -138,6 +160,17 @@ def test_a_salt_gives_other_values_that_need_no_salt_to_be_had_again() -> None:
     assert Input.from_json(salty.to_json()).tensor().tolist() == salty.tensor().tolist()
     with salted(SECRET + 1):
         assert normal((8,), seed=3) != salty
+
+
+def test_the_seed_of_one_tensor_tells_nothing_of_tensors_of_other_shapes_and_kinds() -> None:
+    """A report shows it with what failed, and most examples have a tensor of seed 0"""
+    with salted(SECRET):
+        seeds = [normal(shape).seed for shape in ((8,), (9,), (8, 1))]
+        seeds += [Input("float32", (8,), (1,), profile="positive").seed]
+        transposed, other = Input("float32", (3, 4), (1, 3)), Input("float16", (3, 4), (4, 1))
+        one, two = overlapping(normal((8,)), 2)
+    assert len({*seeds}) == 4
+    assert transposed.seed == other.seed and one.seed == two.seed == seeds[0]
 
 
 @pytest.mark.parametrize(

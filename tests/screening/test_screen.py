@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ import torch
 
 from gradekit.engine import run
 from gradekit.mending.draft import Draft
-from gradekit.screening.changes import Change, ChangeKind
-from gradekit.screening.screen import Screen, ShownCall
-from gradekit.screening.told import mend_of, mends_of
-from gradekit.screening.walked_call import WalkedCall, code_of
+from gradekit.screening.changes import Change, ChangeKind, ChangeSite
+from gradekit.screening.kinds import kind_of
+from gradekit.screening.screen import Screen, ShownCall, changes_of
+from gradekit.screening.static_places import is_static
+from gradekit.screening.survivor_mends import mend_of, mends_of
+from gradekit.screening.swap import Swap
+from gradekit.screening.tried_change import parsed
+from gradekit.screening.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.mending.corpora import Verdict
@@ -201,18 +206,72 @@ def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
     assert Screen(Draft(text), ()).survivors([call], ["means_kernel"]) == []
 
 
-@pytest.mark.parametrize(("id", "name"), [("layer_norm", "root_for_its_inverse"), ("spmm", "row_for_the_column")])
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [
+        ("layer_norm", "root_for_its_inverse"),
+        pytest.param("spmm", "row_for_the_column", marks=pytest.mark.slow),
+    ],
+)
 def test_a_mistake_that_no_rule_names_is_named_by_screening(id: str, name: str, tmp_path: Path) -> None:
     found = tutored(id, name, tmp_path)
     assert (found.verdict, found.line) == (Verdict.NAMED, True)
 
 
-def test_of_a_name_the_line_is_told_and_what_stands_there_and_not_the_other() -> None:
+def test_a_change_is_named_if_it_is_the_only_one_and_else_the_line_is_told_alone() -> None:
     found, text = survivors("x_ptr + row * stride", "x_ptr + start * stride")
     (mend,) = mends_of(found, ParsedSource(text))
     assert mend.applied(text) == MEANS and mend.kernel == "means_kernel" and mend.line == 12
-    assert mend.sentence == "Something is wrong where line 12 uses `start` in `x_ptr + start * stride + cols`."
-    assert "row" not in mend.hint
+    assert mend.sentence == "Line 12 uses `start` in `x_ptr + start * stride + cols`." and "`row`" in mend.hint
+    few = mends_of([*found, replace(found[0], new="n")], ParsedSource(text))
+    assert few[0].sentence == mend.sentence and few[0].hint == mend.hint
+    mends = mends_of([replace(found[0], new=name) for name in "abcde"], ParsedSource(text))
+    says = "Something is wrong where line 12 has `x = tl.load(x_ptr + start * stride + cols, mask=cols < n,...`."
+    assert {mend.sentence for mend in mends} == {says} and not any("row" in mend.hint for mend in mends)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("x_ptr + row * stride", "x_ptr + (row + 1) * stride"), ("total * scale", "total - scale")],
+)
+def test_changes_that_are_tried_side_by_side_give_what_each_gives_alone(old: str, new: str) -> None:
+    """The first text reads outside of x, and so does whatever is changed elsewhere."""
+    text = MEANS.replace(old, new)
+    call, _ = shown(text, torch.zeros(3), *inputs())
+    draft = Draft(text)
+    replay = WalkedCall(call.program, call.inputs, code_of(draft.source), ())
+    replay.run()
+    site = ChangeSite(draft.kernels[0], replay.begun["means_kernel"].watched)
+    trees = [(change.node, tree) for change in changes_of(site) if not change.also and (tree := parsed(change))]
+    fitting = [pair for pair in trees if _gives_the_same_kind(site, replay, *pair)]
+    assert len(fitting) > 200
+    together = replay.changed("means_kernel", Swap.of([[pair] for pair in fitting]), 0)
+    for pair, result in zip(fitting, together, strict=True):
+        assert _same(result, _alone(replay, pair)), ast.unparse(pair[1])
+
+
+def _gives_the_same_kind(site: ChangeSite, replay: WalkedCall, old: ast.AST, new: ast.AST) -> bool:
+    if is_static(site, old, ()) or has_effects(new, replay.code):
+        return False
+    try:
+        known = site.watched.names[site.kernel.statement(old)]
+        return isinstance(new, ast.expr) and kind_of(replay.alone("means_kernel").value(new, known)) == site.kind(old)
+    except WRONG:
+        return False
+
+
+def _alone(replay: WalkedCall, pair: tuple[ast.AST, ast.AST]) -> list[torch.Tensor | None] | None:
+    try:
+        return replay.changed("means_kernel", Swap.of([[pair]]), 0)[0]
+    except WRONG:
+        return None
+
+
+def _same(one: list[torch.Tensor | None] | None, other: list[torch.Tensor | None] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    (first,), (second,) = one, other
+    return first is not None and second is not None and torch.equal(first.nan_to_num(), second.nan_to_num())
 
 
 def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_at_the_line_that_computes_it() -> None:
@@ -223,3 +282,85 @@ def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_at_th
     (mend,) = mends_of(factors, source)
     assert mend.line == 1 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
     assert mends_of(factors[:1] + [Change(ChangeKind.FACTOR, "k", ast.Name("z", lineno=9), "", "", "")], source) == []
+
+
+TILES = HEAD + '''@triton.jit
+def softmax_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.arange(0, BLOCK)
+    mask = (rows[:, None] < M) & (cols[None, :] < N)
+    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=1)[:, None])
+    low = tl.minimum(e, 0.5)
+    top = tl.minimum(x, 0.5)
+    total = tl.sum(e, axis=1)
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], e / total[:, None] + low * top, mask=mask)
+
+
+def entry(x):
+    out = torch.empty_like(x)
+    softmax_kernel[(1,)](x, out, x.shape[0], x.shape[1], BLOCK=8)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("replaced", "says"),
+    [
+        ({"axis=1": "axis=0", "[:, None])": "[None, :])", "total[:, None]": "total[None, :]"}, "and so do all reductions."),
+        ({"[:, None] < M": "[:, None] < N", "cols[None, :] < N": "cols[None, :] < M"}, "uses `N`, and then `M`."),
+        ({"tl.minimum": "tl.maximum"}, "calls `tl.maximum`, and line 14 does the same."),
+    ],
+)
+def test_one_thought_that_went_wrong_in_several_places_is_found(replaced: dict[str, str], says: str) -> None:
+    x = torch.randn(3, 5, generator=torch.Generator().manual_seed(4))
+    expected = torch.softmax(x, 1)
+    e = (x - x.amax(1, keepdim=True)).exp()
+    expected = expected + e.clamp(max=0.5) * x.clamp(max=0.5)
+    wrong = TILES
+    for old, new in replaced.items():
+        assert old in wrong
+        wrong = wrong.replace(old, new)
+    call, _ = shown(wrong, expected, x)
+    assert not call.is_right(call.results)
+    found = Screen(Draft(wrong), ()).survivors([call], ["softmax_kernel"])
+    mends = [mend for change in found if (mend := mend_of(change, ParsedSource(wrong))) is not None]
+    assert [mend.sentence for mend in mends if mend.applied(wrong) == TILES and says in mend.sentence]
+
+
+COUNTS = HEAD + '''@triton.jit
+def counts_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    tl.atomic_add(out_ptr, tl.sum(x - x, axis=0))
+
+
+def entry(x):
+    out = torch.zeros((), dtype=x.dtype, device=x.device)
+    counts_kernel[(2,)](x, out, x.shape[0], BLOCK=8)
+    return out
+'''
+
+
+def test_changes_are_looked_at_in_memory_that_no_other_has_added_to() -> None:
+    x = torch.arange(1.0, 11.0)
+    call, _ = shown(COUNTS, (x * x).sum(), x)
+    found = Screen(Draft(COUNTS), ()).survivors([call], ["counts_kernel"])
+    assert "(x * x)" in {change.new for change in found}
+
+
+def test_where_accesses_go_astray_only_what_leads_to_them_is_changed() -> None:
+    x, w = inputs()
+    text = MEANS.replace("x_ptr + row * stride", "x_ptr + (row + 1) * stride")
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    everywhere, there = Screen(Draft(text), ()), Screen(Draft(text), ())
+    everywhere.survivors([call], ["means_kernel"])
+    found = there.survivors([call], ["means_kernel"], astray=[12])
+    assert {change.lines for change in found} == {(12,)} and 0 < there.tried < everywhere.tried
+
+
+def test_a_name_that_several_pieces_of_a_line_may_lack_is_told_as_missing() -> None:
+    found, text = survivors("tl.exp(total * scale)", "tl.exp(total)")
+    lacking = [change for change in found if change.lacks == "scale" and change.lines == (15,)]
+    (mend,) = mends_of([*lacking, replace(lacking[0], new="(total * scale * 1)")], ParsedSource(text))
+    assert mend.sentence == "`scale` is missing from line 15." and mend.line == 15

@@ -7,7 +7,21 @@ import pytest
 from gradekit.engine.executor import OverBudget, Unsupported
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.program import Allocate, Aten, Choice, Copy, Kernel, Launch, Literal, Program, Scalar, Source, Step, View
+from gradekit.program import (
+    Allocate,
+    Aten,
+    Choice,
+    Copy,
+    Fill,
+    Kernel,
+    Launch,
+    Literal,
+    Program,
+    Scalar,
+    Source,
+    Step,
+    View,
+)
 from gradekit.subject import rules
 from gradekit.submission import Submission
 
@@ -206,3 +220,44 @@ def test_a_table_of_integers_waits_for_a_person() -> None:
 def test_a_few_constants_and_a_range_are_no_table() -> None:
     steps = (table(*(0.5 + 0.25 * i for i in range(5000))), table(0.3, 0.59, 0.11), table(*range(300)))
     rules.check_program(program(ALLOCATE, *steps, LAUNCH), "double", (), SUBMISSION)
+
+
+def waits_for_a_person(*steps: Step) -> str:
+    with pytest.raises(Unsupported) as caught:
+        rules.check_program(program(ALLOCATE, *steps, LAUNCH), "double", (), SUBMISSION)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_table_in_pieces_that_could_each_be_a_range_is_a_table(size: int) -> None:
+    pieces = [table(*(0.1 * n * n + 0.7 * i for i in range(size))) for n in range(40)]
+    assert "writes out 80 numbers" in broken_rule(program(ALLOCATE, *pieces, LAUNCH)).message
+
+
+def test_many_different_numbers_that_are_filled_in_one_at_a_time_wait_for_a_person() -> None:
+    fills = [Fill(View(1, "float32", (), (), n % 4), 0.1 * n * n, Source(7)) for n in range(65)]
+    assert "65 different numbers that the host hands on one at a time" in waits_for_a_person(*fills)
+
+
+def test_many_different_numbers_that_are_given_to_launches_wait_for_a_person() -> None:
+    one = Launch("k", (1, 1, 1), (X, OUT, *(Scalar(0.1 * n * n, "fp32") for n in range(70))), Source(9))
+    assert "70 different numbers" in waits_for_a_person(one)
+    bits = [Launch("k", (1, 1, 1), (X, OUT, Scalar(n * n, "i32")), Source(9)) for n in range(1100)]
+    assert "integers that the host hands on one at a time" in waits_for_a_person(*bits)
+
+
+def test_elements_that_are_picked_one_at_a_time_wait_for_a_person() -> None:
+    """Copies can make any table of a range"""
+    wide = View(2, "float32", (1 << 21,), (1,))
+    picks = [Copy(View(1, "float32", (), (), n % 4), View(2, "float32", (), (), n * n), Source(5)) for n in range(1100)]
+    assert "integers" in waits_for_a_person(Allocate(2, 1 << 23), Fill(wide, 0), *picks)
+
+
+def test_loops_over_tiles_and_rows_hand_on_few_different_steps() -> None:
+    """Each row has a launch, with its number and its place, in two loops"""
+    launches = [
+        Launch("k", (1, 1, 1), (View(0, "float32", (), (), (i + j) % 4), OUT, Scalar(i * 5000 + j * 70, "i32"), Scalar(0.5)))
+        for i in range(40) for j in range(40)
+    ]  # fmt: skip
+    fills = [Fill(View(1, "float32", (), (), n % 4), 0.0) for n in range(300)]
+    rules.check_program(program(ALLOCATE, *fills, *launches), "double", (), SUBMISSION)

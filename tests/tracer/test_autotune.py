@@ -171,3 +171,13 @@ def test_proofs_leave_launches_of_many_configurations_open() -> None:
         with pytest.raises(TraceError, match="no more than 16 configurations"):
             tracer.follow(Form("entry", (tensor(0, 7),)))
         assert len(labels(tracer, 7)) <= SOME
+
+
+@pytest.mark.parametrize("configurations", ["triton.Config({'BLOCK': 32})", TWO])
+@pytest.mark.parametrize("given", ["num_warps", "num_stages", "BLOCK"])
+def test_what_a_launch_and_its_configurations_give_is_named(configurations: str, given: str) -> None:
+    """Triton passes on both, which is Python's error; options have values where a configuration names none"""
+    text = body(f"@triton.autotune([{configurations}], key=['n'])").replace("x.numel())\n", f"x.numel(), {given}=2)\n")
+    error = refused(text, X)
+    assert error.cause is Cause.EXCEPTION and f"Conflicting meta-parameters: {given}." in error.message
+    assert "leave them out of the launch" in error.message

@@ -274,3 +274,27 @@ def test_decorators_of_torch_change_nothing(decorator: str) -> None:
     """A compiled or gradient-free entry is traced like any other"""
     program = traced(f"@{decorator}\n" + LAUNCH.format("copy_kernel[(1,)](x, out, 100, BLOCK=128)"), X)
     assert kinds(program.steps) == ["Allocate", "Launch"]
+
+
+def test_names_of_any_length_are_taken() -> None:
+    """Of a kernel, a host function and a constant, the names are cut off on their way"""
+    long = "k" * 60_000
+    body = f"""
+        @triton.jit
+        def {long}(x_ptr, out_ptr, {long}: tl.constexpr):
+            tl.store(out_ptr, tl.load(x_ptr) + {long})
+        def _{long}(x):
+            out = torch.empty_like(x)
+            {long}[(1,)](x, out, 64)
+            return out
+        entry = _{long}
+        """
+    program = traced(body, X)
+    kernel = program.kernels[launch_of(program).kernel]
+    assert kernel.name == "k" * 1000 and launch_of(program).source.function == "_" + "k" * 999
+    assert kernel.constants == {}
+
+
+def test_an_option_given_twice_is_an_error_of_tritons_launch() -> None:
+    error = refused(LAUNCH.format("copy_kernel.run(x, out, 100, 64, grid=(1,), warmup=False, num_warps=8, **{'num_warps': 4})"), X)
+    assert error.line == 12 and "num_warps" in error.message and "gradekit" not in error.message + error.detail

@@ -165,3 +165,22 @@ def test_several_long_sizes_are_found_together() -> None:
     wanted, scope = matmul_path((3000, 0, 2), (40, 0, 3))
     first = PathTrials().solutions(wanted, scope).sizes[0]
     assert first["K"] == 3001 and first["N"] == 41
+
+
+LATE = "    accumulator = tl.where(late, accumulator * 0, accumulator)\n"
+
+
+def test_what_goes_wrong_after_many_programs_have_counted_is_found(tmp_path: Path) -> None:
+    """A counter says how many came before: as many as the grid has programs, of which a small call can have thousands"""
+    text = (SOLUTIONS / "matmul" / "solution.py").read_text(encoding="utf-8")
+    for old, new in [
+        ("    tl.store(c_ptr + m", f"    late = tl.atomic_add(count_ptr, 1) >= 700\n{LATE}    tl.store(c_ptr + m"),
+        ("a_ptr, b_ptr, c_ptr, M", "a_ptr, b_ptr, c_ptr, count_ptr, M"),
+        ("        a, b, c, M", "        a, b, c, torch.zeros(1, dtype=torch.int32, device=a.device), M"),
+    ]:  # fmt: skip
+        assert old in text
+        text = text.replace(old, new, 1)  # the starter's words stand there too
+    (tmp_path / "submission.py").write_text(text)
+    (check,) = grade(get("matmul"), tmp_path / "submission.py", keyword="contiguous_float32", diagnose=False, shrink=False).checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert check.counterexample["origin"] == "line 52 of the submission: a comparison is true"

@@ -1,7 +1,7 @@
 """What is said of the changes that make calls right, as mends.
 
-A change is named where no other seems right. Of one of several on a line, and of a name, an operator, a factor or a
-term, the line alone is told: another of these is often right by chance, and the line seldom.
+A change is named where no other seems right, or a few of one line alone, which do the same. Of one of many on a line
+the line alone is told: another of these is often right by chance, and the line seldom.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ OF_SEVERAL = RANK + 1
 MOST_TRIED = 4
 """So many are traced and run, at most."""
 
+MOST_NAMED = 4
+"""Of so many changes of one line that make all calls right, the likeliest is named."""
+
 PLAIN = (ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.COMPARISON)
 """What is seldom right in two places."""
 
@@ -39,15 +42,19 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes with which all calls are right, in the order in which they are to be tried; no line
     where changes of several would do."""
     kept = sorted(found, key=lambda change: change.kind)
+    lacking = _lacking(kept, source)
+    if lacking is not None:
+        return [lacking]
     plain = [change for change in kept if change.kind in PLAIN]
+    plain = plain or [change for change in kept if change.kind is ChangeKind.OPERATOR]
     if len(_lines(kept)) > 1:
         kept = plain if len(_lines(plain)) == 1 else []
     if not kept:
         return _by_a_name(found, source)
-    is_alone = len(found) == 1
-    named = [change for change in kept if (is_alone or change.kind in PLAIN) and change.kind not in LOCATED]
+    is_told = len(found) <= MOST_NAMED
+    named = [change for change in kept if is_told or change.kind in PLAIN and change.kind not in LOCATED]
     located = [change for change in kept if change not in named]
-    is_one = is_alone or len(located) == 1
+    is_one = len(located) == 1
     return [
         *filter(None, (mend_of(change, source) for change in named[:MOST_TRIED])),
         *filter(None, (_located(change, source, is_one) for change in located[: MOST_TRIED - len(named[:MOST_TRIED])])),
@@ -62,12 +69,17 @@ def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 
 def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     """The change as a mend, by its name; None where it would move lines."""
+    edits = [_edit(part, source) for part in change.parts]
+    if None in edits:
+        return None
+    every = tuple(edit for edit in edits if edit is not None)
+    return Mend(Family.FORMULA, RANK, _line(change), every, change.sentence, change.hint, kernel=change.within)
+
+
+def _edit(change: Change, source: ParsedSource) -> Edit | None:
     start, end = source.span(change.node)
     new = _on_as_many_lines(change.new, source.of(change.node).count("\n"))
-    if new is None:
-        return None
-    edit = Edit(start, end, new, change.hint)
-    return Mend(Family.FORMULA, RANK, _line(change), (edit,), change.sentence, change.hint, kernel=change.within)
+    return Edit(start, end, new, change.hint) if new is not None else None
 
 
 def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
@@ -79,6 +91,17 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
     if not is_one:
         where = f"line {mend.line} has {shown(source.text.splitlines()[mend.line - 1].strip())}."
     return replace(mend, rank=RANK if is_one else OF_SEVERAL, sentence=f"Something is wrong where {where}", hint=LOOK)
+
+
+def _lacking(found: Sequence[Change], source: ParsedSource) -> Mend | None:
+    """Of changes that put one name to several pieces of one line, that name is told."""
+    names = {change.lacks for change in found}
+    mend = mend_of(found[0], source) if len(found) > 1 and len(names) == 1 and len(_lines(found)) == 1 else None
+    if mend is None or names == {""}:
+        return None
+    says = f"`{names.pop()}` is missing from line {mend.line}."
+    hint = "compare the line with the formula: what becomes of it there?"
+    return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
 
 
 def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
