@@ -20,7 +20,7 @@ def arguments(item: pytest.Function) -> dict[str, Any]:
     return {name: item.funcargs[name] for name in names}
 
 
-def let_comparisons_be_told(config: pytest.Config) -> None:
+def format_comparisons_without_terminal(config: pytest.Config) -> None:
     """Where a run has no terminal: pytest before 9.1 asks the terminal's plugin for the writer that an assertion's
     comparison is formatted with, and fails with an assertion of its own where there is none."""
     if not config.pluginmanager.has_plugin("terminalreporter"):

@@ -13,6 +13,8 @@ from gradekit.engine.ttir import Function, Module, Op, Region, parse
 
 _COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin", "fadd", "fmax", "fmin"})
 _EXTREMES = frozenset({"max", "min", "fmax", "fmin"})
+CONTIGUITY = "tt.contiguity"
+"""The attribute by which a kernel promises that whole numbers follow one another: tl.max_contiguous."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def facts(ttir: str) -> KernelFacts:
         rounded=any(_adds_floats(op) for op in ops),
         undefined_loads=any(leaves_lanes_undefined(op) and left_out_lanes_matter(op, ops) for op in ops),
         narrow=any(map(is_narrow, ops)),
-        contiguous=any("tt.contiguity" in op.attributes for op in ops),
+        contiguous=any(map(promises_contiguity, ops)),
     )
 
 
@@ -90,6 +92,11 @@ def _asks_others(op: Op) -> bool:
 def meets_others(op: Op) -> bool:
     """Whether an operation may look at what other programs do meanwhile, or let them see what its program has done."""
     return op.name.startswith("tt.atomic") or op.name == "tt.call" or _is_volatile(op) or _asks_others(op)
+
+
+def promises_contiguity(op: Op) -> bool:
+    """Whether the operation's whole numbers are promised to be contiguous."""
+    return CONTIGUITY in op.attributes and len(op.results) == 1 and op.result_types[0].element[:1] == "i"
 
 
 def is_narrow(op: Op) -> bool:

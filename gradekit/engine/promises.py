@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.kernel_facts import CONTIGUITY, promises_contiguity
 from gradekit.engine.values import Pointer, absolute, dense
 from gradekit.findings import Cause
 from gradekit.program import ALIGNMENT, FUNCTION, ITEMSIZE, Argument, Scalar, View
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from gradekit.engine.registry import Evaluator
     from gradekit.engine.ttir import Op
 
-_DIVISIBLE, _CONTIGUOUS, _CONSTANT = "tt.divisibility", "tt.contiguity", "tt.constancy"
+_DIVISIBLE, _CONSTANT = "tt.divisibility", "tt.constancy"
 _LOW, _HIGH = torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max
-_NAMES = {_DIVISIBLE: "tl.multiple_of", _CONTIGUOUS: "tl.max_contiguous", _CONSTANT: "tl.max_constancy"}
+_NAMES = {_DIVISIBLE: "tl.multiple_of", CONTIGUITY: "tl.max_contiguous", _CONSTANT: "tl.max_constancy"}
 
 
 def promises(op: Op) -> bool:
@@ -44,7 +45,7 @@ def kept(op: Op, evaluate: Evaluator) -> Evaluator:
         if frame.context.conditions.promised:
             return _as_promised(frame, op, value)
         for name, sizes in _of(op).items():
-            broken = ~_holds(name, sizes, _elements(frame, op, value), _of(op).get(_CONTIGUOUS))
+            broken = ~_holds(name, sizes, _elements(frame, op, value), _of(op).get(CONTIGUITY))
             if bool(broken.any()):
                 said = f"by {_NAMES[name]}({', '.join(map(str, sizes))})"
                 frame.report(Cause.BROKEN_PROMISE, op, broken.expand(frame.count), said)
@@ -98,17 +99,12 @@ def _elements(frame: Frame, op: Op, value: Any) -> Tensor:
     return wide if type.shape else wide.unsqueeze(-1)
 
 
-def promises_contiguity(op: Op) -> bool:
-    """Whether the operation's whole numbers are promised to be contiguous."""
-    return op.attributes.get(_CONTIGUOUS) is not None and promises(op) and op.result_types[0].element[:1] == "i"
-
-
 def _as_promised(frame: Frame, op: Op, value: Any) -> Any:
     """The whole numbers as the compiler may take them: the first of each group, and what follows it."""
     if not promises_contiguity(op) or not op.result_types[0].shape:
         return value
     wide = _elements(frame, op, value)
-    for axis, size in enumerate(_of(op)[_CONTIGUOUS], 1):
+    for axis, size in enumerate(_of(op)[CONTIGUITY], 1):
         count = wide.shape[axis]
         if size > 1 and count % min(size, count) == 0:
             group = min(size, count)
@@ -128,7 +124,7 @@ def _holds(name: str, sizes: list[int], value: Tensor, contiguous: list[int] | N
                 (along % size == 0) | ~_starts(along, group) if size > 1 else torch.ones_like(along, dtype=torch.bool)
             )
         else:
-            good = _grouped(along, size, contiguous=name == _CONTIGUOUS)
+            good = _grouped(along, size, contiguous=name == CONTIGUITY)
         result &= good.flatten(1).all(1)
     return result
 

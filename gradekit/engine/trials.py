@@ -25,7 +25,7 @@ from torch import Tensor
 from gradekit.engine.budget import OverBudget
 from gradekit.engine.conditions import FILLINGS, Conditions, Order
 from gradekit.engine.executor import RunResult, Variant
-from gradekit.engine.kernel_facts import facts, leaves_lanes_undefined, operations, parsed
+from gradekit.engine.kernel_facts import facts, leaves_lanes_undefined, operations, parsed, promises_contiguity
 from gradekit.findings import Cause, Finding
 from gradekit.program import Allocate, Descriptor, Kernel, Launch, Program, View, every_step
 
@@ -124,7 +124,7 @@ def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditi
     if _same(usual.results, other.results):
         return []
     ops = (op for function in parsed(promising[0].unaligned).functions.values() for op in operations(function.body))
-    location = next(op.location for op in ops if "tt.contiguity" in op.attributes)
+    location = next(op.location for op in ops if promises_contiguity(op))
     message = (
         "promises to the compiler by tl.max_contiguous that elements follow one another, where some begin anew; read "
         "as promised, they give another result"

@@ -304,7 +304,7 @@ def _scaled_down(kernel: KernelDraft, statement: ast.Assign | ast.AugAssign, sca
     for scale in scales:
         if scale in kernel.names(value) or scale in kernel.source.of(value) or name == scale:
             continue
-        scale = _before(kernel, statement, scale)
+        scale = _factor_there(kernel, statement, scale)
         wide = (
             f"{scale}[:, None]" if kernel.calls_behind(value) & {"tl.dot"} and not is_call(value, "tl.sum") else scale
         )
@@ -321,8 +321,8 @@ def _scaled_down(kernel: KernelDraft, statement: ast.Assign | ast.AugAssign, sca
                 )  # fmt: skip
 
 
-def _before(kernel: KernelDraft, statement: ast.stmt, scale: str) -> str:
-    """What stands for the factor before the line that computes it: its own expression."""
+def _factor_there(kernel: KernelDraft, statement: ast.stmt, scale: str) -> str:
+    """The factor as this statement can write it: its name, or its expression where the name has a value only later."""
     values = kernel.values.get(scale, ())
     is_later = all(value.lineno > statement.lineno for value in values)
     return kernel.source.of(values[0]) if values and is_later else scale

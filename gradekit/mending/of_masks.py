@@ -269,18 +269,25 @@ def _fixed(kernel: KernelDraft, node: ast.Compare) -> ast.For | None:
     loop = kernel.in_loop(node)
     if loop is None or len(node.ops) != 1 or not isinstance(loop.target, ast.Name) or not _bound(node):
         return None
-    says_nothing = kernel.names(node.left) & set(kernel.indices) and loop.target.id not in kernel.origins(node)
+    says_nothing = _indices(kernel, node) and loop.target.id not in kernel.origins(node)
     return loop if says_nothing else None
 
 
+def _indices(kernel: KernelDraft, node: ast.Compare) -> set[str]:
+    """The indices that a mask compares with its bound."""
+    return kernel.names(node.left) & set(kernel.indices)
+
+
 def _bound(node: ast.Compare) -> str:
+    """The name that a mask compares its index with; "" where it is no name."""
     right = node.comparators[0]
     return right.id if isinstance(right, ast.Name) else ""
 
 
 def _begins_before(kernel: KernelDraft, node: ast.Compare) -> bool:
-    index = kernel.names(node.left) & set(kernel.indices)
-    return any(kernel.in_loop(v) is None for name in index for v in kernel.values.get(name, ()))
+    """Whether an index of the mask has a value from before the loop."""
+    values = (value for name in _indices(kernel, node) for value in kernel.values.get(name, ()))
+    return any(kernel.in_loop(value) is None for value in values)
 
 
 def _steps(kernel: KernelDraft, loop: ast.For) -> list[str]:
@@ -293,6 +300,7 @@ def _steps(kernel: KernelDraft, loop: ast.For) -> list[str]:
 
 
 def _past(kernel: KernelDraft, masks: Sequence[ast.Compare], past: str, rank: int) -> Mend:
+    """Takes from the bound of these masks how far the loop has come."""
     first, bound = masks[0], _bound(masks[0])
     others = sorted({mask.lineno for mask in masks[1:]} - {first.lineno})
     also = f", and so in line {' and '.join(map(str, others))}" if others else ""

@@ -175,10 +175,10 @@ class Mending:
         partly = sorted(self._partly, key=lambda mend: (-self._partly[mend], mend.rank))
         return list(dict.fromkeys([*self._right, *partly, *in_part]))[:MOST_HALVES]
 
-    def remember(self, both: Mend, told: Diagnosis) -> None:
-        """Two mends together that have made a check right: other checks try them first, and are told the same."""
+    def remember(self, both: Mend, diagnosis: Diagnosis) -> None:
+        """Two mends together that have made a check right: other checks try them first, and have the same diagnosis."""
         self._right.insert(0, both)
-        self._diagnoses[both] = told
+        self._diagnoses[both] = diagnosis
 
     def _by_a_rule(self, mend: Mend) -> Mend:
         """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.compat.pytest import let_comparisons_be_told
+from gradekit.compat.pytest import format_comparisons_without_terminal
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, evidence_of, running
@@ -39,7 +39,7 @@ class GradingPlugin:
         """Announce the run: the command line then asks for no other."""
         self.config = config
         config.stash[PLUGIN] = self
-        let_comparisons_be_told(config)
+        format_comparisons_without_terminal(config)
 
     # --- collection --------------------------------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ class EachProgram:
     def lane(self, op: Op) -> None:
         """Lanes have no value."""
 
-    def found(self, text: KernelText, op: Op, depth: int) -> None:
+    def before_atomic(self, text: KernelText, op: Op, depth: int) -> None:
         """What an atomic finds is not known."""
 
     def turn(self, text: KernelText, name: str, depth: int) -> None:

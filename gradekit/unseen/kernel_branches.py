@@ -192,7 +192,7 @@ class Corner:
         """The value of what a loop carries or counts by."""
         return _looped(text, name, self, depth)
 
-    def found(self, text: KernelText, op: Op, depth: int) -> Any:
+    def before_atomic(self, text: KernelText, op: Op, depth: int) -> Any:
         """What an atomic finds: a sum that began at 0, and that each program before has added to once."""
         if op.attributes.get("kind") != "add" or op.result_types[0].element[:1] != "i":
             return None
@@ -226,8 +226,8 @@ class ValuePlace(Protocol):
     def turn(self, text: KernelText, name: str, depth: int) -> Any:
         """What a name is that a loop gives a value."""
 
-    def found(self, text: KernelText, op: Op, depth: int) -> Any:
-        """What an atomic finds."""
+    def before_atomic(self, text: KernelText, op: Op, depth: int) -> Any:
+        """What an atomic gives: the value that its element had before."""
 
 
 def corners(grid: tuple[Numbers | None, ...], names: Mapping[str, Numbers | None]) -> Iterator[Corner]:
@@ -310,7 +310,7 @@ def _worked_out(text: KernelText, name: str, place: ValuePlace, depth: int) -> A
         case "tt.make_range":
             return place.lane(op)
         case "tt.atomic_rmw":
-            return place.found(text, op, depth)
+            return place.before_atomic(text, op, depth)
     rule, operands = _RULES.get(op.name), []
     for operand in op.operands if rule is not None else ():
         operands.append(value_of(text, operand, place, depth + 1))
