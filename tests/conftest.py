@@ -97,6 +97,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         torch.set_num_threads(1)  # pytest runs on every core, so torch takes one
     if not torch.cuda.is_available():  # what needs a card meets it in a process that was started for it
+        session.stash[PATCHES].callback(setattr, Command, "start", Command.start)
         Command.start = zygote.starting(zygote.shared, REAL_START)  # type: ignore[method-assign]
 
 

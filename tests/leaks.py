@@ -22,6 +22,8 @@ import torch
 import triton
 from hypothesis.internal.conjecture import providers
 
+from gradekit import reuse
+from gradekit.processes import Command
 from gradekit.sandbox import host
 
 NAMESPACES = (
@@ -88,6 +90,8 @@ STATE: dict[str, Callable[[], Any]] = {
 
 STATE_BETWEEN_MODULES: dict[str, Callable[[], Any]] = {
     "isolation that the tracer's host asks for": lambda: (host._without, host.required),
+    "whether submissions share what they may": lambda: reuse._keeping,
+    "how processes are started": lambda: Command.start,
 }
 """What a fixture may change for all tests of a module."""
 

@@ -245,9 +245,8 @@ def test_a_missing_mask_shrinks_to_the_smallest_row_that_is_no_power_of_two() ->
     assert repr(x) == "float32 [1, 3], values ones"
 
 
-@pytest.mark.parametrize("limit", [128, 1000])
-def test_a_row_too_long_shrinks_to_the_first_that_is(limit: int) -> None:
-    assert smallest(matrices(), lambda x: x.shape[1] > limit).shape == (1, limit + 1)
+def test_a_row_too_long_shrinks_to_the_first_that_is() -> None:
+    assert smallest(matrices(), lambda x: x.shape[1] > 1000).shape == (1, 1001)
 
 
 @pytest.mark.parametrize(

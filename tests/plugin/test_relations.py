@@ -191,12 +191,14 @@ def product(x, y, factor=1.0):
 
 @pytest.fixture
 def report(assignment: Callable[..., Assignment], submitted: Callable[[str], Path]) -> Callable[..., Any]:
-    """Grades a text by tests of a function."""
+    """Grades a text by tests of a function, all or those whose names match `keyword`."""
 
-    def graded(text: str, *, what: str = "x * 2", slope: str = "dy * 2", domain: str = DOMAIN) -> Any:
+    def graded(
+        text: str, keyword: str | None = None, *, what: str = "x * 2", slope: str = "dy * 2", domain: str = DOMAIN
+    ) -> Any:
         made = assignment(TESTS.replace("WHAT", what).replace("SLOPE", slope))
         (made.folder / "domain.toml").write_text(domain)
-        return grade(made, submitted(text))
+        return grade(made, submitted(text), keyword=keyword)
 
     return graded
 
@@ -207,7 +209,7 @@ def failed(report: Any) -> dict[str, Cause]:
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_does_no_harm_may_be_kept(name: str, report: Callable[..., Any]) -> None:
-    found = report(KERNEL + RIGHT[name] + FUNCTION)
+    found = report(KERNEL + RIGHT[name] + FUNCTION, "test_values or test_gradient")
     assert [(check.id, check.message) for check in found.checks if check.outcome is not Outcome.PASSED] == []
     details = {check.id: check.details.get("relations") for check in found.checks}
     assert details["test_values"] == ["alone M", "permuted M", "permuted N", "linear x", "independent"]
@@ -232,9 +234,8 @@ def test_what_is_kept_between_calls_loses_points(name: str, report: Callable[...
 def test_state_of_a_forward_pass_that_is_kept_for_the_backward_pass_is_found(
     which: str, fails: bool, report: Callable[..., Any]
 ) -> None:
-    found = report(
-        KERNEL + PRODUCT + SQUARES.replace("WHICH", which), what="x * x", slope="dy * x * 2", domain=NOT_LINEAR
-    )
+    text = KERNEL + PRODUCT + SQUARES.replace("WHICH", which)
+    found = report(text, "test_gradient", what="x * x", slope="dy * x * 2", domain=NOT_LINEAR)
     assert failed(found) == ({"test_gradient": Cause.DEPENDS_ON_EARLIER_CALLS} if fails else {})
 
 
@@ -253,7 +254,7 @@ def test_a_relation_that_does_not_hold_is_told_in_its_words(
 ) -> None:
     domain = DOMAIN.replace('alone = ["M"], permuted = ["M", "N"], linear = ["x"]', relations)
     text = KERNEL + PRODUCT + f"\n\ndef forward(x):\n    return {host}\n" + FUNCTION
-    check = report(text, what=what, domain=domain.replace('["normal"]', '["integers"]')).checks[0]
+    (check,) = report(text, "test_values", what=what, domain=domain.replace('["normal"]', '["integers"]')).checks
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.BROKEN_RELATION)
     assert check.message.startswith(told)
     assert check.counterexample["inputs"][0]["profile"] == "integers"

@@ -206,11 +206,11 @@ def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
     assert Screen(Draft(text), ()).survivors([call], ["means_kernel"]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("id", "name"),
     [
-        ("layer_norm", "root_for_its_inverse"),
-        pytest.param("spmm", "row_for_the_column", marks=pytest.mark.slow),
+        ("layer_norm", "root_for_its_inverse"), ("spmm", "row_for_the_column"),
     ],
 )
 def test_a_mistake_that_no_rule_names_is_named_by_screening(id: str, name: str, tmp_path: Path) -> None:
@@ -245,6 +245,7 @@ def test_changes_that_are_tried_side_by_side_give_what_each_gives_alone(old: str
     trees = [(change.node, tree) for change in changes_of(site) if not change.also and (tree := parsed(change))]
     fitting = [pair for pair in trees if _gives_the_same_kind(site, replay, *pair)]
     assert len(fitting) > 200
+    fitting = fitting[::3]
     together = replay.changed("means_kernel", Swap.of([[pair] for pair in fitting]), 0)
     for pair, result in zip(fitting, together, strict=True):
         assert _same(result, _alone(replay, pair)), ast.unparse(pair[1])
