@@ -150,7 +150,7 @@ class FurtherInputs:
             calls += self._kernels.further(draws, forms, self._host.paths)
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
-            swept = [] if turn else self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
+            swept = self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
             if self._sweep.left_out:
                 found.untried[min([*lines, *strided], default=None), self._sweep.left_out] = None
             calls = [*near, *swept[:SWEPT_FIRST], *calls, *swept[SWEPT_FIRST:], *again]

@@ -6,7 +6,6 @@ Used in calls that are traced for this alone, whose programs count for nothing: 
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
 from collections.abc import Callable
@@ -14,12 +13,11 @@ from typing import Any
 
 from gradekit.origins import Condition
 from gradekit.program import Source
+from gradekit.tracer.size_floats import COMPARISONS, SizeFloat, SizeQuotient
 
 MOST_TERMS = 4000
 MOST_CONDITIONS = 400
 MOST_LEFT = 40
-_MOST_UNDER = 1 << 20
-_RELATIONS: dict[str, Callable[[int, int], bool]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 _BITS = 31
 """Bits that must have been filled downwards for the number after it to be a power of two."""
 
@@ -143,6 +141,9 @@ class TracedSize(int):
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if type(other) is int and 0 < other <= 4 and modulus is None:
             return self if other == 1 else self * self ** (other - 1)
+        if type(other) is float:
+            return SizeFloat.made(int.__float__(self) ** other, self.table)
+        self.table.lost("another number")
         return int.__pow__(self, other) if modulus is None else int.__pow__(self, other, modulus)
 
     def __divmod__(self, other: Any) -> Any:
@@ -204,30 +205,6 @@ class TracedSize(int):
         return self.table.size(value, "bits", self.term) if self >= 0 else self.table.opaque(value)
 
 
-class SizeQuotient(float):
-    """A quotient of sizes: rounded up or down, it is one again."""
-
-    a: Any
-    b: Any
-
-    @classmethod
-    def made(cls, value: float, a: Any, b: Any) -> SizeQuotient:
-        """`value`, which is a / b."""
-        made = float.__new__(cls, value)
-        made.a, made.b = a, b
-        return made
-
-    __hash__ = float.__hash__
-
-    def __ceil__(self) -> Any:
-        exact = -(-self.a // self.b)
-        return exact if int(exact) == float.__ceil__(self) else float.__ceil__(self)
-
-    def __floor__(self) -> Any:
-        exact = self.a // self.b
-        return exact if int(exact) == float.__floor__(self) else float.__floor__(self)
-
-
 def _is_int(value: Any) -> bool:
     return type(value) is int or isinstance(value, TracedSize)
 
@@ -256,39 +233,6 @@ def _shifted(size: TracedSize, operation: str, by: Any, value: Any) -> Any:
     if value is NotImplemented or type(by) is not int:
         return value if value is NotImplemented else size.table.opaque(value)
     return size.table.size(value, operation, size.term, size.table.number(1 << by))
-
-
-def _exactly(value: Any) -> tuple[int, int] | None:
-    """A number as a quotient of two whole numbers; None where they are too large to be told."""
-    if _is_int(value):
-        return value, 1
-    if type(value) is not float or not math.isfinite(value):
-        return None
-    over, under = value.as_integer_ratio()
-    return (over, under) if under <= _MOST_UNDER else None
-
-
-def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Callable[[SizeQuotient, Any], Any]:
-    """Compares a / b with p / q as a * q with p * b, which it notes where that comes to the same."""
-    apply = getattr(float, f"__{name}__")
-
-    def method(self: SizeQuotient, other: Any) -> Any:
-        held, exact = apply(self, other), _exactly(other)
-        table = next((n.table for n in (self.a, self.b) if isinstance(n, TracedSize)), None)
-        if held is NotImplemented or table is None:
-            return held
-        if exact is None or int(self.b) <= 0:
-            table.lost("a float")
-            return held
-        left, right = self.a * exact[1], self.b * exact[0]
-        left, right = (right, left) if swapped else (left, right)
-        if _RELATIONS[relation](int(left), int(right)) == (held is not opposite):
-            table.compared(left, relation, right, held is not opposite)
-        else:
-            table.lost("a float")
-        return held
-
-    return method
 
 
 def _forgetting(name: str) -> Callable[..., Any]:
@@ -340,17 +284,12 @@ def _comparison(name: str, relation: str, swapped: bool, opposite: bool) -> Call
     return method
 
 
-_COMPARISONS = (
-    ("lt", "<", False, False), ("le", "<=", False, False), ("gt", "<", True, False), ("ge", "<=", True, False),
-    ("eq", "==", False, False), ("ne", "==", False, True),
-)  # fmt: skip
 for _name in ("to_bytes", "as_integer_ratio", "bit_count", "__round__", "__rpow__", "__rrshift__"):
     setattr(TracedSize, _name, _forgetting(_name))
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
     setattr(TracedSize, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
     setattr(TracedSize, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))
-for _name, _relation, _swapped, _opposite in _COMPARISONS:
-    setattr(SizeQuotient, f"__{_name}__", _quotient_comparison(_name, _relation, _swapped, _opposite))
+for _name, _relation, _swapped, _opposite in COMPARISONS:
     setattr(TracedSize, f"__{_name}__", _comparison(_name, _relation, _swapped, _opposite))
 
 

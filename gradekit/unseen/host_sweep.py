@@ -50,8 +50,11 @@ CALL = 300
 MOST_WORK = 4_000_000
 """Instructions of host code in all checks of a submission, each call counting as CALL more: about ten seconds."""
 
-FIRST_FAR, STEP, STEPS = 67, 1.31, 44
-"""Lengths that grow up to some millions, each longer than the one before by so much."""
+POWERS = tuple(1 << k for k in range(22, 6, -1))
+"""The longest first: a budget that ends early leaves out what other sizes are likelier to stand for."""
+
+FIRST_FAR, STEP, STEPS, COARSE = 67, 1.31, 44, 4
+"""Lengths that grow up to some millions, each longer than the one before by so much; each of so many at first."""
 
 ALONGSIDE = (1, 50)
 """What the other dimensions are then."""
@@ -59,7 +62,13 @@ ALONGSIDE = (1, 50)
 SHARE = 4
 """One check may take one of so many parts of what is left."""
 
-_SPREAD = (*range(1100, 16_000, 41), *(k * k for k in range(34, 150, 2)), *(int(16_000 * 1.05**k) for k in range(100)))
+MOST_EXCEEDED, IN_A_ROW = 3, 240
+"""Numbers of the text beyond which sizes are looked at closely, and how many in a row."""
+
+UNITS = (*(1 << k for k in range(4, 23)), *(10**k for k in range(2, 7)))
+"""A condition that cannot be followed often asks for a multiple of one of these."""
+
+_SPREAD = (*range(1100, 16_000, 61), *(k * k for k in range(34, 150, 2)), *(int(16_000 * 1.05**k) for k in range(100)))
 """Further sizes of a single dimension."""
 
 AskWays = Callable[[str, Sequence[Sequence[Argument]]], Sequence[tuple[str, int]]]
@@ -97,9 +106,9 @@ class HostSweep:
                     found.setdefault(way, []).append(call)
         known = {way[:INSTRUCTIONS] for way in seen}
         new = sorted(found, key=lambda way: (way[:INSTRUCTIONS] in known, len(found[way]), way))
-        rarest = [found[way] for way in new][:MOST_NEW]
+        smallest = [min(found[way], key=_elements) for way in new[:MOST_NEW]]
         line = min((*lines, *self.hints.places), default=None)
-        return [FurtherCall(calls[0], "host code goes a way that no other example goes", line) for calls in rarest]
+        return [FurtherCall(call, "host code goes a way that no other example goes", line) for call in smallest]
 
     def _groups(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> Iterator[Iterator[Call]]:
         """Calls to look at, in groups; those of which there are most come last."""
@@ -155,14 +164,19 @@ def arguments(call: Call) -> tuple[Argument, ...]:
     )
 
 
+def _elements(call: Call) -> int:
+    return sum(arg.numel for arg in call if isinstance(arg, Input))
+
+
 def _far_out(draws: Draws, form: TracedForm) -> Iterator[Call]:
     """Calls of more and more elements: each dimension by itself, beside short and usual ones, and all together."""
     scope = CallScope(draws, rank_of(draws, form), True, FAR)
+    grown = [int(FIRST_FAR * STEP**k) for k in range(STEPS)]
     rows = [
         {one: _within(scope, one, length if one == name or name is None else other) for one in scope.names}
+        for length in (*grown[::COARSE], *POWERS, *grown)
         for other in ALONGSIDE
         for name in (*scope.sizes, None)
-        for length in (int(FIRST_FAR * STEP**k) for k in range(STEPS))
     ]
     columns = {name: torch.tensor([row[name] for row in rows]) for name in scope.names}
     allowed = scope.allows(columns).tolist() if columns and rows else []
@@ -179,26 +193,36 @@ def _within(scope: CallScope, name: str, size: int) -> int:
 
 def _by_size(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[Call]:
     scope = CallScope(draws, rank_of(draws, form))
-    columns = possible_sizes(scope, (*hints.whole, *_SPREAD))
+    beyond = [*_beyond(hints.whole, IN_A_ROW // max(len(scope.names), 1) ** 2)]
+    columns = possible_sizes(scope, (*hints.whole, *beyond, *_SPREAD))
     if not columns:
         return
-    for turn, place in enumerate(_places(columns, hints)):
+    for turn, place in enumerate(_places(columns, {n + d for n in hints.whole for d in (-1, 0, 1)} | {*beyond})):
         yield made(draws, form, {name: int(column[place]) for name, column in columns.items()}, turn, {})
 
 
-def _places(columns: Mapping[str, torch.Tensor], hints: SourceHints) -> list[int]:
-    """Which of many sizes to run: those near numbers of the text, then small ones, then every so many of the rest."""
+def _beyond(numbers: Sequence[int], row: int) -> Iterator[int]:
+    """Sizes beyond the first numbers that small ones do not reach, for a comparison may stand beside a condition that
+    cannot be solved for: a `row` of them, and the next multiple of each unit."""
+    for number in [n for n in numbers if n >= DENSE][:MOST_EXCEEDED]:
+        yield from range(number + 1, number + 1 + row)
+        yield from (number // unit * unit + unit for unit in UNITS)
+
+
+def _places(columns: Mapping[str, torch.Tensor], near: set[int]) -> list[int]:
+    """Which of many sizes to run: those `near` numbers of the text and small ones, and every so many of the rest, which
+    a budget that ends early must not leave out."""
     rows = torch.stack([*columns.values()])
     if not rows.shape[1]:
         return []
-    near = {n + d for n in hints.whole for d in (-1, 0, 1)}
-    near |= set(_SPREAD) if len(rows) == 1 else set()
+    near = near | set(_SPREAD) if len(rows) == 1 else near
     small = DENSE if len(rows) == 1 else DENSE // (2 * len(rows))
     close, largest = torch.isin(rows, torch.tensor(sorted(near), dtype=torch.int64)), rows.amax(dim=0)
     ranked = _ranked(rows, (~close.all(dim=0), ~close.any(dim=0), largest > small, largest))
     head = ranked[: MOST_SIZES - 100]
     rest = ranked[len(head) :]
-    return [*head, *rest[:: max(len(rest) // 100, 1)]]
+    first = MOST_SIZES // 4
+    return [*head[:first], *rest[:: max(len(rest) // 100, 1)], *head[first:]]
 
 
 def _ranked(rows: torch.Tensor, weights: Sequence[torch.Tensor]) -> list[int]:

@@ -82,3 +82,26 @@ def test_a_number_that_a_size_is_made_into_bytes_for_is_told():
     table = Table(__file__)
     table.size(7, "size", 0, 0).to_bytes(4, "big")
     assert [what for _, what in table.left] == ["another number"]
+
+
+def test_floats_that_are_made_of_sizes_are_those_floats():
+    size = _table().size(37, "size", 0, 0)
+    for made, true in [(size / 8 % 1, 0.625), (1 - size / 8, -3.625), (size**0.5, 37**0.5), (size**-0.5 * 2, 37**-0.5 * 2)]:
+        assert made == true and isinstance(made, float) and hash(made) == hash(true) and repr(made) == repr(true)
+        assert (int(made), round(made, 2), made < 1, bool(made)) == (int(true), round(true, 2), true < 1, True)
+
+
+DECISIONS = ["(n / 1024) % 1 == 0", "(n / 1000).is_integer()", "n ** 0.5 > 30", "int(n / 3)", "round(n ** 0.5)", "str(n / 8)", "{n / 8: 1}"]
+
+
+@pytest.mark.parametrize("text", DECISIONS)
+def test_what_a_float_of_sizes_decides_is_noted(text):
+    table = _table()
+    eval(compile(text, "submission.py", "eval"), {"n": table.size(37, "size", 0, 0)})
+    assert table.left == {(1, "a float"): None}
+
+
+def test_a_float_of_sizes_that_decides_nothing_is_not_noted():
+    table = _table()
+    eval(compile("1 / n ** 0.5 * 2 + n / 8", "submission.py", "eval"), {"n": table.size(37, "size", 0, 0)})
+    assert not table.left
