@@ -49,6 +49,10 @@ RETURNED = 1 << 20
 """Bytes from which on a tensor's memory goes back to the system when it is freed: the C library raises this itself to
 32 MiB, and then keeps hundreds of MiB in pieces."""
 
+PRODUCTS = 16
+"""Forms of matrix products in half precision whose machine code torch keeps (1,024 if nobody says so): each takes up to
+a MiB, and references are worked out in hundreds of shapes, each of them once."""
+
 EXIT_SECONDS = 2.0
 """Seconds that a process has to end by itself."""
 
@@ -147,7 +151,7 @@ class Grader:
     def _started(self) -> ChildProcess:
         package = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
         settings = {CARD: self.card, "CUDA_VISIBLE_DEVICES": _visible(self.card), "PYTHONPATH": package}
-        settings["MALLOC_MMAP_THRESHOLD_"] = str(RETURNED)
+        settings |= {"MALLOC_MMAP_THRESHOLD_": str(RETURNED), "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(PRODUCTS)}
         ours, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()

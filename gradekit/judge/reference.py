@@ -19,18 +19,28 @@ from gradekit.judge.rounding import Precision, Rounding
 from gradekit.reuse import Shared, SharedCache, shared
 
 Function = Callable[..., Any]
+_TENSORS = (Input, torch.Tensor)
 
 
 @dataclass(frozen=True, eq=False)
 class Worked:
-    """One expected result, worked out: see Reference."""
+    """One expected result, worked out of the arguments `args`: see Reference.
+
+    Of inputs that were given as specs it keeps the specs alone: a cache keeps many of these, and what a reference is
+    worked out of may be a thousand times as large as itself.
+    """
 
     exact: torch.Tensor
     native: torch.Tensor
     allowance: torch.Tensor
-    inputs: tuple[torch.Tensor, ...]
+    args: tuple[Any, ...]
     function: Function
     again: Callable[[Sequence[torch.Tensor]], torch.Tensor]
+
+    @property
+    def inputs(self) -> tuple[torch.Tensor, ...]:
+        """The tensors among the arguments, in order."""
+        return tuple(tensor for tensor in map(_made, self.args) if isinstance(tensor, torch.Tensor))
 
     @property
     def tensors(self) -> list[torch.Tensor]:
@@ -181,7 +191,7 @@ def _worked_out(
     input_precision: Precision,
     bound: Function | None,
 ) -> tuple[Worked, ...]:
-    tensors = [a.tensor() if isinstance(a, Input) else a for a in args]
+    tensors = [_made(a) for a in args]
     exact, native = _call(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
     allowances = [_allowance(e, n) for e, n in zip(exact, native, strict=True)]
     if scale is not None:
@@ -193,11 +203,14 @@ def _worked_out(
         )
         allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
     return tuple(
-        Worked(
-            e, n, a, tuple(t for t in tensors if isinstance(t, torch.Tensor)), function, _again(function, tensors, i)
-        )
+        Worked(e, n, a, tuple(args), function, _again(function, args, i))
         for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))
     )
+
+
+def _made(value: Any) -> Any:
+    """The tensor of a spec; anything else as it is."""
+    return value.tensor() if isinstance(value, Input) else value
 
 
 def _call(function: Function, args: Sequence[Any]) -> list[torch.Tensor]:
@@ -249,9 +262,9 @@ def _step_dtype(native: torch.Tensor, steps: str) -> torch.dtype:
     return native.dtype if steps == "native" or native.dtype == torch.float64 else torch.float32
 
 
-def _again(function: Function, tensors: Sequence[Any], result: int) -> Callable[[Sequence[torch.Tensor]], torch.Tensor]:
+def _again(function: Function, args: Sequence[Any], result: int) -> Callable[[Sequence[torch.Tensor]], torch.Tensor]:
     def run(others: Sequence[torch.Tensor]) -> torch.Tensor:
         queue = iter(others)
-        return _call(function, [_double(next(queue)) if isinstance(t, torch.Tensor) else t for t in tensors])[result]
+        return _call(function, [_double(next(queue)) if isinstance(a, _TENSORS) else a for a in args])[result]
 
     return run
