@@ -36,8 +36,11 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
 
 
 def _stores_to_an_input(draft: Draft, launch: LaunchCall, given: Mapping[str, ast.expr]) -> bool:
-    """Whether a launch passes new memory for what its kernel loads, and something else for what it stores."""
+    """Whether a launch passes new memory, which no other launch fills, for what its kernel loads, and something else
+    for what it stores."""
     made = {target_of(n) for n in draft.host_nodes if isinstance(n, ast.Assign) and called(n.value) in _NEW}
+    others = [other for other in draft.launches if other is not launch]
+    made -= {draft.source.of(v) for other in others for p, v in other.given.items() if p in other.kernel.stored}
     new = {param: draft.source.of(value) in made for param, value in given.items()}
     turned = all((param in launch.kernel.stored) != is_new for param, is_new in new.items())
     return turned and len(set(new.values())) == 2

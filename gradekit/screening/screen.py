@@ -27,7 +27,7 @@ from gradekit.screening.tried_change import TriedChange, digest, kind_of_change,
 from gradekit.screening.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.submission.parsed_source import called
 
-MOST_WORK = 240_000_000
+MOST_WORK = 400_000_000
 """Of all changes of one submission, in the engine's units."""
 
 WORK_OF_A_SECOND = MOST_WORK // 8
@@ -42,8 +42,11 @@ SHARE_OF_A_CALL = 0.05
 KEPT_FOR_OTHER_CALLS = 0.2
 """The share of the work that is left in which what makes the failing call right is held against others."""
 
-MOST_OF_A_BATCH = 50_000_000
+MOST_OF_A_BATCH = 200_000_000
 """Of the changes that are tried at a time, about."""
+
+LATER = 2
+"""So many turns later changes are tried of the kernels that made what the one with the wrong result has read."""
 
 MOST_HELD = 400
 """So many that make the failing call right are held against others, those of the likelier kinds."""
@@ -187,9 +190,10 @@ class Screen:
         ]  # fmt: skip
         every = [(one, site, kernel) for site, kernel in sites for one in changes_of(site) if self._may_lead(one, site)]
         later: list[list[TriedChange]] = []
-        for turn in sorted({change.turn for change, _, _ in every}):
+        turn_of = lambda change, kernel: change.turn + (LATER if kernel in self._others else 0)
+        for turn in sorted({turn_of(change, kernel) for change, _, kernel in every}):
             for kernel in kernels:
-                group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
+                group = [(one, site) for one, site, of in every if of == kernel and turn_of(one, of) == turn]
                 pool, others = self._together(group, kernel, replay)
                 yield from self._cut([pool], kernel, replay)
                 later += self._cut(others, kernel, replay)
@@ -216,12 +220,12 @@ class Screen:
                 pool.append(tried)
             else:
                 apart.setdefault((node, tried.kind), []).append(tried)
-        return sorted(pool, key=lambda tried: tried.place), list(apart.values())
+        latest_first = sorted(pool, key=lambda tried: -tried.place)  # what comes before them need not be walked again
+        return latest_first, list(apart.values())
 
     def _cut(self, groups: Iterable[list[TriedChange]], kernel: str, replay: WalkedCall) -> Iterator[list[TriedChange]]:
         """Groups in batches that are not too large."""
-        most = replay.most_copies(kernel) if kernel in replay.begun else 1
-        most = max(min(most, MOST_OF_A_BATCH // max(replay.work, 1)), 1)
+        most = max(min(replay.most_copies(kernel), MOST_OF_A_BATCH // max(replay.work_from(kernel), 1)), 1)
         for group in groups:
             yield from (group[at : at + most] for at in range(0, len(group), most))
 
@@ -270,17 +274,20 @@ class Screen:
             return None, None
         if has_effects(new, self.code):
             return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
-        self.work_left -= STEP
+        alone = replay.alone(tried.kernel)
+        before, self.work_left = alone.meter.work, self.work_left - STEP
         try:
-            value = replay.alone(tried.kernel).value(new, known)
+            value = alone.value(new, known)
         except WRONG:
             return None, None
+        finally:
+            self.work_left -= alone.meter.work - before
         kind = kind_of(value)
         if kind is None or not site.is_steady(change.node) or not is_own:
             return kind, change.new
         told = digest(value)
-        before = site.watched.values.get(change.node)
-        return (None, None) if kind_of(before) == kind and digest(before) == told else (kind, told)
+        usual = site.watched.values.get(change.node)
+        return (None, None) if kind_of(usual) == kind and digest(usual) == told else (kind, told)
 
     def _kernel(self, name: str) -> KernelDraft:
         return next(kernel for kernel in self.draft.kernels if kernel.name == name)

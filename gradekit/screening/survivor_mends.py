@@ -7,6 +7,7 @@ the line alone is told: another of these is often right by chance, and the line 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,14 +36,21 @@ LOCATED = (
 )  # fmt: skip
 """Of these, the line is told and what stands there, and not what to put in its place."""
 
+_LACKED: dict[type[ast.operator] | None, str] = {
+    ast.Mult: "as a factor", ast.Div: "as a divisor", ast.Add: "as a term", ast.Sub: "where it is to be subtracted",
+}  # fmt: skip
+"""How it is said that a name is missing which an operation would bring in."""
+
 LOOK = "compare it with the formula: one change there makes the result right"
 
 
 def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes with which all calls are right, in the order in which they are to be tried; no line
     where changes of several would do."""
+    if not found:
+        return []
     kept = sorted(found, key=lambda change: change.kind)
-    lacking = _lacking(kept, source)
+    lacking = _lacking(kept, source) or _lacking_somewhere(kept, source)
     if lacking is not None:
         return [lacking]
     plain = [change for change in kept if change.kind in PLAIN]
@@ -102,6 +110,28 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> Mend | None:
     says = f"`{names.pop()}` is missing from line {mend.line}."
     hint = "compare the line with the formula: what becomes of it there?"
     return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
+
+
+def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:
+    """Of changes that put one name to pieces of several lines, all in one way, the name is told, and the line that has
+    most of these pieces."""
+    ways = {(change.lacks, _operator(change)) for change in found}
+    name, operator = ways.pop()
+    if len(found) < 2 or ways or name == "" or operator not in _LACKED:
+        return None
+    lines = Counter(map(_line, found))
+    line = max(lines, key=lambda each: (lines[each], -each))
+    mend = mend_of(next(change for change in found if _line(change) == line), source)
+    if mend is None:
+        return None
+    says = f"`{name}` is missing {_LACKED[operator]}, most likely in line {line}."
+    hint = "compare with the formula: it may also be missing where the result of that line is used"
+    return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
+
+
+def _operator(change: Change) -> type[ast.operator] | None:
+    """The operation that the change puts around a piece."""
+    return type(change.built.op) if isinstance(change.built, ast.BinOp) else None
 
 
 def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:

@@ -73,10 +73,12 @@ def code_of(source: ParsedSource) -> Code:
 
 @dataclass
 class _Begun:
-    """The first launch of a kernel: its step's number, the storages before it, and the names before each statement."""
+    """The first launch of a kernel: its step's number, the storages before it and the work until then, and the names
+    before each statement."""
 
     step: int
     memory: Memory
+    work: int
     watched: Watched = field(default_factory=Watched)
     names: list[Names] = field(default_factory=list)
 
@@ -114,12 +116,16 @@ class WalkedCall:
                 name = self._kernel(step).name
                 first = name not in self.begun
                 if first:
-                    self.begun[name] = _Begun(number, _copied(memory))
+                    self.begun[name] = _Begun(number, _copied(memory), meter.work)
                 self._launch(step, memory, meter, Swap(), self.begun[name] if first else None)
             else:
                 self._host(step, memory)
         self.work = meter.work + STEP * len(self._steps)
         return self._results(memory)
+
+    def work_from(self, kernel: str) -> int:
+        """The work of the call from the first launch of a kernel on."""
+        return self.work - self.begun[kernel].work
 
     def changed(self, kernel: str, swap: Swap, first: int) -> list[list[Tensor | None] | None]:
         """For each copy of a swap in a `kernel` that is launched, the results with it; None for one that goes out of
@@ -170,7 +176,7 @@ class WalkedCall:
             begun = self.begun[kernel]
             step = self._steps[begun.step]
             assert isinstance(step, Launch)
-            self._alone[kernel] = self._walk(step, begun.memory, Meter(Budget(MOST_WORK)), Swap(), None)
+            self._alone[kernel] = self._walk(step, begun.memory, Meter(Budget()), Swap(), None)
         return self._alone[kernel]
 
     def most_copies(self, kernel: str) -> int:

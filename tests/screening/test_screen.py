@@ -13,9 +13,10 @@ import torch
 
 from gradekit.engine import run
 from gradekit.mending.draft import Draft
+from gradekit.screening import walked_call
 from gradekit.screening.changes import Change, ChangeKind, ChangeSite
 from gradekit.screening.kinds import kind_of
-from gradekit.screening.screen import Screen, ShownCall, changes_of
+from gradekit.screening.screen import MOST_WORK, Screen, ShownCall, changes_of
 from gradekit.screening.static_places import is_static
 from gradekit.screening.survivor_mends import mend_of, mends_of
 from gradekit.screening.swap import Swap
@@ -90,11 +91,11 @@ def shown(text: str, expected: torch.Tensor, *args: Any) -> tuple[ShownCall, Any
     return ShownCall(program, tensors, run(program, tensors).results, is_right), program
 
 
-def survivors(old: str, new: str) -> tuple[list[Change], str]:
+def survivors(old: str, new: str, block: int = 4) -> tuple[list[Change], str]:
     """The changes that make a mistaken text right, and that text."""
     assert MEANS.count(old) == 1
     x, w = inputs()
-    text = MEANS.replace(old, new)
+    text = MEANS.replace(old, new).replace("BLOCK=4", f"BLOCK={block}")
     call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
     return Screen(Draft(text), ()).survivors([call], ["means_kernel"]), text
 
@@ -161,6 +162,26 @@ def test_where_survivors_blame_several_lines_only_a_plain_exchange_is_told() -> 
     found, text = survivors("tl.exp(total", "tl.exp2(total")
     (mend,) = mends_of(found, ParsedSource(text))
     assert mend.sentence == "Line 15 calls `tl.exp2`." and mend.hint == "is `tl.exp` meant?"
+
+
+def test_where_one_name_is_missing_in_every_mend_it_is_named_with_the_likeliest_line() -> None:
+    """`total * scale` would do, and so would `x * scale`, two lines before"""
+    found, text = survivors("tl.exp(total * scale)", "tl.exp(total)", block=8)
+    assert len({line for change in found for line in change.lines}) > 2
+    (mend,) = mends_of(found, ParsedSource(text))
+    assert mend.sentence == "`scale` is missing as a factor, most likely in line 14."
+
+
+def test_what_changes_cost_before_they_are_tried_is_counted_and_rejects_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = inputs()
+    text = MEANS.replace("tl.exp(total * scale)", "tl.exp(total)")
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    replay = WalkedCall(call.program, call.inputs, code_of(ParsedSource(text)), ())
+    replay.run()
+    monkeypatch.setattr(walked_call, "MOST_WORK", 2 * replay.work)
+    screen = Screen(Draft(text), ())
+    assert "(total * scale)" in {change.new for change in screen.survivors([call], ["means_kernel"])}
+    assert screen.work_left < MOST_WORK - 4 * replay.work
 
 
 def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
