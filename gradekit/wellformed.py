@@ -50,11 +50,16 @@ _WIDEST = 25  # torch itself has no tensors of more than 64 dimensions, and its 
 _GRID = (1 << 31) - 1
 
 
+class KernelsTooLarge(ProgramError):
+    """A program that may be honest, with kernels of more than grading takes: a sentence for the student."""
+
+
 def check(program: Program, given: Sequence[View], known: Collection[str] = ()) -> None:
     """Holds `program` against the views that were `given` to the call, in order; a gradient's upstream comes after
     them. Its kernels of these `known` keys are those of an earlier program, and were examined with that.
 
     Raises:
+        KernelsTooLarge: more than MOST_TTIR of kernels.
         ProgramError: what does not fit.
     """
     _inputs(program, given)
@@ -70,15 +75,29 @@ def _inputs(program: Program, given: Sequence[View]) -> None:
 
 def _kernels(kernels: dict[str, Kernel], known: Collection[str]) -> None:
     _expect(len(kernels) <= MOST_KERNELS, f"more than {MOST_KERNELS} kernels")
-    _expect(
-        sum(len(kernel.ttir) for kernel in kernels.values()) <= MOST_TTIR, f"more than {MOST_TTIR >> 20} MiB of TTIR"
-    )
+    _short(list(kernels.values()))
     for key, kernel in kernels.items():
         if key not in known:
             _text(key, kernel.name)
             _kernel_text(kernel.ttir)
             _plain(kernel.options)
             _plain(kernel.constants)
+
+
+def _short(kernels: Sequence[Kernel]) -> None:
+    """What an honest submission may come to as well: it is told what was too large, and what to do."""
+    size = sum(len(kernel.ttir) for kernel in kernels)
+    if size <= MOST_TTIR:
+        return
+    largest = max(kernels, key=lambda kernel: len(kernel.ttir))
+    name = " ".join(largest.name[:80].split())
+    versions = sum(kernel.name == largest.name for kernel in kernels)
+    raise KernelsTooLarge(
+        f"The compiled kernels of one call take {size / (1 << 20):.1f} MiB as TTIR, and grading takes "
+        f"{MOST_TTIR >> 20} MiB at most. The largest is {name}: {len(largest.ttir) >> 10:,} KiB in one of the "
+        f"{versions} versions that the call compiles. A loop over tl.static_range is written out step by step: "
+        "use range, or fewer steps, and fewer configurations."
+    )
 
 
 @functools.lru_cache(maxsize=512)

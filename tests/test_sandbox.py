@@ -14,7 +14,7 @@ import pytest
 from gradekit import sandbox, wellformed
 from gradekit.findings import Cause
 from gradekit.program import Kernel, Program, Scalar, View, encode
-from gradekit.sandbox import Form, Limits, TraceError, Tracer
+from gradekit.sandbox import Form, Limits, TraceError, Tracer, replies
 from gradekit.sandbox.run_queue import RunQueue
 from gradekit.sandbox.tracer import AHEAD
 
@@ -475,6 +475,19 @@ def test_a_program_over_the_limit_is_refused() -> None:
     """A program of more bytes than allowed is a crash of the tracer, not of the grader"""
     text = "import torch\ndef entry(x):\n    return [torch.empty(3, device='cuda') for _ in range(5000)]\n"
     assert call_error(text, Limits(program_bytes=1 << 16)).cause is Cause.CRASH
+
+
+def test_kernels_that_are_too_large_together_are_named_with_what_to_do() -> None:
+    """Honest kernels may be as large, where loops are unrolled and configurations many"""
+    kernel = Kernel("unrolled\nx", " " * (wellformed.MOST_TTIR * 5 // 8))
+    large = encode(Program((X,), {0: 400}, (), (), "none", {"a": kernel, "b": kernel}))
+    with pytest.raises(TraceError) as caught:
+        replies.program({"program": large, "known": []}, [X], {})
+    assert caught.value.cause is Cause.BUDGET_EXCEEDED
+    assert "take 5.0 MiB as TTIR" in caught.value.message and "use range, or fewer steps" in caught.value.message
+    assert "The largest is unrolled x: 2,560 KiB in one of the 2 versions" in caught.value.message
+    one = encode(Program((X,), {0: 400}, (), (), "none", {"a": kernel}))
+    assert replies.program({"program": one, "known": []}, [X], {}).kernels == {"a": kernel}
 
 
 def test_a_kernel_that_was_refused_is_not_known_later() -> None:

@@ -48,13 +48,15 @@ def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mappin
     """The program that an answer to "trace" or "gradient" holds; it may name `kernels` that were sent before.
 
     Raises:
-        TraceError: it makes no sense.
+        TraceError: it makes no sense, or its kernels are too large.
     """
     try:
         found = decode(answer["program"])
         known = {key: kernels[key] for key in answer["known"]}
         found = replace(found, kernels=found.kernels | known)
         wellformed.check(found, [arg for arg in args if isinstance(arg, View)], known)
+    except wellformed.KernelsTooLarge as error:
+        raise TraceError(Cause.BUDGET_EXCEEDED, text(str(error))) from None
     except (ProgramError, KeyError, TypeError, RecursionError) as error:
         raise malformed(text(str(error))) from None
     return found
