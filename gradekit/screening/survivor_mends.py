@@ -135,9 +135,10 @@ def _operator(change: Change) -> type[ast.operator] | None:
 
 
 def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first."""
+    """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first. Where
+    the change of that line does not hold in other checks, which use the name too, that of the other line is meant."""
     lines = _lines(found)
-    mend = mend_of(found[0], source) if len(lines) == 2 else None
+    mend = mend_of(next(one for one in found if _line(one) == lines[0]), source) if len(lines) == 2 else None
     if mend is None:
         return []
     made, taken = ([node for node in ast.walk(source.tree) if _is_at(node, line)] for line in lines)
@@ -147,7 +148,9 @@ def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     says = f"Something is wrong with `{common[0]}`, which line {lines[0]} computes and line {lines[1]} uses."
     hint = "one change of either line makes the result right: compare both with the formula"
-    return [replace(mend, sentence=says, hint=hint, line=lines[0], rank=OF_SEVERAL)]
+    second = next(change for change in found if _line(change) == lines[1])
+    first = replace(mend, sentence=says, hint=hint, line=lines[0], rank=OF_SEVERAL)
+    return [first, *filter(None, [mend_of(second, source)])]
 
 
 def _lines(found: Sequence[Change]) -> list[int]:

@@ -301,8 +301,9 @@ def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_at_th
     first, second = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id in "au"
                      and isinstance(node.ctx, ast.Load))  # fmt: skip
     factors = [Change(ChangeKind.FACTOR, "k", node, "2 * x", "Line n.", "") for node in (first, second)]
-    (mend,) = mends_of(factors, source)
+    mend, other = mends_of(factors, source)
     assert mend.line == 1 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
+    assert (other.line, other.sentence) == (2, "Line n."), "meant where the first does not hold in other checks"
     assert mends_of(factors[:1] + [Change(ChangeKind.FACTOR, "k", ast.Name("z", lineno=9), "", "", "")], source) == []
 
 
