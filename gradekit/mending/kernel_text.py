@@ -284,6 +284,11 @@ class KernelDraft:
         """The loops, in the order of the text."""
         return [node for node in self.statements if isinstance(node, ast.For)]
 
+    def bounds_a_loop(self, node: ast.expr) -> bool:
+        """Whether a loop goes as far as an expression says."""
+        target = target_of(self.statement(node))
+        return any(node in ast.walk(loop.iter) or target in self.origins(loop.iter) for loop in self.loops)
+
     def is_within(self, node: ast.AST, around: ast.AST) -> bool:
         """Whether a node stands inside of another."""
         while node in self.parents:

@@ -21,6 +21,8 @@ def other_function(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     for call in calls(kernel.nodes, *_TAKEN_FOR):
         if called(call) == "tl.sqrt" and _is_divisor(kernel, call):
             continue  # 1 / sqrt is what rsqrt gives
+        if kernel.bounds_a_loop(call):
+            continue  # a loop that goes further than it must is right wherever its masks are
         clamps = called(call) == "tl.maximum" and isinstance(call.args[-1], ast.Constant)
         late = 10 * (clamps or has_twin(kernel, kernel.statement(call)))
         for new in _TAKEN_FOR[called(call)]:

@@ -167,7 +167,7 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     name = path.rpartition(".")[2]
     source, whole = site.source, shown(site.source.of(node))
     arguments = ", ".join(source.of(one) for one in (*node.args, *node.keywords))
-    if path.startswith("tl."):
+    if path.startswith("tl.") and not site.kernel.bounds_a_loop(node):  # a longer loop is right by its masks
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
