@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -110,8 +110,9 @@ class CheckedMemory:
             return
         writers = history.writers()
         if writers is not None:
-            self._report_race(Cause.RACE, lanes, writers)
-            self._report_same_program(lanes, writers)
+            one = writers.only(lanes)
+            self._report_race(Cause.RACE, lanes, writers, one)
+            self._report_same_program(lanes, writers, one)
         self._report_atomics(storage, lanes)
         history.read(lanes, self.ordering.time)
         self.loaded.add(storage.id)
@@ -143,9 +144,9 @@ class CheckedMemory:
             collisions = _collisions(lanes.index, words, after != words, target.numel())
             self._report(Cause.WRITE_CONFLICT, lanes, collisions)
         if writers is not None and before is not None:
-            changed = lanes.by_unit(before != words)
-            self._report_race(Cause.WRITE_CONFLICT, lanes, writers, changed)
-            self._report_same_program(lanes, writers, changed)
+            changed, one = lanes.by_unit(before != words), writers.only(lanes)
+            self._report_race(Cause.WRITE_CONFLICT, lanes, writers, one, changed)
+            self._report_same_program(lanes, writers, one, changed)
         self._report_overwritten(lanes, history)
         self._report_atomics(storage, lanes)
         passed = None if self.barriers is None else self.barriers.clone()
@@ -156,10 +157,12 @@ class CheckedMemory:
 
     # --- who else was there --------------------------------------------------------------------------------------
 
-    def _report_race(self, cause: Cause, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
-        """Units that another program wrote before, which is not ordered before this
-        access; `also` must hold for them."""
-        if self.total == 1:
+    def _report_race(
+        self, cause: Cause, lanes: Lanes, writers: Writers, one: int | None, also: Tensor | None = None
+    ) -> None:
+        """Units that another program wrote before (`one`: all of them), which is not ordered before this access; `also`
+        must hold for them."""
+        if self.total == 1 or (one is not None and self._comes_after(one, lanes, writers, also)):
             return
         last = lanes.of(writers.program)
         which = (last != NOBODY) & (last != lanes.own)
@@ -167,9 +170,18 @@ class CheckedMemory:
             which &= also
         self._report_unordered(cause, lanes, which, lambda: (last, lanes.of(writers.time)))
 
+    def _comes_after(self, one: int, lanes: Lanes, writers: Writers, also: Tensor | None) -> bool:
+        """Whether what a program alone does now comes after all that `one` wrote there: one look for all units."""
+        assert lanes.program is not None
+        if one in (NOBODY, lanes.program):
+            return True
+        if also is not None and not bool(also.any()):
+            return True
+        return self.ordering.comes_before(one, int(lanes.of(writers.time).max()), lanes.program)
+
     def _report_overwritten(self, lanes: Lanes, history: AccessHistory, why: str = "") -> None:
         """Those that others have touched: with the other order, they would have found something else."""
-        readers = history.readers(lanes) if self.total > 1 else ()
+        readers = history.readers(lanes, self.ordering.comes_before) if self.total > 1 else ()
         for which, others in readers:
             self._report_unordered(Cause.RACE, lanes, which, others, why)
 
@@ -180,8 +192,13 @@ class CheckedMemory:
             atomics.refine()
             self._report_overwritten(lanes, atomics, why)
 
-    def _report_same_program(self, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
-        """Units that another lane of the same program wrote, and no barrier since; `also` must hold for them."""
+    def _report_same_program(
+        self, lanes: Lanes, writers: Writers, one: int | None, also: Tensor | None = None
+    ) -> None:
+        """Units that another lane of the same program wrote, and no barrier since; `also` must hold for them. `one` is
+        the program that wrote them all."""
+        if one is not None and one != lanes.program:
+            return
         which = lanes.of(writers.program) == lanes.own
         if not bool(which.any()):
             return
@@ -239,7 +256,7 @@ class CheckedMemory:
         history = self._history(storage, lanes.itemsize)
         writers = history.writers()
         if writers is not None:
-            self._report_race(Cause.RACE, lanes, writers)
+            self._report_race(Cause.RACE, lanes, writers, writers.only(lanes))
         if lanes.access.narrow:  # to other programs, it is a load and a store
             self._report_atomics(storage, lanes, NARROW)
             history.read(lanes, self.ordering.time)
@@ -268,7 +285,7 @@ class CheckedMemory:
         self, pointer: Pointer, mask: Value | None, shape: Shape, itemsize: int, access: AccessSite
     ) -> list[Lanes]:
         found = self._lanes(AccessPattern(pointer.offset, mask, tuple(shape)), access)
-        lanes = replace(found, access=access, storage=pointer.storage, itemsize=itemsize)
+        lanes = Lanes(access, pointer.storage, itemsize, found.width, found.index, found.where, found.first)
         return [lanes] if pointer.storage is not None else list(self._by_address(lanes))
 
     def _lanes(self, where: AccessPattern, access: AccessSite) -> Lanes:

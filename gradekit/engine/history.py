@@ -44,6 +44,20 @@ class Writers:
     lane: Tensor
     barriers: Tensor
 
+    def only(self, lanes: Lanes) -> int | None:
+        """The program that wrote all units of `lanes` last (NOBODY where none has); None where these are lanes of
+        several programs, or were written by several."""
+        ends = _ends(lanes, self.program)
+        return ends[0] if ends is not None and ends[0] == ends[1] else None
+
+
+def _ends(lanes: Lanes, map: Tensor) -> tuple[int, int] | None:
+    """The smallest and the largest that `map` has for the units of a program alone."""
+    if lanes.program is None or not lanes.index.numel():
+        return None
+    low, high = torch.aminmax(lanes.of(map))
+    return int(low), int(high)
+
 
 @dataclass
 class AccessHistory:
@@ -105,15 +119,32 @@ class AccessHistory:
         else:
             known.barriers.index_copy_(0, units, write.barriers.index_select(0, programs).to(torch.int32))
 
-    def readers(self, lanes: Lanes) -> Iterator[tuple[Tensor, Callable[[], tuple[Tensor, Tensor]]]]:
+    def readers(
+        self, lanes: Lanes, comes_before: Callable[[int, int, int], bool]
+    ) -> Iterator[tuple[Tensor, Callable[[], tuple[Tensor, Tensor]]]]:
         """Which units of `lanes` a program before or after their own has read, with what gives the first, or last, of
-        these programs for each unit and the time at which it did last."""
+        these programs for each unit and the time at which it did last. Left out is what one look tells to be ordered:
+        `comes_before` says of a program, a time and a later program whether what the one did by then does."""
         self._take_in()
         if self._first is None or self._last is None:
             return
         first, last, own = lanes.of(self._first), lanes.of(self._last), lanes.own
-        yield first < own << _TIME_BITS, lambda: (first >> _TIME_BITS, _LATEST - (first & _LATEST))
-        yield last >= own + 1 << _TIME_BITS, lambda: (last >> _TIME_BITS, last & _LATEST)
+        if not self._is_ordered(lanes, self._first, comes_before):
+            yield first < own << _TIME_BITS, lambda: (first >> _TIME_BITS, _LATEST - (first & _LATEST))
+        if not self._is_ordered(lanes, self._last, comes_before):
+            yield last >= own + 1 << _TIME_BITS, lambda: (last >> _TIME_BITS, last & _LATEST)
+
+    def _is_ordered(self, lanes: Lanes, readers: Tensor, comes_before: Callable[[int, int, int], bool]) -> bool:
+        """Whether a program alone was there before, or one other that comes before what `lanes` do."""
+        ends, own = _ends(lanes, readers), lanes.program
+        if ends is None or own is None:
+            return False
+        low, high = (end >> _TIME_BITS for end in ends)
+        if readers is self._first:
+            nobody, time = low >= own, _LATEST - (ends[0] & _LATEST)
+        else:
+            nobody, time = high <= own, ends[1] & _LATEST
+        return nobody or (low == high and comes_before(low, time, own))
 
     def _take_in(self) -> None:
         for lanes, time in self.reads:

@@ -69,6 +69,12 @@ class Ordering:
                 result[mine] = clock.index_select(0, earlier[mine]) >= times[mine]
         return result
 
+    def comes_before(self, earlier: int, time: int, later: int) -> bool:
+        """Whether all that program `earlier` did before `time` comes before what `later` does now."""
+        self._advance()
+        clock = self._clocks.get(later)
+        return clock is not None and int(clock[earlier]) >= time
+
     def _advance(self) -> None:
         """Works out the clocks up to now."""
         if not self._acquired:
