@@ -377,11 +377,6 @@ def target_of(statement: ast.AST) -> str:
     return target.id if isinstance(target, ast.Name) and not isinstance(statement, ast.For) else ""
 
 
-def body_end(loop: ast.For) -> ast.stmt:
-    """The last statement of a loop's body."""
-    return loop.body[-1]
-
-
 def calls(nodes: list[ast.AST], *names: str) -> Iterator[ast.Call]:
     """The calls of functions of these names among nodes."""
     return (node for node in nodes if isinstance(node, ast.Call) and called(node) in names)

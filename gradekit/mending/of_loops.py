@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, body_end, calls, is_call, simple, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft, calls, is_call, simple, target_of, value_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit
 
@@ -107,7 +107,7 @@ def pointer_stays(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         }
         for access in kernel.accesses:
             name = access.address.id if isinstance(access.address, ast.Name) else ""
-            if not name or kernel.in_loop(access.call) is not loop or not simple(body_end(loop)):
+            if not name or kernel.in_loop(access.call) is not loop or not simple(loop.body[-1]):
                 continue
             if name not in moved and not _made_in(loop, name):
                 yield from _moved_on(kernel, loop, name)
@@ -122,7 +122,7 @@ def _made_in(loop: ast.For, name: str) -> bool:
 def _moved_on(kernel: KernelDraft, loop: ast.For, name: str) -> Iterator[Mend]:
     for number, step in enumerate(_steps(kernel, loop, name)):
         yield Mend(
-            Family.LOOP, 3 + number, loop.lineno, (kernel.after(body_end(loop), f"{name} += {step}"),),
+            Family.LOOP, 3 + number, loop.lineno, (kernel.after(loop.body[-1], f"{name} += {step}"),),
             f"`{name}` is never advanced: every step of the loop in line {loop.lineno} loads the same tile.",
             f"move {name} on at the end of each step, by a block times its stride", None, kernel.name,
         )  # fmt: skip
@@ -345,9 +345,9 @@ def not_updated(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             old = next((o for v in values if is_call(v, "tl.maximum") and isinstance(v, ast.Call) for a in v.args
                         if isinstance(a, ast.Name) and (o := a.id) != name and o in kernel.values), "")  # fmt: skip
             kept = any(isinstance(v, ast.Name) and v.id == name for v in kernel.values.get(old, ()))
-            if old and not kept and simple(body_end(loop)) and _made_in(loop, name):
+            if old and not kept and simple(loop.body[-1]) and _made_in(loop, name):
                 yield Mend(
-                    Family.SUM, 3, loop.lineno, (kernel.after(body_end(loop), f"{old} = {name}"),),
+                    Family.SUM, 3, loop.lineno, (kernel.after(loop.body[-1], f"{old} = {name}"),),
                     f"`{old}` is never updated: the loop in line {loop.lineno} computes `{name}`, and the next step "
                     "compares with the "
                     "old maximum again.",
