@@ -72,6 +72,9 @@ _SPEAKS_FOR = {
     Cause.IGNORES_STRIDES: (Family.STRIDES, Family.LAYOUT, Family.INDEX),
     Cause.LOW_PRECISION: (Family.CAST, Family.SUM),
 }
+_OF_SEVERAL_WRITES = {Cause.WRITE_CONFLICT, Cause.RACE, Cause.UNINITIALIZED_READ}
+"""What is seen where an element is written or added to several times."""
+
 ELSEWHERE = 4
 """What it loses in a kernel that did not write the wrong result."""
 
@@ -162,6 +165,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
 
     mine = {*clues.kernels, *clues.others}
     kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
+    if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
+        kept = [mend for mend in kept if mend.family is not Family.MEMORY]
     if clues.wrong:
         known = {name.partition(".")[0] for name in clues.wrong}
         kept = [mend for mend in kept if mend.feeds is None or mend.kernel not in known or mend.feeds & clues.wrong]

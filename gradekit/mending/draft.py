@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -44,6 +45,21 @@ class Draft:
         return list(self.source.on_host())
 
     @cached_property
+    def _ranks(self) -> dict[str, int]:
+        """The dimensions of the tensors whose shapes host code unpacks, or writes down where it allocates them."""
+        found: dict[str, int] = {}
+        for node in self.host_nodes:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            value = node.value if isinstance(node, ast.Assign) else None
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Attribute) and value.attr == "shape":
+                found[self.source.of(value.value)] = len(target.elts)
+            elif isinstance(target, ast.Name) and isinstance(value, ast.Call) and called(value).startswith("torch."):
+                shape = value.args[0] if value.args else None
+                if isinstance(shape, ast.Tuple) and not any(isinstance(one, ast.Starred) for one in shape.elts):
+                    found[target.id] = len(shape.elts)
+        return found
+
+    @cached_property
     def launches(self) -> list[LaunchCall]:
         """The launches of its kernels, in the order of the text."""
         by_name = {kernel.name: kernel for kernel in self.kernels}
@@ -56,7 +72,7 @@ class Draft:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
                 kernel = by_name.get(_launched(node.func.value))
                 if kernel is not None:
-                    found.append(LaunchCall(node, kernel, node.func.slice, _given(node, kernel)))
+                    found.append(LaunchCall(node, kernel, node.func.slice, _given(node, kernel, self._ranks)))
         return found
 
     def grid_of(self, launch: LaunchCall) -> ast.expr:
@@ -175,23 +191,41 @@ def _launched(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _given(call: ast.Call, kernel: KernelDraft) -> dict[str, ast.expr]:
-    """The arguments by parameter; `*x.stride()` stands for as many parameters as are left for it."""
-    starred = [a for a in call.args if isinstance(a, ast.Starred)]
+def _given(call: ast.Call, kernel: KernelDraft, ranks: Mapping[str, int]) -> dict[str, ast.expr]:
+    """The arguments by parameter; `*x.stride()` stands for as many as x has dimensions, where `ranks` knows that, and
+    else for an equal share of the parameters that are left."""
     named = {k.arg: k.value for k in call.keywords if k.arg}
-    room = len([p for p in kernel.all_params if p not in named]) - (len(call.args) - len(starred))
-    each = room // len(starred) if starred and room > 0 and room % len(starred) == 0 else 0
-    if starred and not each:
-        call_args: list[ast.expr] = []
-        for argument in call.args:
-            if isinstance(argument, ast.Starred):
-                break
-            call_args.append(argument)
+    stands_for = _parameters_of_starred(call, len([p for p in kernel.all_params if p not in named]), ranks)
+    if stands_for is None:
+        call_args = list(itertools.takewhile(lambda one: not isinstance(one, ast.Starred), call.args))
     else:
-        call_args = [x for a in call.args for x in ([a] * each if isinstance(a, ast.Starred) else [a])]
+        call_args = [one for argument in call.args for one in [argument] * _times(argument, stands_for)]
     found = dict(zip(kernel.all_params, call_args, strict=False)) | named
     is_open = any(keyword.arg is None for keyword in call.keywords)  # **sizes: which parameters it gives is not seen
-    return _behind_the_last(call, kernel, named) | found if starred and not each and not is_open else found
+    return _behind_the_last(call, kernel, named) | found if stands_for is None and not is_open else found
+
+
+def _parameters_of_starred(call: ast.Call, params: int, ranks: Mapping[str, int]) -> dict[ast.Starred, int] | None:
+    """For how many of so many parameters each starred argument stands; None where that is not known."""
+    starred = [argument for argument in call.args if isinstance(argument, ast.Starred)]
+    room = params - (len(call.args) - len(starred))
+    each = room // len(starred) if starred and room > 0 and room % len(starred) == 0 else 0
+    if each or not starred:
+        return dict.fromkeys(starred, each)
+    known = {one: rank for one in starred if (rank := ranks.get(_strided(one))) is not None}
+    open_, left = [one for one in starred if one not in known], room - sum(known.values())
+    if (open_ and (left <= 0 or left % len(open_))) or (not open_ and left):
+        return None
+    return known | dict.fromkeys(open_, left // len(open_) if open_ else 0)
+
+
+def _times(argument: ast.expr, stands_for: Mapping[ast.Starred, int]) -> int:
+    return stands_for.get(argument, 1) if isinstance(argument, ast.Starred) else 1
+
+
+def _strided(argument: ast.Starred) -> str:
+    """The tensor in `*x.stride()`; "" of anything else."""
+    return called(argument.value).removesuffix(".stride") if called(argument.value).endswith(".stride") else ""
 
 
 def _behind_the_last(call: ast.Call, kernel: KernelDraft, named: dict[str, ast.expr]) -> dict[str, ast.expr]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft, LaunchCall
-from gradekit.mending.kernel_text import calls, simple, target_of
+from gradekit.mending.kernel_text import KernelDraft, calls, simple, target_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.submission.parsed_source import Edit, called
 
@@ -236,7 +236,7 @@ _EMPTY = ("torch.empty", "torch.empty_like")
 
 def not_zeroed(draft: Draft) -> Iterator[Mend]:
     """Memory that is added to before anything is written to it."""
-    for node in draft.host_nodes:
+    for node in draft.host_nodes if any(map(_adds, draft.kernels)) else ():
         if isinstance(node, ast.Call) and called(node) in _EMPTY:
             name = called(node)
             new = draft.source.of(node).replace(name, name.replace("empty", "zeros"), 1)
@@ -246,6 +246,13 @@ def not_zeroed(draft: Draft) -> Iterator[Mend]:
                 "there.",
                 f"start from zeros: {name.replace('empty', 'zeros')}", Cause.UNINITIALIZED_READ,
             )  # fmt: skip
+
+
+def _adds(kernel: KernelDraft) -> bool:
+    """Whether a kernel stores something where it also loads from, or adds by atomics."""
+    loaded = {access.pointer for access in kernel.accesses if access.is_load}
+    is_atomic = any(called(node).startswith("tl.atomic_") for node in kernel.nodes)
+    return is_atomic or any(access.pointer in loaded for access in kernel.accesses if not access.is_load)
 
 
 def result_strides(draft: Draft) -> Iterator[Mend]:

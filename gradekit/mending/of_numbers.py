@@ -45,7 +45,7 @@ def _formulas(kernel: KernelDraft) -> Iterator[tuple[ast.stmt, ast.expr]]:
 
 
 def other_number(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A number with its point in the wrong place, doubled, or the inverse; one that stands in the handout."""
+    """A number with its point in the wrong place, or mistyped; one that stands in the handout."""
     for _, value in _formulas(kernel):
         for product in ast.walk(value):
             if not (isinstance(product, ast.BinOp) and isinstance(product.op, (ast.Mult, ast.Div, ast.Add, ast.Sub))):
@@ -61,12 +61,14 @@ def other_number(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 def _near(draft: Draft, number: float) -> Iterator[str]:
-    """The handout's numbers that look like a wrong one, then its double and its half."""
+    """The handout's numbers that look like a wrong one, then its double and its half; not those of 0.5, 1 and 2, which
+    a formula has for several reasons."""
     digits = _digits(str(number))
     if any(number == float(one) for one in draft.numbers):
         return
     yield from (one for one in draft.numbers if _digits(one)[:3] == digits[:3])
-    yield from (repr(2 * number), repr(number / 2))
+    if len(digits) > 1:
+        yield from (repr(2 * number), repr(number / 2))
 
 
 def _digits(number: str) -> str:

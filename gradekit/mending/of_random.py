@@ -75,11 +75,13 @@ def kept_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if len(call.args) < 3 or not kernel.calls_behind(call.args[0]) & set(_DRAWS):
             continue
         kept, dropped = call.args[1:3]
+        line = _line_of(kernel, call.args[0])
+        of_line = f", or line {line} the condition the wrong way round" if line != call.lineno else ""
         yield _drawn(
-            kernel, call.lineno, 5, (
+            kernel, line, 5, (
                 kernel.replaced(kept, kernel.source.of(dropped)), kernel.replaced(dropped, kernel.source.of(kept)),
             ),
-            f"tl.where in line {call.lineno} has what is kept and what is dropped exchanged.",
+            f"tl.where in line {call.lineno} has what is kept and what is dropped exchanged{of_line}.",
             "tl.where(condition, a, b) is a where the condition holds",
         )  # fmt: skip
         for p in _probabilities(kernel):
@@ -87,18 +89,31 @@ def kept_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             part = kept.left if divided and isinstance(kept, ast.BinOp) else kept
             loaded = [n for n in sorted(kernel.names(kept)) if any(map(_is_loaded, kernel.values.get(n, ())))]
             loaded = loaded if isinstance(kept, ast.Call) else []
+            line = next((_line_of(kernel, n) for n in ast.walk(kept) if _is_made_of(kernel, n, p)), call.lineno)
             for name in loaded:
                 yield _drawn(
-                    kernel, call.lineno, 5, (kernel.replaced(kept, f"{name} / (1 - {p})"),),
-                    f"Line {call.lineno} does not divide what is kept by 1 - {p}, the probability to be kept.",
+                    kernel, line, 5, (kernel.replaced(kept, f"{name} / (1 - {p})"),),
+                    f"Line {line} does not divide what is kept by 1 - {p}, the probability to be kept.",
                     f"divide by 1 - {p}, so that the expected value stays what it was",
                 )  # fmt: skip
             yield _drawn(
-                kernel, call.lineno, 4,
+                kernel, line, 4,
                 (kernel.replaced(kept, f"{kernel.source.operand(part)} / (1 - {p})"),),
-                f"Line {call.lineno} does not divide what is kept by 1 - {p}, the probability to be kept.",
+                f"Line {line} does not divide what is kept by 1 - {p}, the probability to be kept.",
                 f"divide by 1 - {p}, so that the expected value stays what it was",
             )  # fmt: skip
+
+
+def _line_of(kernel: KernelDraft, node: ast.AST) -> int:
+    """Where a name is given what it is, if that is one place; else the node's own line."""
+    values = kernel.values.get(node.id, ()) if isinstance(node, ast.Name) else ()
+    return values[0].lineno if len(values) == 1 else getattr(node, "lineno", 0)
+
+
+def _is_made_of(kernel: KernelDraft, node: ast.AST, parameter: str) -> bool:
+    """Whether a node is a name that is computed from a parameter."""
+    values = kernel.values.get(node.id, ()) if isinstance(node, ast.Name) else ()
+    return any(parameter in kernel.names(value) for value in values)
 
 
 def _draws(kernel: KernelDraft, node: ast.expr) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
     from gradekit.screening.screen import Screen, ShownCall
+    from gradekit.screening.walked_text import WalkedText
     from gradekit.subject.subject import Call, Subject
     from gradekit.submission import Submission
 
@@ -98,7 +99,8 @@ class MendTries:
         """What the search for a mend asks."""
         from gradekit.mending.search import Tries
 
-        return Tries(self.is_right, self.spent, lambda: self._passed, self.screened, self.holds, lambda: self._repeats)
+        repeats = lambda: self._repeats
+        return Tries(self.is_right, self.spent, lambda: self._passed, self.screened, self.holds, repeats, self.refutes)
 
     def after(self, text: str) -> MendTries | None:
         """The same for another text, with the first example that fails for it; None where none does."""
@@ -129,6 +131,25 @@ class MendTries:
                 self._passed += 1
                 self._repeats |= _stores_again(subject)
             return self._keeps_values(subject) and self._makes_no_other(subject)
+
+    def refutes(self, text: str) -> bool:
+        """Whether the failing call is wrong with a text whose host code is the same, at a walk; False where that is
+        not known."""
+        if self._walked is None:
+            return False
+        with survived("A walk of a mended kernel"):
+            return self._walked.is_wrong_with(text)
+        return False
+
+    @cached_property
+    def _walked(self) -> WalkedText | None:
+        from gradekit.mending.draft import draft_of
+        from gradekit.plugin.screened_calls import failing
+        from gradekit.screening.walked_text import walked_text
+
+        shown, draft = failing(self._error, self._call), draft_of(self._text)
+        allow = self._run.request.assignment.allow
+        return walked_text(shown, draft.source, allow) if shown is not None and draft is not None else None
 
     def _makes_no_other(self, subject: Subject) -> bool:
         """Whether nothing goes wrong in memory but what other calls of the submission had shown, and this one not."""
@@ -193,9 +214,13 @@ class MendTries:
         """The lines of the accesses that go out of bounds; of all stores, where something is never written."""
         findings = self._call.observation.findings if self._call.observation is not None else ()
         outside = {one.line for one in findings if one.cause in _OUTSIDE and one.line is not None}
-        if outside or Cause.UNWRITTEN_OUTPUT not in self.clues.causes:
+        inside = {access.line for kernel in screen.draft.kernels for access in kernel.accesses}
+        unread = {one.line for one in findings if one.cause is Cause.UNINITIALIZED_READ}
+        is_unwritten = Cause.UNWRITTEN_OUTPUT in self.clues.causes or bool(unread) and not unread & inside
+        if outside or not is_unwritten:
             return outside
-        kernels = (kernel for kernel in screen.draft.kernels if kernel.name in self.clues.kernels)
+        mine = {*self.clues.kernels, *self.clues.others}
+        kernels = (kernel for kernel in screen.draft.kernels if kernel.name in mine)
         return {access.line for kernel in kernels for access in kernel.accesses if not access.is_load}
 
     def _screen(self) -> Screen | None:

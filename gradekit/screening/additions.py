@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gradekit.screening.changes import Change, ChangeKind, ChangeSite, context
+from gradekit.screening.changes import OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.screening.kinds import ValueKind, fitted
 from gradekit.submission.parsed_source import called, shown
 
@@ -20,15 +20,18 @@ _WRAPS = (
     ("(2 * {})", "twice as much is wanted"), ("(0.5 * {})", "half of it is wanted"),
 )  # fmt: skip
 
-_COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], int, str], ...] = (
-    (ChangeKind.FACTOR, "*", ast.Mult, 3, "`{name}` is missing as a factor of {part}"),
-    (ChangeKind.FACTOR, "/", ast.Div, 4, "it is to be divided by `{name}`"),
-    (ChangeKind.TERM, "-", ast.Sub, 4, "`{name}` is to be subtracted from it"),
-    (ChangeKind.TERM, "+", ast.Add, 4, "`{name}` is missing as a term"),
-    (ChangeKind.TERM, "%", ast.Mod, 4, "it is to be taken modulo `{name}`"),
-    (ChangeKind.TERM, "//", ast.FloorDiv, 4, "it is to be divided by `{name}`"),
+_COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
+    (ChangeKind.FACTOR, "*", ast.Mult, "`{name}` is missing as a factor of {part}"),
+    (ChangeKind.FACTOR, "/", ast.Div, "it is to be divided by `{name}`"),
+    (ChangeKind.TERM, "-", ast.Sub, "`{name}` is to be subtracted from it"),
+    (ChangeKind.TERM, "+", ast.Add, "`{name}` is missing as a term"),
+    (ChangeKind.TERM, "%", ast.Mod, "it is to be taken modulo `{name}`"),
+    (ChangeKind.TERM, "//", ast.FloorDiv, "it is to be divided by `{name}`"),
 )
-"""What a name may be to an expression, in the order in which it is tried: the symbol and its node, the rank, a hint."""
+"""What a name may be to an expression: the symbol and its node, a hint."""
+
+FIRST_COMBINED = 3
+"""The turn of names that are put to all of a formula; to a part of one, and to what is loaded, they come later."""
 
 _LOG2E = "1.4426950408889634"
 
@@ -36,7 +39,10 @@ _LOG2E = "1.4426950408889634"
 def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     """What an expression may lack."""
     kind = site.kind(node)
-    if kind is None or kind.of == "condition" or not _is_part(site, node):
+    if kind is None or not _is_part(site, node):
+        return
+    if kind.of == "condition":
+        yield from _with_another_condition(site, node, kind)
         return
     part = shown(site.source.of(node))
     text = site.source.operand(node)
@@ -47,6 +53,7 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
                 new, built = form.format(text, text), _around(form, node)
                 yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built)
+        yield from _without_lanes(site, node, kind, whole)
         says = (
             f"has {part} in {context(site, node)}.",
             "powers of 2 want log2(e) as a factor: exp(x) is exp2(x * log2(e))",
@@ -57,11 +64,54 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     yield from _with_another(site, node, kind, (text, part, whole))
 
 
+def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
+    """`tl.where(m, x, 0.0)` for x, and with -inf: what lies outside of a mask takes no part."""
+    for name, other in site.names(node).items() if kind.shape and is_whole else ():
+        condition = fitted(name, other.shape, kind.shape) if other.of == "condition" else None
+        for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
+            new = f"tl.where({condition}, {site.source.of(node)}, {value})"
+            says = f"takes {shown(site.source.of(node))} in all lanes, also where `{name}` is False."
+            yield site.change(ChangeKind.LANES, node, new, (says, f"these must count as {value}: {shown(new)}"), 2)
+
+
+def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
+    """`m & other` for a mask, or for what is chosen by: another name, or a comparison that stands in the source."""
+    if not _is_whole(site, node):
+        return
+    names, kind = site.names(node), _kind_of_access(site, node) or kind
+    known = [fitted(name, other.shape, kind.shape) for name, other in names.items() if other.of == "condition"]
+    every = [one for one in ast.walk(site.source.tree) if isinstance(one, ast.Compare) and one is not node]
+    compared = [site.source.of(one) for one in every if site.kernel.names(one) <= names.keys()]
+    compared += [text for one in every for text in _of_other_names(site, one, names)]
+    text = site.source.operand(node)
+    says = f"has the condition {shown(site.source.of(node))} alone, in {context(site, node)}."
+    for one in dict.fromkeys([*filter(None, known), *(f"({text})" for text in compared)]):
+        if one != text:
+            hint = f"is {shown(one)} missing from it?"
+            yield site.change(ChangeKind.CONDITION, node, f"({text} & {one})", (says, hint), 1)
+
+
+def _of_other_names(site: ChangeSite, node: ast.Compare, names: Mapping[str, ValueKind]) -> Iterator[str]:
+    """A comparison with a number, of other values of the same kind."""
+    first, *others = node.left, *node.comparators
+    if isinstance(first, ast.Name) and all(isinstance(one, ast.Constant) for one in others) and first.id in names:
+        rest = site.source.of(node).removeprefix(first.id)
+        yield from (f"{name}{rest}" for name, kind in names.items() if kind == names[first.id] and name != first.id)
+
+
+def _kind_of_access(site: ChangeSite, node: ast.expr) -> ValueKind | None:
+    """The kind of what is loaded where an expression is the mask: it may bound one dimension alone."""
+    parent = site.kernel.parents.get(node)
+    is_mask = isinstance(parent, ast.keyword) and parent.arg == "mask"
+    return site.kind(site.kernel.parents[parent]) if is_mask and parent is not None else None
+
+
 def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple[str, str, bool]) -> Iterator[Change]:
     text, part, whole = told
     place = context(site, node)
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    for name, other in [*site.names(node).items(), *_come_so_far(site, node)]:
+    further = (*_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node))
+    for name, other in [*site.names(node).items(), *further]:
         wanted = "integer" if kind.of.startswith("pointer") else kind.of
         one = fitted(name, other.shape, kind.shape)
         if one is None or other.of != wanted and not (wanted == "float" and other.of == "integer" and not other.shape):
@@ -69,11 +119,33 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         if name in mine and kind.of != "float":
             continue
         says, right = f"has {part} in {place}.", _tree(one)
-        for change, symbol, operator, rank, hint in _COMBINED:
-            if _may_be(symbol, kind):
+        turn = FIRST_COMBINED + (not whole) + _is_loaded(site, node)
+        for change, symbol, operator, hint in _COMBINED:
+            if _may_be(symbol, kind) and _may_join(site, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 told_here = says, hint.format(name=name, part=part)
-                yield replace(site.change(change, node, new, told_here, rank + (not whole), built), lacks=name)
+                if site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")")):
+                    says_idle = f"{says.removesuffix('.')}, and the kernel never uses `{idle}`.", told_here[1]
+                    made = site.change(ChangeKind.IDLE, node, new, says_idle, OF_IDLE, built)
+                else:
+                    made = site.change(change, node, new, told_here, turn, built)
+                yield replace(made, lacks=name)
+
+
+def _may_join(site: ChangeSite, name: str, symbol: str, kind: ValueKind) -> bool:
+    """Whether a name may be what an expression lacks: a factor of an index is a parameter, or a number of programs; no
+    stride is one of values."""
+    if kind.of == "float":
+        return site.role(name) != "stride"
+    return symbol in "+-" or name in site.kernel.all_params or not name.isidentifier()
+
+
+def _is_loaded(site: ChangeSite, node: ast.expr) -> bool:
+    """Whether an expression belongs to a statement that loads, and computes nothing of what it loads."""
+    value = getattr(site.kernel.statement(node), "value", None)
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
+        value = value.func.value
+    return called(value) == "tl.load" if value is not None else False
 
 
 def _come_so_far(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
@@ -83,6 +155,19 @@ def _come_so_far(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueK
     if loop is not None and isinstance(loop.target, ast.Name) and len(given) < 3:
         used = {name for part in given for name in site.kernel.names(part)}
         yield from ((f"{loop.target.id} * {c}", ValueKind("integer", ())) for c in site.kernel.constexprs if c in used)
+
+
+def _numbers_of_programs(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """Of programs along an axis of the grid, which a program's own number may lack."""
+    if isinstance(node, ast.Name) and node.id in site.kernel.pids or called(node) == "tl.program_id":
+        yield from ((f"tl.num_programs({axis})", ValueKind("integer", ())) for axis in (0, 1, 2))
+
+
+def _behind_idle_pointers(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """The number behind a pointer that nobody uses."""
+    every = site.names(node).items()
+    idle = (name for name, kind in every if kind.of.startswith("pointer") and not kind.shape and site.is_idle(name))
+    yield from ((f"tl.load({name})", ValueKind("float", ())) for name in idle)
 
 
 def _may_be(symbol: str, kind: ValueKind) -> bool:

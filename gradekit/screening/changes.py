@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.screening.kinds import ValueKind, kind_of
@@ -20,20 +21,35 @@ from gradekit.submission.parsed_source import shown
 class ChangeKind(IntEnum):
     """What a change is; of two that are both right, that which comes first here is the likelier mistake."""
 
-    NAME = 0
-    FUNCTION = 1
-    OPERATOR = 2
-    SIDES = 3
-    AXIS = 4
-    COMPARISON = 5
-    NUMBER = 6
-    UPDATE = 7
-    BRACKET = 8
-    OTHER_ROLE = 9
-    DROPPED = 10
-    WRAPPED = 11
-    FACTOR = 12
-    TERM = 13
+    IDLE = 0
+    STEP = 1
+    NAME = 2
+    FUNCTION = 3
+    OPERATOR = 4
+    SIDES = 5
+    AXIS = 6
+    END = 7
+    COMPARISON = 8
+    CONDITION = 9
+    NUMBER = 10
+    UPDATE = 11
+    LANES = 12
+    BRACKET = 13
+    OTHER_ROLE = 14
+    DROPPED = 15
+    WRAPPED = 16
+    FACTOR = 17
+    TERM = 18
+
+
+PLAIN = (
+    ChangeKind.IDLE, ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.STEP, ChangeKind.END,
+    ChangeKind.COMPARISON, ChangeKind.CONDITION,
+)  # fmt: skip
+"""What is seldom right in two places."""
+
+LIKELY = (*PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES)
+"""Where a change of such a kind makes all calls right, what is less likely is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,16 @@ class Change:
     def lines(self) -> tuple[int, ...]:
         """Where it changes something."""
         return tuple(sorted({getattr(part.node, "lineno", 0) for part in self.parts}))
+
+
+LAST_TURN = 5
+"""Of changes that are tried when nothing else was found."""
+
+OF_IDLE = -1
+"""The turn of changes that put to use what nobody uses: before all others, and alone where one is right."""
+
+NEAR = 4
+"""Lines from a name to another that is easily taken for it."""
 
 
 class ChangeSite:
@@ -93,6 +119,26 @@ class ChangeSite:
         kernel = self.kernel
         roles = {"stride": kernel.strides, "constant": kernel.constexprs, "length": kernel.lengths}
         return next((role for role, names in roles.items() if name in names), "")
+
+    def is_idle(self, name: str) -> bool:
+        """Whether nobody uses what a name was given, and somebody is to: a length may be there for the masks alone."""
+        known = name in self.kernel.values or name in self.kernel.all_params and name not in self.kernel.lengths
+        return known and not self.kernel.uses.get(name) and not name.startswith("_")
+
+    def is_near(self, name: str, node: ast.AST) -> bool:
+        """Whether a name is used or made close to a node, or spelled almost like a name there."""
+        line, mine = getattr(node, "lineno", 0), getattr(node, "id", "")
+        is_alike = name in mine or mine in name or len(name) == len(mine) and sum(map(str.__ne__, name, mine)) == 1
+        return is_alike or any(abs(other - line) <= NEAR for other in self._lines.get(name, ()))
+
+    @cached_property
+    def _lines(self) -> dict[str, list[int]]:
+        """The lines in which a name stands."""
+        found: dict[str, list[int]] = {}
+        for node in self.kernel.nodes:
+            if isinstance(node, ast.Name):
+                found.setdefault(node.id, []).append(node.lineno)
+        return found
 
     def is_steady(self, node: ast.AST) -> bool:
         """Whether an expression stands in no loop."""

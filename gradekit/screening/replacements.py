@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradekit.screening.changes import Change, ChangeKind, ChangeSite, context
+from gradekit.screening.changes import LAST_TURN, Change, ChangeKind, ChangeSite, context
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]
@@ -23,21 +23,33 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     says = f"uses {is_stride}`{node.id}` in {context(site, node)}."
     of = "pointer" if mine.of.startswith("pointer") else mine.of
     for name, kind in site.names(node).items():
-        if name != node.id and kind.of.startswith(of) and kind.shape == mine.shape:
+        is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
+        if name != node.id and (kind.of.startswith(of) or is_divisor) and kind.shape == mine.shape:
             is_alike = site.role(name) == site.role(node.id)
             likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
+            is_far = kind.of == "float" and bool(kind.shape) and not site.is_near(name, node)
+            turn = LAST_TURN if is_far else turn
             told = says, f"try `{name}` in its place" if is_alike else "is it the number that belongs there?"
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
 
 
-def _is_called(site: ChangeSite, node: ast.AST) -> bool:
+def _divides_values(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether values are divided by a name or multiplied with it, so that it may be no whole number as well."""
     parent = site.kernel.parents.get(node)
-    return isinstance(parent, ast.Call) and parent.func is node or isinstance(parent, ast.Attribute)
+    kind = site.kind(parent) if isinstance(parent, ast.BinOp) else None
+    return kind is not None and kind.of == "float"
+
+
+def _is_called(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether a name is that of a function or a module, or of what a dtype is asked of."""
+    parent = site.kernel.parents.get(node)
+    is_asked = isinstance(parent, ast.Attribute) and parent.attr in ("dtype", "type", "shape")
+    return isinstance(parent, ast.Call) and parent.func is node or is_asked
 
 
 def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     value = node.value
-    if type(value) not in (int, float) or _is_axis(site, node):
+    if type(value) not in (int, float) or _is_axis(site, node) or _stands_in_for_an_integer(site, node):
         return
     says = f"has {value:g} in {context(site, node)}."
     others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
@@ -50,6 +62,13 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     for name, kind in site.names(node).items():
         if mine is not None and kind == mine:
             yield site.change(ChangeKind.NUMBER, node, name, (says, f"try `{name}` in its place"), 1)
+
+
+def _stands_in_for_an_integer(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether a number is what a masked load of integers gives in other lanes: which it is, decides nothing."""
+    parent = site.kernel.parents.get(node)
+    kind = site.kind(site.kernel.parents[parent]) if isinstance(parent, ast.keyword) and parent.arg == "other" else None
+    return kind is not None and kind.of == "integer"
 
 
 def _negative(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -90,6 +109,8 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
             continue
         hint = f"try `{other}` in place of `{op}`"
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
+    yield from _chosen_by(site, node, op)
+    yield from _of_infinities(site, node)
     if op == "//":
         hint = "the last, partial one is left out: is `tl.cdiv` meant, which rounds up?"
         yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", (says, hint))
@@ -98,6 +119,28 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", (says, sides))
     yield from _without_a_side(site, node, (left, op, right))
     yield from _other_brackets(site, node, op)
+
+
+def _chosen_by(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`tl.where(m, x, 0.0)` for `x * m`."""
+    for one, other in ((node.left, node.right), (node.right, node.left)) if op == "*" else ():
+        is_cast = isinstance(other, ast.Call) and called(other).endswith(".to")
+        condition = other.func.value if is_cast and isinstance(other.func, ast.Attribute) else other
+        kind = site.kind(condition)
+        if kind is not None and kind.of == "condition":
+            new = f"tl.where({site.source.of(condition)}, {site.source.of(one)}, 0.0)"
+            says = f"multiplies {shown(site.source.of(one))} by a condition, and NaN times 0 is NaN."
+            yield site.change(ChangeKind.OPERATOR, node, new, (says, f"choose in place of multiplying: {new}"))
+
+
+def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`1 - 2 / (e + 1)` for `(e - 1) / (e + 1)`, where e may be infinite."""
+    parts = [part.left for part in (node.left, node.right) if isinstance(part, ast.BinOp)]
+    if isinstance(node.op, ast.Div) and len(parts) == 2 and ast.dump(parts[0]) == ast.dump(parts[1]):
+        whole, below = shown(site.source.of(node)), site.source.operand(node.right)
+        says = f"divides {whole}: where `{site.source.of(parts[0])}` overflows, that is infinity by infinity, NaN."
+        hint = "write it so that only the divisor can become infinite, or that no exponent is positive"
+        yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", (says, hint))
 
 
 def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
@@ -201,6 +244,11 @@ def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
             if axis != place.value:
                 says = f"has the axis {place.value!r} in {shown(site.source.of(node))}.", f"try the axis {axis}"
                 yield site.change(ChangeKind.AXIS, place, str(axis), says)
+    tile = site.kind(node.args[0]) if node.args and not places else None
+    for axis in range(len(tile.shape)) if tile is not None and len(tile.shape) > 1 else ():
+        new = f"{site.source.of(node.func)}({site.source.of(node.args[0])}, axis={axis})"
+        told = f"reduces all of a tile to one number in {shown(site.source.of(node))}."
+        yield site.change(ChangeKind.AXIS, node, new, (told, f"name the axis: is axis={axis} meant?"))
 
 
 # --- statements -------------------------------------------------------------------------------------------------------
@@ -221,12 +269,51 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
     elif not site.is_steady(node) and name in site.names(node):
         says = f"overwrites `{name}` in each step of the loop."
         yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
+        for factor in (one for one in _factors(site, node) if one != name):
+            hint = f"is what it was to be scaled by `{factor}`, and added to?"
+            yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", (says, hint))
         hint = "is the largest of all steps wanted?"
         yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
+
+
+def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """A loop in steps of a tile's width for one in steps of 1, and the other way round."""
+    given = node.iter.args if isinstance(node.iter, ast.Call) and not node.iter.keywords else []
+    texts = [site.source.of(one) for one in given]
+    name = site.source.of(node.iter.func) if given else ""
+    says = f"walks along {shown(site.source.of(node.iter))}."
+    if len(texts) == 3:
+        hint = "is each step to be as long as that?"
+        yield site.change(ChangeKind.STEP, node.iter, f"{name}({texts[0]}, {texts[1]})", (says, hint))
+    if given and isinstance(bound := given[-1], ast.BinOp) and isinstance(bound.op, ast.FloorDiv) and len(given) < 3:
+        whole, width = site.source.of(bound.left), site.source.of(bound.right)
+        first = texts[0] if len(texts) == 2 else "0"
+        hint = f"counts steps of {width}, and not what they begin at: is range({first}, {whole}, {width}) meant?"
+        yield site.change(ChangeKind.STEP, node.iter, f"{name}({first}, {whole}, {width})", (says, hint))
+    for width in site.kernel.constexprs if 0 < len(texts) < 3 else ():
+        bounds = ", ".join(["0", *texts] if len(texts) == 1 else texts)
+        hint = f"it goes on by 1 in each step: is it to go on by {width}?"
+        yield site.change(ChangeKind.STEP, node.iter, f"{name}({bounds}, {width})", (says, hint))
+
+
+def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """No end of some programs before they have stored anything."""
+    if len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse:
+        says = f"ends programs where {shown(site.source.of(node.test))}, which then store nothing behind it."
+        yield site.change(ChangeKind.END, node.test, "False", (says, "have they nothing to store?"))
+
+
+def _factors(site: ChangeSite, node: ast.stmt) -> dict[str, None]:
+    """The names by which something is multiplied in the loop that a statement stands in."""
+    loop = site.kernel.in_loop(node)
+    inside = ast.walk(loop) if loop is not None else ()
+    products = (one for one in inside if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
+    sides = (side for one in products for side in (one.left, one.right))
+    return dict.fromkeys(side.id for side in sides if isinstance(side, ast.Name))
 
 
 RULES: dict[type, tuple[Rule, ...]] = {
     ast.Name: (_other_name,), ast.Constant: (_other_number,), ast.UnaryOp: (_negative,), ast.BinOp: (_operator,),
     ast.Compare: (_comparison,), ast.Subscript: (_axes,), ast.Call: (_call,), ast.Assign: (_assignment,),
-    ast.AugAssign: (_assignment,),
+    ast.AugAssign: (_assignment,), ast.For: (_step,), ast.If: (_early_end,),
 }  # fmt: skip

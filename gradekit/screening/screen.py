@@ -4,8 +4,10 @@ make it right."""
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,8 +17,8 @@ from gradekit.mending.dependences import leading_to
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.program import Program
-from gradekit.screening.additions import around
-from gradekit.screening.changes import Change, ChangeKind, ChangeSite
+from gradekit.screening.additions import FIRST_COMBINED, around
+from gradekit.screening.changes import LAST_TURN, LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
 from gradekit.screening.kinds import ValueKind, kind_of
 from gradekit.screening.replacements import RULES
 from gradekit.screening.static_places import is_integer, is_static, needs_constant
@@ -45,14 +47,14 @@ KEPT_FOR_OTHER_CALLS = 0.2
 MOST_OF_A_BATCH = 200_000_000
 """Of the changes that are tried at a time, about."""
 
-LATER = 2
-"""So many turns later changes are tried of the kernels that made what the one with the wrong result has read."""
-
 MOST_HELD = 400
 """So many that make the failing call right are held against others, those of the likelier kinds."""
 
 MOST_LEFT_WRONG = 0.5
 """The share of the wrong elements that a change may leave wrong to count as one of two."""
+
+STAGES = (range(OF_IDLE, 0), range(FIRST_COMBINED), range(FIRST_COMBINED, LAST_TURN + 1))
+"""The turns of changes that are looked at before it is decided whether to go on."""
 
 ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
 """Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
@@ -70,6 +72,11 @@ class ShownCall:
     results: Sequence[Tensor | None]
     is_right: IsRight
     wrong: Callable[[Sequence[Tensor | None]], int] | None = None
+
+
+Walked = tuple[ShownCall, WalkedCall]
+
+_NO_MORE: Any = object()
 
 
 def changes_of(site: ChangeSite) -> Iterator[Change]:
@@ -110,35 +117,51 @@ class Screen:
         if not walked or walked[0][0] is not calls[0]:
             return []
         self._better = []
-        call, first = walked[0]
+        first = walked[0][1]
         if first.work > SHARE_OF_A_CALL * self.work_left:
             return []
         self._others = frozenset(others) if kernels else frozenset()
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
-        reserve = int(KEPT_FOR_OTHER_CALLS * self.work_left)
-        self.work_left -= reserve
-        found = self._looked(walked[0], (*kernels, *others))
-        if not found and telling is not walked[0]:  # of few elements, none may be right in part
-            self._looked(telling, (*kernels, *others))
-        self.work_left += reserve
-        kept = sorted((like for one in found for like in with_alike(one)), key=kind_of_change)[:MOST_HELD]
-        self._better += [(0, one) for one in kept]
-        walked.sort(key=lambda one: one is not telling)
-        for call, replay in walked:
-            if replay is not first:
-                kept = self._right_again(kept, call, replay)
-        for call in more:
-            if len(kept) < 2:
+        also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
+        again: Iterator[Walked | None] = map(self._with_replay, more)
+        reserve, found = int(KEPT_FOR_OTHER_CALLS * self.work_left), list[TriedChange]()
+        kept: list[TriedChange] = []
+        for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
+            again, rest = itertools.tee(again)
+            found += self._found(walked[0], mine, turns, reserve)
+            kept = self._held(found, also, rest)
+            if any(one.change.kind in LIKELY for one in kept):
                 break
-            if (replay_of_it := self._replay(call)) is not None:
-                kept = self._right_again(kept, call, replay_of_it)
+        if not found and telling is not walked[0]:  # of few elements, none may be right in part
+            self._found(telling, (*kernels, *others), STAGES[1], reserve)
         return [one.change for one in kept]
 
-    def _looked(self, one: tuple[ShownCall, WalkedCall], kernels: Sequence[str]) -> list[TriedChange]:
-        """All changes with which a call is right, as far as the work goes; `_better` has those that help in part."""
+    def _with_replay(self, call: ShownCall) -> Walked | None:
+        replay = self._replay(call)
+        return (call, replay) if replay is not None else None
+
+    def _held(self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None]) -> list[TriedChange]:
+        """Those with which other calls are right, too: `more` of them are asked for while several are left."""
+        kept = sorted(found, key=kind_of_change)[:MOST_HELD]
+        self._better += [(0, one) for one in kept]
+        for call, replay in also:
+            kept = self._right_again(kept, call, replay)
+        while len(kept) > 1 and (one := next(more, _NO_MORE)) is not _NO_MORE:
+            kept = self._right_again(kept, *one) if one is not None else kept
+        return kept
+
+    def _found(self, one: Walked, kernels: Sequence[str], turns: range, reserve: int) -> list[TriedChange]:
+        """All changes of some turns with which a call is right; a reserve of work is for other calls."""
+        self.work_left -= reserve
+        found = self._looked(one, kernels, turns)
+        self.work_left += reserve
+        return [like for one in found for like in with_alike(one)]
+
+    def _looked(self, one: Walked, kernels: Sequence[str], turns: range) -> list[TriedChange]:
+        """The changes with which a call is right, as far as the work goes; `_better` has those that help in part."""
         call, replay = one
         found: list[TriedChange] = []
-        for batch in self._batches(replay, kernels):
+        for batch in self._batches(replay, kernels, turns):
             if self.work_left < 0:
                 break
             found += self._right(batch, call, replay, is_first=True)
@@ -147,9 +170,10 @@ class Screen:
     def in_part(self) -> list[Change]:
         """The changes that have made the last call that was looked at right in part, and no more; those first with
         which fewest elements were wrong. Each may be one of two that are needed."""
-        return [one.change for _, one in sorted(self._better, key=lambda pair: (pair[0], pair[1].change.kind))]
+        better = sorted(self._better, key=lambda pair: (pair[0], pair[1].change.kind))
+        return list(dict.fromkeys(one.change for _, one in better))
 
-    def _is_telling(self, one: tuple[ShownCall, WalkedCall], first: tuple[ShownCall, WalkedCall]) -> bool:
+    def _is_telling(self, one: Walked, first: Walked) -> bool:
         """Whether a call is the first, or fails as well and costs not much more: in a call of few elements many changes
         seem right."""
         call, replay = one
@@ -178,10 +202,9 @@ class Screen:
             results = replay.run()
         except WRONG:
             return None
-        pairs = zip(results, call.results, strict=True)
-        return replay if replay.strays or all(_close(mine, seen) for mine, seen in pairs) else None
+        return replay if replay.strays or is_like(results, call.results) else None
 
-    def _batches(self, replay: WalkedCall, kernels: Sequence[str]) -> Iterator[list[TriedChange]]:
+    def _batches(self, replay: WalkedCall, kernels: Sequence[str], turns: range) -> Iterator[list[TriedChange]]:
         """The changes in groups that can be tried at once: the likely ones, then the others."""
         sites = [
             (ChangeSite(function, replay.begun[kernel].watched), kernel)
@@ -190,10 +213,9 @@ class Screen:
         ]  # fmt: skip
         every = [(one, site, kernel) for site, kernel in sites for one in changes_of(site) if self._may_lead(one, site)]
         later: list[list[TriedChange]] = []
-        turn_of = lambda change, kernel: change.turn + (LATER if kernel in self._others else 0)
-        for turn in sorted({turn_of(change, kernel) for change, _, kernel in every}):
+        for turn in sorted({change.turn for change, _, _ in every if change.turn in turns}):
             for kernel in kernels:
-                group = [(one, site) for one, site, of in every if of == kernel and turn_of(one, of) == turn]
+                group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
                 pool, others = self._together(group, kernel, replay)
                 yield from self._cut([pool], kernel, replay)
                 later += self._cut(others, kernel, replay)
@@ -242,7 +264,7 @@ class Screen:
                 continue
             places = [place_of(self._kernel(kernel), part.node, self.code.functions[kernel]) for part in change.parts]
             tried = TriedChange(change, new, kernel, min(place or 0 for place in places))
-            if change.also or not isinstance(new[0], ast.expr):
+            if change.also or change.kind is ChangeKind.STEP or not isinstance(new[0], ast.expr):
                 seen[id(change)] = self._of_parts(tried, site), site
                 continue
             kind, told = self._value(tried, site, replay, places[0] is not None)
@@ -333,8 +355,12 @@ def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:
     return found
 
 
-def _close(mine: Tensor | None, seen: Tensor | None) -> bool:
+def is_like(results: Sequence[Tensor | None], seen: Sequence[Tensor | None]) -> bool:
     """Whether a walk gave what the engine did, but for rounding."""
+    return all(_close(mine, other) for mine, other in zip(results, seen, strict=True))
+
+
+def _close(mine: Tensor | None, seen: Tensor | None) -> bool:
     if not isinstance(seen, Tensor) or not isinstance(mine, Tensor):
         return True
     if mine.shape != seen.shape:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gradekit.mending.mend import Family, Mend
-from gradekit.screening.changes import Change, ChangeKind
+from gradekit.screening.changes import PLAIN, Change, ChangeKind
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6
@@ -26,9 +26,6 @@ MOST_TRIED = 4
 
 MOST_NAMED = 4
 """Of so many changes of one line that make all calls right, the likeliest is named."""
-
-PLAIN = (ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.COMPARISON)
-"""What is seldom right in two places."""
 
 LOCATED = (
     ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.BRACKET,
@@ -50,6 +47,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if not found:
         return []
     kept = sorted(found, key=lambda change: change.kind)
+    kept = [change for change in kept if change.kind is ChangeKind.IDLE] or kept
+    if len(_lines(kept)) > 1:  # one place is likelier than several
+        kept = [change for change in kept if not change.also] or kept
     lacking = _lacking(kept, source) or _lacking_somewhere(kept, source)
     if lacking is not None:
         return [lacking]
@@ -114,13 +114,14 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> Mend | None:
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:
     """Of changes that put one name to pieces of several lines, all in one way, the name is told, and the line that has
-    most of these pieces."""
+    most of these pieces and does more than load."""
     ways = {(change.lacks, _operator(change)) for change in found}
     name, operator = ways.pop()
     if len(found) < 2 or ways or name == "" or operator not in _LACKED:
         return None
     lines = Counter(map(_line, found))
-    line = max(lines, key=lambda each: (lines[each], -each))
+    texts = source.text.splitlines()
+    line = max(lines, key=lambda each: ("tl.load(" not in texts[each - 1], lines[each], -each))
     mend = mend_of(next(change for change in found if _line(change) == line), source)
     if mend is None:
         return None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gradekit.screening.changes import Change, ChangeKind, ChangeSite
+from gradekit.screening.changes import OF_IDLE, Change, ChangeKind, ChangeSite
 from gradekit.screening.replacements import RULES
 from gradekit.submission.parsed_source import called
 
@@ -36,6 +36,7 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for group in _alike(walked):
         yield from _repeated(site, group)
     yield from _other_axes(site)
+    yield from _other_strides(site, walked)
 
 
 def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
@@ -77,6 +78,21 @@ def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
                 lines = " and ".join(str(getattr(other.node, "lineno", 0)) for other in others)
                 says = f"{first.sentence.removesuffix('.')}, and line {lines} does the same."
                 yield replace(first, sentence=says, turn=1, also=tuple(others))
+
+
+def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
+    """All strides of a statement replaced by as many that nobody uses, in their order."""
+    idle = [name for name in site.kernel.strides if site.is_idle(name)]
+    for statement in walked if idle else ():
+        loads = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in site.kernel.strides]
+        used = sorted({n.id for n in loads}, key=site.kernel.params.index)
+        if len(used) != len(idle) or hasattr(statement, "body"):
+            continue
+        to = dict(zip(used, idle, strict=True))
+        says = f"uses the strides {', '.join(used)}, and nothing uses {', '.join(idle)}."
+        hint = "do those belong there?"
+        first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], (says, hint), OF_IDLE) for node in loads)
+        yield replace(first, also=tuple(rest))
 
 
 def _other_axes(site: ChangeSite) -> Iterator[Change]:

@@ -131,7 +131,7 @@ class KernelWalk(Expressions):
         self.memory.lose(programs)
 
     def _for(self, node: ast.For, names: Names) -> None:
-        call = node.iter
+        call = self._loop_of(node)
         if not isinstance(call, ast.Call) or dotted(call.func).rpartition(".")[2] not in ("range", "static_range"):
             raise NotWalked("a loop over something else than a range")
         bounds = [self.decided(self.value(argument, names)) for argument in call.args[:3]]
@@ -148,6 +148,15 @@ class KernelWalk(Expressions):
         for number in range(first, last, step):
             self._bind(node.target, number, names)
             self.body(node.body, names)
+
+    def _loop_of(self, node: ast.For) -> ast.AST:
+        """What a loop goes over: in place of a range there may be another one."""
+        if node.iter not in self.swap.news:
+            return node.iter
+        if self.copies > 1:
+            raise NotWalked("a loop in several copies")
+        ((_, new),) = self.swap.news[node.iter]
+        return new
 
     def _each_its_own(self, node: ast.For, bounds: tuple[Tensor, Tensor, int], names: Names) -> None:
         first, last, step = bounds

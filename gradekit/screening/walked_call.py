@@ -103,12 +103,12 @@ class WalkedCall:
         self._settled: dict[str, int] = {}
         self._alone: dict[str, KernelWalk] = {}
 
-    def run(self) -> list[Tensor | None]:
-        """The results as the source is.
+    def run(self, most: int = MOST_WORK) -> list[Tensor | None]:
+        """The results as the source is, within `most` work.
 
         Raises: one of `WRONG`, where it cannot be walked.
         """
-        memory, meter = Memory(self.program.addresses), Meter(Budget(MOST_WORK))
+        memory, meter = Memory(self.program.addresses), Meter(Budget(most))
         for view, tensor in zip(self.program.inputs, self._inputs, strict=True):
             memory.place_input(view.storage, view_bytes(tensor), "", None, 1)
         for number, step in enumerate(self._steps):

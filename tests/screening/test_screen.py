@@ -22,6 +22,7 @@ from gradekit.screening.survivor_mends import mend_of, mends_of
 from gradekit.screening.swap import Swap
 from gradekit.screening.tried_change import parsed
 from gradekit.screening.walked_call import WRONG, WalkedCall, code_of, has_effects
+from gradekit.screening.walked_text import walked_text
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.mending.corpora import Verdict
@@ -111,6 +112,9 @@ def survivors(old: str, new: str, block: int = 4) -> tuple[list[Change], str]:
         ("tl.exp(total * scale)", "tl.exp(total)", "(total * scale)", 15),
         pytest.param("tl.exp(total * scale)", "tl.exp(total) * scale", "tl.exp(total * scale)", 15, marks=pytest.mark.slow),
         ("total += tl", "total = tl", "total += tl.sum(x * w, axis=0)", 14),
+        ("range(0, n, BLOCK)", "range(0, n)", "range(0, n, BLOCK)", 10),
+        ("row * stride + cols", "row + cols", "(row * stride)", 12),
+        ("cols, mask=cols < n, other=0.0)\n        w", "cols, mask=cols >= 0, other=0.0)\n        w", "((cols >= 0) & (cols < n))", 12),
         ("cols < n, other=0.0)\n        w", "cols < min(n, 4), other=0.0)\n        w", "n", 12),
     ],
 )
@@ -387,3 +391,57 @@ def test_a_name_that_several_pieces_of_a_line_may_lack_is_told_as_missing() -> N
     lacking = [change for change in found if change.lacks == "scale" and change.lines == (15,)]
     (mend,) = mends_of([*lacking, replace(lacking[0], new="(total * scale * 1)")], ParsedSource(text))
     assert mend.sentence == "`scale` is missing from line 15." and mend.line == 15
+
+
+def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
+    found, text = survivors("x * w", "x")
+    assert {(change.kind, change.lacks) for change in found} == {(ChangeKind.IDLE, "w")}
+    (mend,) = mends_of(found, ParsedSource(text))
+    assert mend.sentence == "Line 14 has `x` in `tl.sum(x, axis=0)`, and the kernel never uses `w`."
+    elsewhere = next(node for node in Draft(text).kernels[0].statements if node.lineno == 15)
+    (mend,) = mends_of([*found, replace(found[0], node=elsewhere)], ParsedSource(text))
+    assert mend.sentence == "`w` is missing as a factor, most likely in line 14." and mend.line == 14
+
+
+LANES = HEAD + '''@triton.jit
+def squares_kernel(x_ptr, w_ptr, out_ptr, n, sx, sw, so, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    real = (cols < n) & (tl.load(w_ptr + cols * sw, mask=cols < n, other=0.0) > 0)
+    x = tl.load(x_ptr + cols * sx, mask=cols < n, other=0.0)
+    tl.store(out_ptr + tl.program_id(0) * so, tl.sum(tl.where(real, tl.log(x), 0.0), axis=0))
+
+
+def entry(x, w):
+    out = torch.empty(1, dtype=x.dtype, device=x.device)
+    squares_kernel[(1,)](x, w, out, x.shape[0], x.stride(0), w.stride(0), 1, BLOCK=16)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("tl.where(real, tl.log(x), 0.0)", "tl.log(x) * real", "multiplies `tl.log(x)` by a condition"),
+        ("tl.where(real, tl.log(x), 0.0)", "tl.log(x)", "in all lanes, also where `real` is False."),
+        ("w_ptr + cols * sw", "w_ptr + cols * sx", "`sx`"),
+    ],
+)
+def test_a_condition_that_is_left_out_or_multiplied_with_is_found(right: str, wrong: str, says: str) -> None:
+    w = torch.tensor([1.0, 0.0, 2.0, -1.0, 3.0, 0.0])
+    x = torch.where(w > 0, torch.arange(1.0, 7.0), -1.0)
+    strided = torch.stack([w, -w], 1)[:, 0]
+    call, _ = shown(LANES.replace(right, wrong), torch.where(w > 0, x.log(), 0.0).sum().reshape(1), x, strided)
+    text = LANES.replace(right, wrong)
+    found = Screen(Draft(text), ()).survivors([call], ["squares_kernel"])
+    mends = [mend for change in found if (mend := mend_of(change, ParsedSource(text))) is not None]
+    assert [mend.sentence for mend in mends if says in mend.sentence]
+
+
+def test_a_text_whose_kernel_is_wrong_is_refuted_by_a_walk_and_one_with_other_host_code_never() -> None:
+    x, w = inputs()
+    wrong = MEANS.replace("x * w", "x + w")
+    call, _ = shown(wrong, torch.exp((x * w).sum(1) * 0.25), x, w)
+    walked = walked_text(call, ParsedSource(wrong), ())
+    assert walked is not None
+    assert walked.is_wrong_with(wrong.replace("x + w", "x - w")) and not walked.is_wrong_with(MEANS)
+    assert not walked.is_wrong_with(wrong.replace("BLOCK=4", "BLOCK=8"))
