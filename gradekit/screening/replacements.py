@@ -56,8 +56,11 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     texts = dict.fromkeys(repr(other) for other in others if other != value)
     if isinstance(value, float):
         texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
+    parent = site.kernel.parents.get(node)
+    fills = isinstance(parent, ast.keyword) and parent.arg == "other"
+    likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
     for text in texts:
-        yield site.change(ChangeKind.NUMBER, node, text, (says, f"try {text} in its place"), 1)
+        yield site.change(likely, node, text, (says, f"try {text} in its place"), 1)
     mine = site.kind(node)
     for name, kind in site.names(node).items():
         if mine is not None and kind == mine:

@@ -141,12 +141,12 @@ class Screen:
         return (call, replay) if replay is not None else None
 
     def _held(self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None]) -> list[TriedChange]:
-        """Those with which other calls are right, too: `more` of them are asked for while several are left."""
+        """Those with which other calls are right, too: `more` of them are asked for while any is left."""
         kept = sorted(found, key=kind_of_change)[:MOST_HELD]
         self._better += [(0, one) for one in kept]
         for call, replay in also:
             kept = self._right_again(kept, call, replay)
-        while len(kept) > 1 and (one := next(more, _NO_MORE)) is not _NO_MORE:
+        while kept and (one := next(more, _NO_MORE)) is not _NO_MORE:
             kept = self._right_again(kept, *one) if one is not None else kept
         return kept
 
