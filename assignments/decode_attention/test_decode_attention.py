@@ -31,7 +31,6 @@ VIEWS = ("contiguous", "offset", "transposed", "permuted", "sliced_columns")
 AROUND_TILES = [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300]
 HEAD_SIZES = [1, 2, 3, 8, 15, 16, 17, 32, 40, 64, 65, 80, 96, 128, 129, 200, 255, 256]
 KINDS = ("normal", "integers", "grid", "positive")
-SCALES = ("D ** -0.5", 0.3)
 WHOLE, RAGGED = "lengths:{S}:-1", "lengths:{S}:{seed}"
 CUT = "cut:{S}:{seed}:{own}"  # NaN past the length
 
@@ -68,7 +67,7 @@ POISON = {"q": ["normal"], "k_cache": [CUT], "v_cache": [CUT]}
 def drawn(values, sizes=None, layouts=PLAIN, **said):
     """q, the two caches, the lengths and sm_scale."""
     sized = {"B": [1, 3], "H": [1, 2], "G": 1, "S": [1, 2, 16, 33, 64, 200], "D": [16, 32, 64, 80], **(sizes or {})}
-    return calls(DECODE, sizes=sized, layouts=layouts, values=values, others={"sm_scale": SCALES}, **said)
+    return calls(DECODE, sizes=sized, layouts=layouts, values=values, **said)
 
 
 GROUPED = drawn(POISON, {"G": [1, 2], "S": [1, 33, 300], "D": [16, 80]}, VIEWS)

@@ -30,7 +30,6 @@ PLAIN = ("contiguous",)
 VIEWS = ("contiguous", "offset", "transposed", "permuted", "sliced_columns", "expanded:1")
 AROUND_TILES = [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 193, 255, 256, 257]
 KINDS = ("normal", "integers", "grid", "positive")
-SCALES = ("D ** -0.5", 0.2)
 
 
 def hidden(size, causal, device):
@@ -103,9 +102,7 @@ def alike(*kinds):
 
 def drawn(causal=(False, True), kinds=KINDS, layouts=PLAIN, **said):
     """q, k, v, causal and sm_scale; then the gradient of the result, where its kinds of values are said."""
-    return calls(
-        ATTENTION, others={"causal": causal, "sm_scale": SCALES}, values=alike(*kinds), layouts=layouts, **said
-    )
+    return calls(ATTENTION, others={"causal": causal}, values=alike(*kinds), layouts=layouts, **said)
 
 
 TRAINED = drawn(
