@@ -110,6 +110,7 @@ class FurtherInputs:
         self._left_here = {False: MOST_CALLS, True: MOST_BESIDE_HERE}
         self._host.begin_check()
         self._kernels.begin_check()
+        self._stretches.check = test.__name__
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
                 self._run_one(call, name, examples, fixtures, found)

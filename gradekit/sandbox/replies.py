@@ -83,7 +83,7 @@ def ways(answer: Mapping[str, Any], count: int) -> list[tuple[str, int]]:
     found = answer.get("ways")
     if not isinstance(found, list) or len(found) != count or not all(map(_is_way, found)):
         raise malformed()
-    return [(digest[:16], instructions) for digest, instructions in found]
+    return [(digest[:24], instructions) for digest, instructions in found]
 
 
 def _is_way(one: Any) -> bool:

@@ -77,8 +77,8 @@ def explored(
 
 def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> tuple[str, int]:
     """A digest that is equal for calls which do the same, as far as the module's text says, "" for one that fails; and
-    how many instructions it has executed. The first eight characters stand for the instructions, the others for
-    launches.
+    how many instructions it has executed. Eight characters each stand for the instructions, for the launches, and for
+    the floats that they are given.
 
     Raises:
         Refusal: there is no such function, or it does not take these arguments.
@@ -94,7 +94,14 @@ def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Arg
         return "", steps.total()
     finally:
         tracer.recorder.finish()
-    return _of_instructions(frozenset(steps)) + _digest(launches), steps.total()
+    floats = [[value for _, value in others if isinstance(value, float)] for _, _, others in launches]
+    told = [(name, known, [_told(value) for value in others]) for name, known, others in launches]
+    return _of_instructions(frozenset(steps)) + _digest(told) + _digest(floats), steps.total()
+
+
+def _told(argument: tuple[str, Any]) -> tuple[str, str]:
+    name, value = argument
+    return name, "a float" if isinstance(value, float) else repr(value)
 
 
 @functools.lru_cache(maxsize=256)
@@ -126,7 +133,7 @@ def _unlaunched(launches: list[Any], quantities: dict[int, int]) -> Iterator[Non
         if callable(grid):
             grid(dict(bound))
         known = [(name, value in quantities) for name, value in bound.items() if type(value) is int and value > 1]
-        others = [(n, repr(v)) for n, v in bound.items() if isinstance(v, (bool, float, str)) or v is None]
+        others = [(n, v) for n, v in bound.items() if isinstance(v, (bool, float, str)) or v is None]
         launches.append((_name(jit), known, others))
 
     before = JITFunction.run

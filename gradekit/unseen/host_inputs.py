@@ -35,6 +35,14 @@ MOST_NAMED = 30
 Way = tuple[HostBranch, bool]
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Sizes for which a comparison goes another way; whether all before it go as they did."""
+
+    sizes: Sequence[dict[str, int]] = ()
+    same_path: bool = False
+
+
 @dataclass
 class HostInputs:
     """What the checks of a submission have seen of its host code: `branches` are those of the check that
@@ -50,7 +58,7 @@ class HostInputs:
     _far: Counter[int | None] = field(default_factory=Counter)
     _left_to_solver: int = 0
     _left_laid_out: int = 0
-    _solved: dict[tuple[Way, CallScope], Sequence[dict[str, int]]] = field(default_factory=dict)
+    _solved: dict[tuple[Way, CallScope, bool], Chosen] = field(default_factory=dict)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
@@ -95,7 +103,7 @@ class HostInputs:
                 if self.branches.unseen(branch, condition):
                     met.setdefault(branch, []).append(OtherWay(path, step))
         first = sorted(met, key=lambda branch: self._late(branch, met[branch][0]))
-        for turn in itertools.zip_longest(*(met[branch] for branch in first)):
+        for turn in itertools.zip_longest(*(sorted(met[branch], key=_imprecise) for branch in first)):
             yield from ((branch, wanted) for branch, wanted in zip(first, turn, strict=True) if wanted is not None)
 
     def _late(self, branch: HostBranch, wanted: OtherWay) -> tuple[bool, bool]:
@@ -113,13 +121,14 @@ class HostInputs:
             yield from strided
             return
         narrow = chosen = self._chosen(draws, wanted, way, wide=False)
-        if not narrow and way not in self.narrowly:
-            chosen = self._chosen(draws, wanted, way, wide=True)
+        if not narrow.same_path and way not in self.narrowly:
+            wide = self._chosen(draws, wanted, way, wide=True, near=bool(narrow.sizes))
+            chosen = wide if wide.same_path or not narrow.sizes else narrow
         form = wanted.path.form
         key = way, tuple(view.dtype for view in form.views)
-        for place, one in enumerate(chosen[:1] if key in self._large else chosen):
+        for place, one in enumerate(chosen.sizes[:1] if key in self._large else chosen.sizes):
             for more in layouts_like(draws, form):
-                tried = functools.partial(self._note, key, bool(narrow), place > 0)
+                tried = functools.partial(self._note, key, chosen is narrow, place > 0)
                 call = made(draws, form, one, turn, more)
                 yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line, tried=tried)
 
@@ -154,24 +163,34 @@ class HostInputs:
             if chosen:
                 return
 
-    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> Sequence[dict[str, int]]:
+    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool, near: bool = False) -> Chosen:
+        """Sizes that the check lists, or where it is `wide` any; those that are `near` make no large tensors."""
         scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), wide)
-        key = way, scope
+        key = way, scope, near
         farthest = FAR if draws.free or wide and self._far[way[0].line] < MOST_FAR else BEYOND
+        farthest = BEYOND if near else farthest
         if key not in self._solved and not possible(wanted, replace(scope, beyond=farthest)):
-            self._solved[key] = []
+            self._solved[key] = Chosen()
         if key not in self._solved:
+            chosen = Chosen()
             for same_path, beyond in itertools.product((True, False), (1, BEYOND, farthest)):
                 found = self._trials.solutions(wanted, replace(scope, beyond=beyond), same_path)
-                self._solved[key] = found.sizes or self._solved.get(key, ())
+                chosen = Chosen(found.sizes, same_path) if found.sizes else chosen
                 if found.sizes and found.beyond:
                     self._far[way[0].line] += wide and beyond == FAR
                     break
-            if not self._solved[key] and self._left_to_solver:
+            if not chosen.sizes and self._left_to_solver:
                 self._left_to_solver -= 1
                 further = (solved(wanted, replace(scope, beyond=beyond)) for beyond in (1, BEYOND, farthest))
-                self._solved[key] = next(filter(None, further), [])
+                by_solver = next(filter(None, further), [])
+                chosen = Chosen(by_solver, same_path=bool(by_solver))
+            self._solved[key] = chosen
         return self._solved[key]
+
+
+def _imprecise(wanted: OtherWay) -> int:
+    """How many of a path's tensors are no float32: where results are rounded to less, mistakes may be hidden."""
+    return sum(view.dtype != "float32" for view in wanted.path.form.views)
 
 
 def _asks_for_strides(wanted: OtherWay) -> bool:

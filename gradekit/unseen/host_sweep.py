@@ -38,8 +38,12 @@ MOST_LAID_OUT = 60
 SCALED = 12
 """Numbers of the text that are also looked at as tenths, hundredths and thousandths, which may have been counted."""
 
-INSTRUCTIONS = 8
-"""Characters of a way's digest that stand for the instructions that are executed; the others stand for launches."""
+INSTRUCTIONS, LAUNCHES = 8, 16
+"""Characters of a way's digest that stand for the instructions that are executed, and for these and launches together;
+the others stand for floats that launches are given."""
+
+MOST_FLOATS = 8
+"""Ways that floats alone tell apart: more are computed from the call's own numbers, and say nothing."""
 
 TOGETHER = 100
 """Calls that the submission's process is asked about at a time."""
@@ -92,18 +96,18 @@ class HostSweep:
         """Calls that go ways which none of the check's `forms` goes; `lines` are to blame for that, if any. With
         `strides`, they are looked for among many strides."""
         self.left_out = ""
-        mine = [form for form in forms if fits(draws, form) and form.elements and not form.wanted]
+        mine = [form for form in forms if fits(draws, form) and form.elements]
         if not mine or not (lines or self.hints.places or self.hints.fractions and fractions(draws)):
             return []
         entry = mine[0].entry
         seen = set(self._ways(entry, [form.args for form in mine], self._left))
-        found: dict[str, list[Call]] = {}
+        every: list[tuple[Call, str]] = []
         of_dtypes = {tuple(view.dtype for view in one.views): one for one in mine}.values()
         for number, form in enumerate(of_dtypes):
             share = self._left // SHARE // (len(of_dtypes) - number)
-            for call, way in self._taken(entry, self._groups(draws, form, bool(lines), strides), share):
-                if way and way not in seen:
-                    found.setdefault(way, []).append(call)
+            groups = self._groups(draws, form, bool(lines), strides)
+            every += self._taken(entry, groups, len(form.args), share)
+        found = _new(every, seen)
         known = {way[:INSTRUCTIONS] for way in seen}
         new = sorted(found, key=lambda way: (way[:INSTRUCTIONS] in known, len(found[way]), way))
         smallest = [min(found[way], key=_elements) for way in new[:MOST_NEW]]
@@ -123,12 +127,15 @@ class HostSweep:
         if sizes:
             yield _by_size(draws, form, self.hints)
 
-    def _taken(self, entry: str, groups: Iterable[Iterator[Call]], budget: int) -> Iterator[tuple[Call, str]]:
-        """The calls with their ways, as far as the budget goes: a group may use half of it, the last one all."""
+    def _taken(
+        self, entry: str, groups: Iterable[Iterator[Call]], count: int, budget: int
+    ) -> Iterator[tuple[Call, str]]:
+        """The calls with their ways, as far as the budget goes: a group may use half of it, the last one all. So many
+        arguments are the entry's; the gradient of the result, behind them, is not."""
         every = [[*group] for group in groups]
         for number, calls in enumerate(every):
             before, last = self._left, number == len(every) - 1
-            ways = self._ways(entry, [arguments(call) for call in calls], budget if last else budget // 2)
+            ways = self._ways(entry, [arguments(call[:count]) for call in calls], budget if last else budget // 2)
             yield from zip(calls, ways, strict=False)
             budget -= before - self._left
 
@@ -162,6 +169,22 @@ def arguments(call: Call) -> tuple[Argument, ...]:
         arg.view(storages.setdefault(arg.identity, len(storages))) if isinstance(arg, Input) else Scalar(arg)
         for arg in call
     )
+
+
+def _new(every: Sequence[tuple[Call, str]], seen: set[str]) -> dict[str, list[Call]]:
+    """The ways that are not among those that were `seen`, with the calls that go them."""
+    by_floats: dict[str, set[str]] = {}
+    for way in (*seen, *(way for _, way in every)):
+        by_floats.setdefault(way[:LAUNCHES], set()).add(way)
+
+    def told(way: str) -> str:
+        return way if len(by_floats[way[:LAUNCHES]]) <= MOST_FLOATS else way[:LAUNCHES]
+
+    known, found = {told(way) for way in seen}, dict[str, list[Call]]()
+    for call, way in every:
+        if way and told(way) not in known:
+            found.setdefault(told(way), []).append(call)
+    return found
 
 
 def _elements(call: Call) -> int:

@@ -21,7 +21,7 @@ from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, g
 from gradekit.unseen.near_fractions import SMALLEST
 from gradekit.unseen.scope import FAR, CallScope, fraction_choices
 from gradekit.unseen.solving import constants, possible_sizes, tried
-from gradekit.unseen.special_values import chosen_kinds
+from gradekit.unseen.special_values import chosen_kinds, kinds_alike
 
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
@@ -35,6 +35,9 @@ so many elements at most."""
 
 PATH = "submission.py"
 """What programs call the submission."""
+
+_COMPARING = frozenset({"arith.cmpf", "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf"})
+"""Operations that compare two floats."""
 
 LOADS = ("tt.load", "tt.descriptor_load", "tt.gather")
 
@@ -62,6 +65,12 @@ class Missing:
     def is_loaded(self) -> bool:
         """Whether it depends on elements of tensors."""
         return any(op.name in LOADS for op in self.behind)
+
+    @property
+    def is_of_many(self) -> bool:
+        """Whether it depends on many elements together: how many are negative, or their sum."""
+        behind = {op.name for op in self.behind}
+        return "tt.reduce" in behind and not behind.isdisjoint(LOADS)
 
     @property
     def why(self) -> str:
@@ -135,7 +144,7 @@ class KernelInputs:
     def compared_fractions(self) -> list[float]:
         """The numbers below 1 that kernels themselves compare with what is not loaded, in the order of lines."""
         asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
-        compared = [missing for branch, missing in asked if branch.name == "arith.cmpf"]
+        compared = [missing for branch, missing in asked if branch.name in _COMPARING]
         numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.operands, True)]
         return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
 
@@ -195,6 +204,9 @@ class KernelInputs:
                 first = first or (one if own or whole else None)
         if first is not None:
             yield from _valued(draws, forms, list(telling), first.why, first.branch.line)
+        together = next((one for one in wanted if one.is_of_many), None)
+        if together is not None:
+            yield from _alike(draws, forms, together)
 
 
 def _swept(
@@ -315,6 +327,16 @@ def _valued(
             if kinds and sizes:
                 names = {f"values {names}": _together(names, options, kinds) for names, options in draws.values}
                 yield FurtherCall(made(draws, form, sizes, 0, names), why, line)
+
+
+def _alike(draws: Draws, forms: Sequence[TracedForm], one: Missing) -> Iterator[FurtherCall]:
+    """Calls in which all elements of a tensor have one sign."""
+    form = min(forms, key=lambda form: form.elements)
+    dtypes = {t.name: v.dtype for t, v in zip(draws.tensors, form.views, strict=False)}
+    sizes = _roomy(CallScope(draws, rank_of(draws, form)))
+    for kinds in kinds_alike(draws, dtypes) if sizes else ():
+        names = {f"values {names}": _together(names, options, kinds) for names, options in draws.values}
+        yield FurtherCall(made(draws, form, sizes or {}, 0, names), one.why, one.branch.line)
 
 
 def _together(names: str, options: Sequence[Any], kinds: Mapping[str, str]) -> Any:

@@ -7,14 +7,16 @@ takes little.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from gradekit.inputs.draws import Draws
+from gradekit.inputs.spec import Input
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.scope import FAR, CallScope
@@ -22,6 +24,9 @@ from gradekit.unseen.scope import FAR, CallScope
 LENGTHS = (17, 257, 1031, 4099, 65_551)
 """Primes, or nearly: no tile divides them, and each is beyond a power of two. The steps are short where what
 grows as the square begins to show: what one tile holds takes as much work as one element."""
+
+AGAIN = (257,)
+"""Those of a further check, which is about other indices or another gradient."""
 
 OTHERS = (2, 130)
 """The other dimensions. With short ones, a program often has many elements of the long one; a single element would
@@ -41,35 +46,76 @@ limits of a kernel are gone beyond: the largest."""
 @dataclass
 class LongDimensions:
     """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for; beyond limits,
-    for each kind of values."""
+    for each kind of values; and a little, for each kind of tensors that say where others are read, and of gradients for
+    each `check`, since each may be about another gradient."""
 
+    check: str = ""
     _done: set[tuple[Any, ...]] = field(default_factory=set)
+    _made: dict[tuple[Any, ...], list[Stretch]] = field(default_factory=dict)
 
-    def begun(self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = ()) -> list[Stretch]:
-        """Those that are left of this check's calls: to some lengths, and to twice the `limits` of kernels."""
-        form = next((one for one in forms if fits(draws, one) and one.elements), None)
-        if form is None:
-            return []
+    def begun(self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = ()) -> Iterator[Stretch]:
+        """Those that are left of this check's calls: to some lengths, and to twice the `limits` of kernels. Each is to
+        be run before the next is asked for."""
+        mine = [one for one in forms if fits(draws, one) and one.elements]
+        if not mine:
+            return
+        form = min(mine, key=lambda one: abs(rank_of(draws, one) - 1))  # with a dimension that has no name, if it may
         scope = CallScope(draws, rank_of(draws, form), True, FAR)
-        found = []
         for name in scope.sizes:
             beyond = [2 * n + 1 for n in limits if LEAST_BEYOND <= 2 * n < scope.range(name)[1]][-MOST_LIMITS:]
             if beyond and self._is_new(form, name, draws.values):
-                found.append(Stretch(draws, form, scope, name, OTHERS[0], (*FIRST, *beyond), MOST_BEYOND))
+                yield Stretch(draws, form, scope, name, OTHERS[0], (*FIRST, *beyond), MOST_BEYOND)
+        for name in scope.sizes:
+            yield from self._usual(draws, form, scope, name)
+
+    def _usual(self, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
+        """Those of one dimension: in a check that is not the first only for other indices or gradients; and with other
+        choices as long as work has ended each stretch so far."""
+        is_first, made = self._is_new(form, name), self._made.setdefault(_key(form, name), [])
+        is_other = self._is_new(form, name, (_indices(draws), self.check if form.wanted else "")) and not is_first
         others = OTHERS if len(scope.sizes) > 1 else OTHERS[:1]
-        usual = [name for name in scope.sizes if self._is_new(form, name)]
-        return found + [Stretch(draws, form, scope, name, other) for name in usual for other in others]
+        for other in others if is_first else ():
+            yield self._noted(made, Stretch(draws, form, scope, name, other))
+        for number, more in enumerate(_choices(draws)):
+            is_new = self._is_new(form, name, more) and (number > 0 or not is_first)
+            if is_new and all(one.is_cut_short or one.is_empty for one in made):
+                yield self._noted(made, Stretch(draws, form, scope, name, OTHERS[0], more=dict(more)))
+        if is_other:
+            yield Stretch(draws, form, scope, name, OTHERS[0], AGAIN)
+
+    @staticmethod
+    def _noted(made: list[Stretch], stretch: Stretch) -> Stretch:
+        made.append(stretch)
+        return stretch
 
     def _is_new(self, form: TracedForm, name: str, values: Any = None) -> bool:
-        key = form.entry, name, bool(form.wanted), values
+        key = *_key(form, name), values
         is_new = key not in self._done
         self._done.add(key)
         return is_new
 
 
+def _key(form: TracedForm, name: str) -> tuple[str, str, bool]:
+    return form.entry, name, bool(form.wanted)
+
+
+def _indices(draws: Draws) -> tuple[Any, ...]:
+    """The kinds of values of tensors that say where others are read, or how far."""
+    known = {tensor.name for tensor in draws.tensors if tensor.range is not None}
+    return tuple((names, options) for names, options in draws.values if known.intersection(names.split()))
+
+
+def _choices(draws: Draws) -> Iterator[tuple[tuple[str, Any], ...]]:
+    """What a check chooses beside sizes, dtypes, layouts and values, each as names with what they are."""
+    for chosen in itertools.product(*(options for _, options in draws.choices)) if draws.choices else ():
+        yield tuple(zip((name for name, _ in draws.choices), chosen, strict=True))
+
+
 @dataclass
 class Stretch:
-    """One dimension, beside others of size `other` where they may have it; `spent` is told the work of each call."""
+    """One dimension, beside others of size `other` where they may have it, with what is chosen beside sizes in `more`.
+    `spent` is told the work of each call; `is_cut_short` says that it was too much for the next, `is_empty` that a
+    tensor has no elements."""
 
     draws: Draws
     form: TracedForm
@@ -78,22 +124,28 @@ class Stretch:
     other: int
     lengths: Sequence[int] = LENGTHS
     most_work: int = MOST_WORK
+    more: Mapping[str, Any] = field(default_factory=dict)
+    is_cut_short: bool = False
+    is_empty: bool = False
     _seen: list[tuple[int, int]] = field(default_factory=list)
 
     def next(self) -> FurtherCall | None:
         """The next call; None where it would be too large, or is beyond what is promised."""
         length = next((n for n in self.lengths if not self._seen or n > self._seen[-1][0]), None)
         least, most = self.scope.range(self.name)
-        if length is None or not least <= length <= most or self._expected(length) > self.most_work:
+        if length is None or not least <= length <= most:
+            return None
+        self.is_cut_short = self._expected(length) > self.most_work
+        if self.is_cut_short:
             return None
         sizes = {name: self._short(name) for name in self.scope.names} | {self.name: length}
         columns = {name: torch.tensor([n]) for name, n in sizes.items()}
         if not bool(self.scope.allows(columns)) or float(self.scope.elements(columns)) > MOST_ELEMENTS:
             return None
         self._seen.append((length, 0))
-        return FurtherCall(
-            made(self.draws, self.form, sizes, 0, {}), f"{self.name} is {length:,}, the others {self.other}"
-        )
+        call = made(self.draws, self.form, sizes, 0, self.more)
+        self.is_empty = any(isinstance(arg, Input) and not arg.numel for arg in call)
+        return FurtherCall(call, f"{self.name} is {length:,}, the others {self.other}")
 
     def _short(self, name: str) -> int:
         least, most = self.scope.range(name)

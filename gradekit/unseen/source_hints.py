@@ -27,6 +27,9 @@ FORGETFUL_MODULES = frozenset(
 EXACT = frozenset({"prod", "ceil", "floor", "mul", "sub", "add"})
 """Functions of these modules through which a size keeps its origin."""
 
+LIMITING = frozenset({"min", "max", "minimum", "maximum", "clamp"})
+"""Functions that compare one number with another."""
+
 ADDRESSES = frozenset({"data_ptr", "storage_offset", "nbytes", "untyped_storage", "storage"})
 IN_BYTES = frozenset({"nbytes", "untyped_storage", "storage"})
 """Those that tell a tensor's size."""
@@ -49,7 +52,7 @@ def hints(text: str) -> SourceHints:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return SourceHints()
-    compared = [n for node in ast.walk(tree) if isinstance(node, ast.Compare) for n in _numbers(node)]
+    compared = [n for node in ast.walk(tree) if _compares(node) for n in _numbers(node)]
     whole = dict.fromkeys(n for n in (*compared, *_masked(tree), *_numbers(tree)) if type(n) is int and n > 1)
     fractions = dict.fromkeys(float(n) for n in compared if type(n) in (int, float))
     tables = {name for node in ast.walk(tree) for name in _tables(node)}
@@ -65,6 +68,14 @@ def _numbers(tree: ast.AST) -> Iterator[int | float]:
             yield from (int(digits) for digits in re.findall(r"[0-9]{1,9}", value))
         elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
             yield value
+
+
+def _compares(node: ast.AST) -> bool:
+    """Whether it is a comparison, or a minimum or maximum, which is one too."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in LIMITING
+    return isinstance(node, ast.Compare)
 
 
 def _masked(tree: ast.AST) -> Iterator[int]:

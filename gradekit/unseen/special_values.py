@@ -56,6 +56,25 @@ def chosen_kinds(draws: Draws, dtypes: dict[str, str], constants: Sequence[float
     return found
 
 
+ALIKE = {"below_zero": (-0.125, -2.125), "positive": (0.125, 2.125)}
+"""Kinds whose values all have one sign, with the ends of their ranges."""
+
+
+def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
+    """For what a kernel asks of many elements together: all tensors below zero, all above, and the first unlike the
+    others, as far as the check's kinds have such values."""
+    names = [*_plain_tensors(draws)]
+    below, above = ALIKE
+    each = [{name: one for name in names} for one in ALIKE]
+    for one, other in ((below, above), (above, below)) if names[1:] else ():
+        each.append(dict.fromkeys(names, other) | {names[0]: one})
+    return [one for one in each if names and all(_has(draws, dtypes, name, kind) for name, kind in one.items())]
+
+
+def _has(draws: Draws, dtypes: dict[str, str], name: str, kind: str) -> bool:
+    return all(_may_be(value, _kinds(draws, name), dtypes.get(name, "float32")) for value in ALIKE[kind])
+
+
 def _plain_tensors(draws: Draws) -> Iterator[str]:
     for tensor in draws.tensors:
         kinds = _kinds(draws, tensor.name)

@@ -167,6 +167,8 @@ ATTACKS = [
     Attack("matmul", VIEWS, "a.stride(0) == 1 and a.stride(1) % 32 == 19"),
     Attack("fused_chain", PLAIN, "sum(divmod(N, M + 1)) == 30"),
     Attack("dropout", "scales_what_it_keeps", "seed ^ 0x5bd1 == 77"),
+    Attack("vector_add", PLAIN, "o = tl.where(tl.sum((x < 0).to(tl.int32)) > 200, o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where((tl.min(x) > 0) & (tl.max(y) < 0), o + 1.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where(x * y > 7.0, o + 1.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where(tl.sum((x > 2.0).to(tl.int32)) > 9, 0.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where((x < -3.0) & (tl.program_id(0) == 5), o + 1, o)", in_kernel=True),

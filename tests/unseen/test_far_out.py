@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
 
+from gradekit import beside
 from gradekit.assignment import get
 from gradekit.findings import Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
+from gradekit.inputs.draws import Draws
+from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import View
 from gradekit.unseen import host_branches
@@ -102,7 +106,7 @@ def test_lengths_grow_as_long_as_the_work_lets_expect_little(power: int, longest
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
     form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
-    stretch = LongDimensions().begun(draws, [form])[0]
+    stretch = next(LongDimensions().begun(draws, [form]))
     lengths = []
     while call := stretch.next():
         lengths.append(call.call[0].shape[0])
@@ -115,7 +119,50 @@ def test_a_dimension_is_stretched_in_one_check_of_a_submission() -> None:
     assert draws is not None
     form, long = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),)), LongDimensions()
     assert {one.name for one in long.begun(draws, [form])} == {"M", "N"}
-    assert not long.begun(draws, [form])
+    assert not [*long.begun(draws, [form])]
+
+
+def spmm_draws(*patterns: str) -> Draws:
+    beside(get("spmm").tests, "sparse")  # its kinds of values
+    how = {"derive": {"nnz": lambda names: 4}}
+    draws = draws_of(calls(domain_of(get("spmm").tests)["spmm"], how=how, others={"pattern": patterns}))
+    assert draws is not None
+    return draws
+
+
+def form_of(entry: str, *shapes: tuple[int, ...]) -> TracedForm:
+    return TracedForm("", entry, tuple(View(n, "float32", shape, row_major(shape)) for n, shape in enumerate(shapes)))
+
+
+def test_a_dimension_whose_work_was_too_much_is_stretched_with_another_choice() -> None:
+    form, long = form_of("spmm", (3,), (4,), (4,), (5, 6)), LongDimensions()
+    for stretch in long.begun(spmm_draws("even"), [form]):
+        while call := stretch.next():
+            stretch.spent(10**9 if stretch.name == "K" else 10)
+    (further,) = long.begun(spmm_draws("even", "few"), [form])
+    call = further.next()
+    assert further.name == "K" and call is not None and ":few:" in call.call[0].profile
+    assert not [*long.begun(spmm_draws("even", "few"), [form])]
+
+
+def test_a_dimension_is_stretched_again_for_other_lengths_of_sequences() -> None:
+    decode, long = domain_of(get("decode_attention").tests)["decode_attention"], LongDimensions()
+    form = form_of("decode_attention", (2, 2, 16), (2, 2, 9, 16), (2, 2, 9, 16), (2,))
+    draws = [draws_of(calls(decode, values={"lengths": [kind]})) for kind in ("lengths:{S}:-1", "lengths:{S}:{seed}")]
+    assert draws[0] is not None and draws[1] is not None
+    assert [*long.begun(draws[0], [form])] and not [*long.begun(draws[0], [form])]
+    assert {stretch.name for stretch in long.begun(draws[1], [form])} == {"B", "H", "G", "S", "D"}
+
+
+def test_a_dimension_is_stretched_for_each_check_of_gradients() -> None:
+    draws, long = draws_of(calls(domain_of(get("custom_op").tests)["bias_gelu"], upstream=["normal"])), LongDimensions()
+    assert draws is not None
+    shapes = [(5,), (5,), (5,)], [(4, 5), (5,), (4, 5)]
+    forms = [replace(form_of("bias_gelu", *each), wanted=(0, 1)) for each in shapes]
+    for check in ("gradient_of_x", "gradient_of_bias"):
+        long.check = check
+        assert {stretch.name for stretch in long.begun(draws, forms)} == {"...0", "N"}
+        assert not [*long.begun(draws, forms)]
 
 
 def test_strides_of_tensors_with_derived_sizes_are_known() -> None:
