@@ -129,13 +129,21 @@ def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     n for n in values if n != node.id and min(v.lineno for v in kernel.values[n]) < statement.lineno
                 ]
                 idle = [n for n in known if kernel.uses.get(n, 0) == 0]
+                late = 10 * _is_squared(kernel, node)
                 for other in dict.fromkeys([*idle, *known[-4:]]):
                     yield Mend(
-                        Family.FORMULA, _name_rank(kernel, node.id, other), node.lineno,
+                        Family.FORMULA, _name_rank(kernel, node.id, other) + late, node.lineno,
                         (kernel.replaced(node, other),),
                         f"Line {node.lineno} has `{node.id}` where `{other}` belongs.",
                         f"use {other} there", None, kernel.name,
                     )  # fmt: skip
+
+
+def _is_squared(kernel: KernelDraft, node: ast.Name) -> bool:
+    """Whether a name stands on both sides of a product: a square, which is seldom written for another product."""
+    parent = kernel.parents[node]
+    sides = (parent.left, parent.right) if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult) else ()
+    return bool(sides) and all(isinstance(side, ast.Name) and side.id == node.id for side in sides)
 
 
 def _name_rank(kernel: KernelDraft, name: str, other: str) -> int:

@@ -43,6 +43,10 @@ BEFORE_SCREENING = 6
 AS_BY_A_RULE = 6
 """The rank up to which a mend that screening gives is told in the words of a rule that does the same."""
 
+BEFORE_VAGUE, MOST_BEFORE_VAGUE = 12, 4
+"""A mend that screening gives and that can only say where something is wrong waits for so many of the rules' mends, of
+ranks up to this one."""
+
 GUESSED = 9
 """Beyond this rank a mend is one of many, each as likely as the next: other checks must be right as well."""
 
@@ -210,9 +214,12 @@ class Mending:
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
         yield from [*self._right, *fresh[:BEFORE_SCREENING]]
-        if self.work_left > 0:
-            yield from screened()
-        yield from [*fresh[BEFORE_SCREENING:], *failed]
+        looked = screened() if self.work_left > 0 else ()
+        vague = [mend for mend in looked if mend.rank > AS_BY_A_RULE]
+        later = fresh[BEFORE_SCREENING:]
+        clear = [mend for mend in later if vague and mend.rank <= BEFORE_VAGUE][:MOST_BEFORE_VAGUE]
+        yield from (mend for mend in looked if mend not in vague)
+        yield from [*clear, *vague, *(mend for mend in later if mend not in clear), *failed]
 
     def _that_change(self, found: list[Mend], clues: Clues) -> list[Mend]:
         """Those that change a number of the failing call, or something else than numbers."""

@@ -62,16 +62,26 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     if isinstance(node, ast.Constant):
         return
     yield from _with_another(site, node, kind, (text, part, whole))
+    if isinstance(node, ast.BinOp) and kind.of == "float" and kind.shape:
+        yield from _tile_for_a_number(site, node, kind)
 
 
 def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
     """`tl.where(m, x, 0.0)` for x, and with -inf: what lies outside of a mask takes no part."""
-    for name, other in site.names(node).items() if kind.shape and is_whole else ():
+    for name, other in (*site.names(node).items(), *_masks(site, node)) if kind.shape and is_whole else ():
         condition = fitted(name, other.shape, kind.shape) if other.of == "condition" else None
         for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
             says = f"takes {shown(site.source.of(node))} in all lanes, also where `{name}` is False."
             yield site.change(ChangeKind.LANES, node, new, (says, f"these must count as {value}: {shown(new)}"), 2)
+
+
+def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """Masks of accesses that have no name, and could stand at an expression too."""
+    masks = [access.mask for access in site.kernel.accesses if access.mask is not None]
+    here = [mask for mask in masks if site.kernel.names(mask) <= site.names(node).keys()]
+    kinds = {site.source.of(mask): site.kind(mask) for mask in here}
+    yield from ((f"({text})", kind) for text, kind in kinds.items() if kind is not None and not text.isidentifier())
 
 
 def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
@@ -130,6 +140,20 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                 else:
                     made = site.change(change, node, new, told_here, turn, built)
                 yield replace(made, lacks=name)
+
+
+def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> Iterator[Change]:
+    """`a - t * n` for `a - n`, where n is one number of a program and t a tile: n lacks a factor that is no number."""
+    number = site.kind(node.right)
+    if not isinstance(node.right, ast.Name) or number is None or number.shape or number.of != "float":
+        return
+    for name, other in site.names(node).items():
+        if other == kind:
+            right = ast.BinOp(node.right, ast.Mult(), ast.Name(name, ast.Load()))
+            built = ast.BinOp(node.left, node.op, right)
+            says = f"has `{node.right.id}` in {context(site, node.right)}.", f"`{name}` is missing as a factor of it"
+            change = site.change(ChangeKind.FACTOR, node, f"({ast.unparse(built)})", says, FIRST_COMBINED, built)
+            yield replace(change, lacks=name)
 
 
 def _may_join(site: ChangeSite, name: str, symbol: str, kind: ValueKind) -> bool:

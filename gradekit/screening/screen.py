@@ -265,7 +265,8 @@ class Screen:
             places = [place_of(self._kernel(kernel), part.node, self.code.functions[kernel]) for part in change.parts]
             tried = TriedChange(change, new, kernel, min(place or 0 for place in places))
             if change.also or change.kind is ChangeKind.STEP or not isinstance(new[0], ast.expr):
-                seen[id(change)] = self._of_parts(tried, site), site
+                if (several := self._of_parts(tried, site, replay)) is not None:
+                    seen[id(change)] = several, site
                 continue
             kind, told = self._value(tried, site, replay, places[0] is not None)
             if kind is not None:
@@ -278,11 +279,18 @@ class Screen:
         goes_round = kernel in self._others and change.kind is not ChangeKind.NAME and is_integer(site, change)
         return goes_round or any(needs_constant(part, site, self.code.functions) for part in change.parts)
 
-    def _of_parts(self, tried: TriedChange, site: ChangeSite) -> TriedChange:
-        """With the kind of the first value where no part of a change leaves another kind than there was."""
+    def _of_parts(self, tried: TriedChange, site: ChangeSite, replay: WalkedCall) -> TriedChange | None:
+        """With the kind of the first value where no part of a change leaves another kind than there was; None where a
+        part gives no value. Parts that turn axes have a kind together alone."""
         kinds = [site.kind(part.node) for part in tried.change.parts]
-        same = tried.change.kind is not ChangeKind.AXIS and all(isinstance(one, ast.expr) for one in tried.new)
-        return replace(tried, kind=kinds[0]) if same and None not in kinds else tried
+        is_plain = tried.change.kind is not ChangeKind.AXIS and all(isinstance(one, ast.expr) for one in tried.new)
+        if not is_plain or None in kinds:
+            return tried
+        each = [replace(tried, change=p, new=(new,)) for p, new in zip(tried.change.parts, tried.new, strict=True)]
+        made = [self._value(part, site, replay, is_own=False)[0] for part in each]
+        if None in made:
+            return None
+        return replace(tried, kind=kinds[0]) if made == kinds else tried
 
     def _value(
         self, tried: TriedChange, site: ChangeSite, replay: WalkedCall, is_own: bool
