@@ -135,4 +135,22 @@ def parts_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-RULES = (step_not_counted, shared_steps, not_begun_anew, parts_rounded_down, overwritten_too_early)
+def pointer_not_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`x_ptr += row * stride` for one pointer, and nothing of the kind for another."""
+    moves = [one for one in kernel.statements if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
+    moves = [one for one in moves if target_of(one) in kernel.pointers and kernel.in_loop(one) is None]
+    moved = {target_of(one) for one in moves}
+    for move in {kernel.source.of(one.value): one for one in moves}.values():
+        for name in (name for name in kernel.pointers if name not in moved):
+            step, like = kernel.source.of(move.value), target_of(move)
+            yield Mend(
+                Family.INDEX, 5, move.lineno, (kernel.after(move, f"{name} += {step}"),),
+                f"`{name}` always points to its first element: it is not moved by `{step}`, as `{like}` is in line "
+                f"{move.lineno}.",
+                f"add {name} += {step}, or add that to its offsets", None, kernel.name,
+            )  # fmt: skip
+
+
+RULES = (
+    step_not_counted, shared_steps, not_begun_anew, parts_rounded_down, overwritten_too_early, pointer_not_moved,
+)  # fmt: skip

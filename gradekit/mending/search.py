@@ -43,7 +43,7 @@ BEFORE_SCREENING = 6
 AS_BY_A_RULE = 6
 """The rank up to which a mend that screening gives is told in the words of a rule that does the same."""
 
-BEFORE_VAGUE, MOST_BEFORE_VAGUE = 12, 4
+BEFORE_VAGUE, MOST_BEFORE_VAGUE = 12, 16
 """A mend that screening gives and that can only say where something is wrong waits for so many of the rules' mends, of
 ranks up to this one."""
 

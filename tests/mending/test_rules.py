@@ -152,3 +152,21 @@ def test_what_is_worked_out_in_place_of_a_parameter_or_rounded_down_is_named(
     mend = next(mend for mend in mends(changed) if said in mend.sentence)
     assert changed != source and plain(mend.applied(changed)) == plain(source)
     assert not any(said in mend.sentence for mend in mends(source))
+
+
+MOVED = '''
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    x_ptr += row * n
+    out_ptr += row * n
+    cols = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + cols, mask=cols < n), tl.load(y_ptr + cols, mask=cols < n)
+    tl.store(out_ptr + cols, x + y, mask=cols < n)
+'''
+
+
+def test_a_pointer_that_alone_is_not_moved_to_its_row_is_named() -> None:
+    (mend,) = (mend for mend in mends(MOVED) if "always points to its first element" in mend.sentence)
+    assert mend.sentence.startswith("`y_ptr` always") and mend.line == 6
+    assert "    out_ptr += row * n; y_ptr += row * n\n" in mend.applied(MOVED)

@@ -188,6 +188,50 @@ def test_what_changes_cost_before_they_are_tried_is_counted_and_rejects_none(mon
     assert screen.work_left < MOST_WORK - 4 * replay.work
 
 
+SPREAD = HEAD + '''@triton.jit
+def spread_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    mean = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        mean += tl.sum(tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)) / n
+    spread = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        apart = tl.where(cols < n, tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)
+        spread += tl.sum(apart * apart) / n
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)
+        sign = tl.where(x < 0, -1.0, 1.0)
+        tl.store(out_ptr + row * n + cols, x + spread * sign, mask=cols < n)
+
+
+def entry(x):
+    out = torch.empty_like(x)
+    spread_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=4)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "new"),
+    [
+        ("x + spread * sign", "x + spread", "(x + spread * sign)"),
+        ("tl.where(cols < n, tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)",
+         "tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean",
+         "tl.where((cols < n), tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)"),
+    ],
+)  # fmt: skip
+def test_a_tile_that_a_number_lacks_and_a_mask_without_a_name_are_tried(right: str, wrong: str, new: str) -> None:
+    x, _ = inputs()
+    expected = x + x.var(1, correction=0, keepdim=True) * torch.where(x < 0, -1.0, 1.0)
+    assert SPREAD.count(right) == 1
+    text = SPREAD.replace(right, wrong)
+    call, _ = shown(text, expected, x)
+    assert new in {change.new for change in Screen(Draft(text), ()).survivors([call], ["spread_kernel"])}
+
+
 def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
     """Of one element, the sum is its largest, and much else is right"""
     text = MEANS.replace("tl.sum(x", "tl.max(x").replace("x * w", "x - w")
