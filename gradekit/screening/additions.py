@@ -47,7 +47,7 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     part = shown(site.source.of(node))
     text = site.source.operand(node)
     whole = _is_whole(site, node)
-    if kind.of == "float" and not isinstance(node, ast.Constant):
+    if kind.of == "float" and not isinstance(node, ast.Constant) and called(node) not in ("tl.zeros", "tl.full"):
         for form, hint in _WRAPS:
             if form != "tl.trans({})" or len(kind.shape) == 2:
                 says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
