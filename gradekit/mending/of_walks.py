@@ -140,13 +140,13 @@ def pointer_not_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     moves = [one for one in kernel.statements if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
     moves = [one for one in moves if target_of(one) in kernel.pointers and kernel.in_loop(one) is None]
     moved = {target_of(one) for one in moves}
-    for move in {kernel.source.of(one.value): one for one in moves}.values():
+    last = {kernel.source.of(one.value): one for one in moves}
+    for step, move in last.items():
         for name in (name for name in kernel.pointers if name not in moved):
-            step, like = kernel.source.of(move.value), target_of(move)
             yield Mend(
                 Family.INDEX, 5, move.lineno, (kernel.after(move, f"{name} += {step}"),),
-                f"`{name}` always points to its first element: it is not moved by `{step}`, as `{like}` is in line "
-                f"{move.lineno}.",
+                f"`{name}` always points to its first element: it is not moved by `{step}`, as "
+                f"`{target_of(move)}` is in line {move.lineno}.",
                 f"add {name} += {step}, or add that to its offsets", None, kernel.name,
             )  # fmt: skip
 

@@ -95,11 +95,12 @@ def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Arg
     finally:
         tracer.recorder.finish()
     floats = [[value for _, value in others if isinstance(value, float)] for _, _, others in launches]
-    told = [(name, known, [_told(value) for value in others]) for name, known, others in launches]
-    return _of_instructions(frozenset(steps)) + _digest(told) + _digest(floats), steps.total()
+    others_alone = [(name, known, list(map(_without_float, others))) for name, known, others in launches]
+    return _of_instructions(frozenset(steps)) + _digest(others_alone) + _digest(floats), steps.total()
 
 
-def _told(argument: tuple[str, Any]) -> tuple[str, str]:
+def _without_float(argument: tuple[str, Any]) -> tuple[str, str]:
+    """An argument by name, with its value where that is no float."""
     name, value = argument
     return name, "a float" if isinstance(value, float) else repr(value)
 

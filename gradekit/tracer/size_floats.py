@@ -43,13 +43,13 @@ class SizeQuotient(float):
 
 
 class SizeFloat(float):
-    """A float made of sizes, nobody knows how: a kernel may have it, and what host code asks of it is not followed."""
+    """A float computed from sizes in a way that is not recorded: what host code decides by it is noted as lost."""
 
     table: Any
 
     @classmethod
     def made(cls, value: float, table: Any) -> SizeFloat:
-        """`value`, which sizes in `table` went into."""
+        """`value`, which was computed from sizes of `table`."""
         made = float.__new__(cls, value)
         made.table = table
         return made
