@@ -3,7 +3,8 @@
     S = sm_scale * Q K^T        P = softmax(S)        O = P V
 
 A right kernel keeps S and P in float32, and rounds P to the inputs' dtype (float32: to TF32) where it becomes a factor
-of a product; it may round Q times sm_scale too. What eager torch rounds beyond that is no part of this.
+of a product; it may round Q times sm_scale too. What eager torch rounds beyond that is no part of this. Where scores are so
+large that rounding may change which of two is the highest, P may become anything between 0 and what `reached` gives.
 
 Roundings of many terms mostly cancel: a sum of them is taken for SPREAD times the root of the sum of their squares, or
 for the sum of their sizes where that is less. TF32 drops bits, always towards 0, so that whole products come out smaller.
@@ -30,6 +31,13 @@ def of_product(rounding, a, b, of_a):
     return torch.maximum(own, smaller) + rounding.sum(a.abs() @ b.abs(), a.shape[-1])
 
 
+def reached(weights, of_scores):
+    """P as it may count where errors of the scores are not small: exp(x) - 1 in place of x, and never above 1."""
+    relative = (of_scores + (weights * of_scores).sum(-1, keepdim=True)).clamp(max=700.0)  # exp(710) overflows
+    grown = torch.where(relative > 0, torch.expm1(relative) / relative, 1.0)
+    return (weights * grown).clamp(max=1.0)
+
+
 def of_output(rounding, q, k, v, sm_scale):
     """Of O. By Cauchy and Schwarz, errors of the scores count as far as the values of v differ."""
     scores = sm_scale * q @ k.mT
@@ -38,7 +46,8 @@ def of_output(rounding, q, k, v, sm_scale):
     of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q)
     highest = scores.masked_fill(none, 0.0).abs().amax(-1, keepdim=True)
     of_scores = (of_scores + rounding.sum(highest, q.shape[-1])).masked_fill(none, 0.0)
-    variance = (weights @ v.square() - (weights @ v).square()).clamp(min=0.0)
-    spread = (weights * of_scores.square()).sum(-1, keepdim=True).sqrt()
+    counted, result = reached(weights, of_scores), weights @ v
+    from_result = counted @ v.square() - 2 * result * (counted @ v) + counted.sum(-1, keepdim=True) * result.square()
+    spread = (counted * torch.minimum(of_scores, 1 / counted).square()).sum(-1, keepdim=True).sqrt()
     factor = rounding.factor(weights).masked_fill(none, 0.0)  # what is exactly 0 stays so
-    return spread * variance.sqrt() + of_product(rounding, weights, v, factor)
+    return spread * from_result.clamp(min=0.0).sqrt() + of_product(rounding, weights, v, factor)

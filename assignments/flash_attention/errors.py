@@ -5,7 +5,9 @@
     dV = P^T dO                 dQ = sm_scale * dS K              dK = sm_scale * dS^T Q
 
 A right kernel keeps S, P, dP and dS in float32, and rounds P and dS to the inputs' dtype (float32: to TF32) where they
-become factors of a product; it may round Q times sm_scale too. What eager torch rounds beyond that is no part of this.
+become factors of a product; it may round Q times sm_scale too. What eager torch rounds beyond that is no part of this. Where
+scores are so large that rounding may change which of two is the highest, P may become anything between 0 and what `_reached`
+gives.
 
 Roundings of many terms mostly cancel: a sum of them is taken for SPREAD times the root of the sum of their squares, or
 for the sum of their sizes where that is less. What does not cancel is counted apart: TF32 drops bits, always towards 0,
@@ -72,8 +74,10 @@ class AttentionErrors:
     @cached_property
     def output(self) -> Tensor:
         """Of O. By Cauchy and Schwarz, errors of the scores count as far as the values of v differ."""
-        variance = (self.weights @ self.v.square() - self.result.square()).clamp(min=0.0)
-        return self._score_spread * variance.sqrt() + self._product(self.weights, self.v, self._factor(self.weights))
+        reached, v, result = self._reached, self.v, self.result
+        from_result = reached @ v.square() - 2 * result * (reached @ v) + reached.sum(-1, keepdim=True) * result.square()
+        of_scores = self._score_spread * from_result.clamp(min=0.0).sqrt()
+        return of_scores + self._product(self.weights, v, self._factor(self.weights))
 
     def gradients(self, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of dQ, dK and dV."""
@@ -107,7 +111,15 @@ class AttentionErrors:
 
     @property
     def _score_spread(self) -> Tensor:
-        return (self.weights * self.score_error.square()).sum(-1, keepdim=True).sqrt()
+        changes = torch.minimum(self.score_error, 1 / self._reached)  # no weight changes by more than 1
+        return (self._reached * changes.square()).sum(-1, keepdim=True).sqrt()
+
+    @cached_property
+    def _reached(self) -> Tensor:
+        """P as it may count where errors of the scores are not small: exp(x) - 1 in place of x, and never above 1."""
+        relative = self._weight_error.clamp(max=700.0)  # exp(710) overflows
+        grown = torch.where(relative > 0, torch.expm1(relative) / relative, 1.0)
+        return (self.weights * grown).clamp(max=1.0)
 
     def _product(self, a: Tensor, b: Tensor, of_a: Tensor) -> Tensor:
         """Of a @ b, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole smaller."""

@@ -78,6 +78,33 @@ def test_a_right_kernel_stays_inside(dtype: str, profile: str) -> None:
         assert max(worst) < 0.8, (size, width, worst)
 
 
+def large_scores(dtype: str) -> tuple[list[Input], Reference]:
+    """Whole numbers as q and k, and what attention makes of scores 32 times their products, for 2,000 queries."""
+    specs = [Input(dtype, shape, row_major(shape), 0, profile, seed)
+             for seed, (shape, profile) in enumerate([((2000, 64), "integers"), ((33, 64), "integers"), ((33, 64), "normal")])]  # fmt: skip
+    return specs, reference(attend, *specs, 32.0, bound=of_output, input_precision="tf32")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_kernel_may_round_q_times_the_scale_where_two_scores_are_close(dtype: str) -> None:
+    specs, expected = large_scores(dtype)
+    q, k, v = (x.tensor() for x in specs)
+    of_base_two = factor(q.float() * (32.0 * math.log2(math.e)), q.dtype) @ k.float().mT
+    weights = torch.softmax(of_base_two * math.log(2), -1)
+    found = (factor(weights, v.dtype) @ v.float()).to(v.dtype)
+    exact = torch.softmax(q.double() @ k.double().mT * 32.0, -1) @ v.double()
+    assert dtype != "bfloat16" or (found.double() - exact).abs().max() > 0.5  # another key is the highest
+    assert Comparison(found, expected).error.max() < 1
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_most_large_scores_leave_no_doubt_which_is_the_highest(dtype: str) -> None:
+    specs, _ = large_scores(dtype)
+    q, k, v = (x.tensor().double() for x in specs)
+    wide = (of_output(Rounding(getattr(torch, dtype)), q, k, v, 32.0) > 0.1).any(-1)
+    assert wide.double().mean() < 0.15
+
+
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 1), ("float16", 9), ("bfloat16", 1)])
 def test_an_output_of_lower_precision_falls_outside(dtype: str, size: int) -> None:
     expected = references(inputs(dtype, size, 32, "grid"), 32**-0.5)[0]
