@@ -150,7 +150,7 @@ def check(
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking
     from gradekit.progress import shown
-    from gradekit.report import junit, page, record
+    from gradekit.report import record
     from gradekit.request import GradingOptions
 
     asked = GradingOptions(profile="quick" if quick else "default", **options)
@@ -160,8 +160,8 @@ def check(
         report = checking.check(path, id, asked, marks=marks, **watch)
     data = record.to_dict(report)
     _write(json_file, lambda: record.dumps(data))
-    _write(junit_file, lambda: junit.render(data))
-    _write(html_file, lambda: page.render(data, "".join(sources)))
+    _write(junit_file, lambda: _junit(data))
+    _write(html_file, lambda: _page(data, "".join(sources)))
     if Path("-") not in (json_file, junit_file, html_file):
         _show(data)
     raise click.exceptions.Exit(checking.exit_code(report))
@@ -174,6 +174,18 @@ def _write(target: Path | None, text: Callable[[], str]) -> None:
         click.echo(text(), nl=False)
     elif target is not None:
         record.write(text(), target)
+
+
+def _junit(data: dict[str, Any]) -> str:
+    from gradekit.report import junit
+
+    return junit.render(data)
+
+
+def _page(data: dict[str, Any], source: str) -> str:
+    from gradekit.report import page  # imports a template engine
+
+    return page.render(data, source)
 
 
 def _show(data: dict[str, Any]) -> None:

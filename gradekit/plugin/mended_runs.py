@@ -39,13 +39,14 @@ def mended_diagnosis(
     `examples` are the check's, and the one among them that failed.
     """
     from gradekit.judge.failure import Failure
+
+    error, call = failed
+    if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
+        return None  # a check that is pending comes here too, and needs none of what is imported below
     from gradekit.mending.loop_bounds import bounds_from_memory
     from gradekit.mending.missing_launch import launch_missing
     from gradekit.mending.search import Mending
 
-    error, call = failed
-    if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
-        return None
     assert run.submission is not None
     if error.cause is Cause.BUDGET_EXCEEDED:
         return bounds_from_memory(run.submission.text, error.line)

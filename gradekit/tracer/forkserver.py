@@ -21,7 +21,7 @@ from gradekit.tracer.quotas import PULSE_SECONDS
 
 CONTROL_CAP = 1 << 16
 IDLE_SECONDS = 5.0
-"""A grader that is quiet for so long, and still there, is one that stays: one submission is graded sooner."""
+"""A grader that is quiet for so long, has no submission at work and is still there, is one that stays."""
 
 MANY = 3
 """One that has asked for so many children is grading a class."""
@@ -61,7 +61,7 @@ def _use_the_time(control: socket.socket, children: Children, idle: Iterator[Non
     while not poller.poll(1000 * (PULSE_SECONDS if children.homes or children.made >= MANY else IDLE_SECONDS)):
         children.reap()
         children.end_those_with_too_many_files()
-        if children.made >= MANY or time.monotonic() - quiet >= IDLE_SECONDS:
+        if children.made >= MANY or not children.homes and time.monotonic() - quiet >= IDLE_SECONDS:
             next(idle, None)
             quiet = time.monotonic()
 

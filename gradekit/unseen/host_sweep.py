@@ -7,7 +7,7 @@ and the same for the same submission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,15 @@ AskWays = Callable[[str, Sequence[Sequence[Argument]]], Sequence[tuple[str, int]
 """Gives a digest of the way of each call, "" for one that fails, and the instructions of host code that it took."""
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A call to look at, its arguments as the tracer takes them, and their text."""
+
+    call: Call
+    args: tuple[Argument, ...]
+    text: str
+
+
 @dataclass
 class HostSweep:
     """Runs host code alone: `ask` the submission's process. `left_out` says what the budget did not reach in the check
@@ -89,6 +98,7 @@ class HostSweep:
     left_out: str = ""
     _known: dict[str, str] = field(default_factory=dict)
     _left: int = MOST_WORK
+    _listed: tuple[Draws | None, dict[Any, list[list[Candidate]]]] = (None, {})
 
     def further(
         self, draws: Draws, forms: Sequence[TracedForm], lines: Sequence[int], strides: bool
@@ -100,19 +110,30 @@ class HostSweep:
         if not mine or not (lines or self.hints.places or self.hints.fractions and fractions(draws)):
             return []
         entry = mine[0].entry
-        seen = set(self._ways(entry, [form.args for form in mine], self._left))
+        seen = set(self._ways(entry, [(form.args, _text(entry, form.args)) for form in mine], self._left))
         every: list[tuple[Call, str]] = []
         of_dtypes = {tuple(view.dtype for view in one.views): one for one in mine}.values()
         for number, form in enumerate(of_dtypes):
             share = self._left // SHARE // (len(of_dtypes) - number)
-            groups = self._groups(draws, form, bool(lines), strides)
-            every += self._taken(entry, groups, len(form.args), share)
+            every += self._taken(entry, self._candidates(draws, form, bool(lines), strides), share)
         found = _new(every, seen)
         known = {way[:INSTRUCTIONS] for way in seen}
         new = sorted(found, key=lambda way: (way[:INSTRUCTIONS] in known, len(found[way]), way))
         smallest = [min(found[way], key=_elements) for way in new[:MOST_NEW]]
         line = min((*lines, *self.hints.places), default=None)
         return [FurtherCall(call, "host code goes a way that no other example goes", line) for call in smallest]
+
+    def _candidates(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> list[list[Candidate]]:
+        """The groups, with what the tracer is asked: a check has the same ones each time that it looks again. The
+        gradient of the result, behind the entry's arguments, is none of them."""
+        if self._listed[0] is not draws:
+            self._listed = draws, {}
+        key = form.entry, len(form.args), tuple((len(view.shape), view.dtype) for view in form.views), sizes, strides
+        known = self._listed[1]
+        if key not in known:
+            groups = self._groups(draws, form, sizes, strides)
+            known[key] = [[_candidate(form.entry, call, len(form.args)) for call in group] for group in groups]
+        return known[key]
 
     def _groups(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> Iterator[Iterator[Call]]:
         """Calls to look at, in groups; those of which there are most come last."""
@@ -127,20 +148,16 @@ class HostSweep:
         if sizes:
             yield _by_size(draws, form, self.hints)
 
-    def _taken(
-        self, entry: str, groups: Iterable[Iterator[Call]], count: int, budget: int
-    ) -> Iterator[tuple[Call, str]]:
-        """The calls with their ways, as far as the budget goes: a group may use half of it, the last one all. So many
-        arguments are the entry's; the gradient of the result, behind them, is not."""
-        every = [[*group] for group in groups]
-        for number, calls in enumerate(every):
-            before, last = self._left, number == len(every) - 1
-            ways = self._ways(entry, [arguments(call[:count]) for call in calls], budget if last else budget // 2)
-            yield from zip(calls, ways, strict=False)
+    def _taken(self, entry: str, groups: Sequence[Sequence[Candidate]], budget: int) -> Iterator[tuple[Call, str]]:
+        """The calls with their ways, as far as the budget goes: a group may use half of it, the last one all."""
+        for number, group in enumerate(groups):
+            before, last = self._left, number == len(groups) - 1
+            ways = self._ways(entry, [(one.args, one.text) for one in group], budget if last else budget // 2)
+            yield from zip([one.call for one in group], ways, strict=False)
             budget -= before - self._left
 
-    def _ways(self, entry: str, calls: Sequence[Sequence[Argument]], budget: int) -> list[str]:
-        """Those of the first of the calls, as many as the budget of work allows."""
+    def _ways(self, entry: str, calls: Sequence[tuple[Sequence[Argument], str]], budget: int) -> list[str]:
+        """Those of the first of the calls, given with their texts: as many as the budget of work allows."""
         found: list[str] = []
         for first in range(0, len(calls), TOGETHER):
             if budget <= 0:
@@ -152,14 +169,22 @@ class HostSweep:
             budget -= before - self._left
         return found
 
-    def _asked(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[str]:
-        texts = [repr((entry, args)) for args in calls]
-        new = {text: args for text, args in zip(texts, calls, strict=True) if text not in self._known}
+    def _asked(self, entry: str, calls: Sequence[tuple[Sequence[Argument], str]]) -> list[str]:
+        new = {text: args for args, text in calls if text not in self._known}
         answers = self.ask(entry, list(new.values())) if new else ()
         for text, (way, instructions) in zip(new, answers, strict=True):
             self._known[text] = way
             self._left -= CALL + instructions
-        return [self._known[text] for text in texts]
+        return [self._known[text] for _, text in calls]
+
+
+def _candidate(entry: str, call: Call, count: int) -> Candidate:
+    args = arguments(call[:count])
+    return Candidate(call, args, _text(entry, args))
+
+
+def _text(entry: str, args: Sequence[Argument]) -> str:
+    return repr((entry, args))
 
 
 def arguments(call: Call) -> tuple[Argument, ...]:
@@ -195,23 +220,25 @@ def _far_out(draws: Draws, form: TracedForm) -> Iterator[Call]:
     """Calls of more and more elements: each dimension by itself, beside short and usual ones, and all together."""
     scope = CallScope(draws, rank_of(draws, form), True, FAR)
     grown = [int(FIRST_FAR * STEP**k) for k in range(STEPS)]
+    within = {name: _within(scope, name) for name in scope.names}
     rows = [
-        {one: _within(scope, one, length if one == name or name is None else other) for one in scope.names}
+        {one: bounded(length if one == name or name is None else other) for one, bounded in within.items()}
         for length in (*grown[::COARSE], *POWERS, *grown)
         for other in ALONGSIDE
         for name in (*scope.sizes, None)
     ]
-    columns = {name: torch.tensor([row[name] for row in rows]) for name in scope.names}
+    columns = {name: torch.tensor([row[name] for row in rows]) for name in within}
     allowed = scope.allows(columns).tolist() if columns and rows else []
     kept = [row for row, may in zip(rows, allowed, strict=False) if may]
     for row in {tuple(row.items()): row for row in kept}.values():
         yield made(draws, form, row, 0, {})
 
 
-def _within(scope: CallScope, name: str, size: int) -> int:
+def _within(scope: CallScope, name: str) -> Callable[[int], int]:
+    """What makes a size one that `name` may have."""
     listed = scope.listed(name)
     least, most = scope.range(name)
-    return listed[0] if listed else max(least, min(size, most))
+    return lambda size: listed[0] if listed else max(least, min(size, most))
 
 
 def _by_size(draws: Draws, form: TracedForm, hints: SourceHints) -> Iterator[Call]:
