@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
+    from gradekit.screening.host_screen import HostScreen
     from gradekit.screening.screen import Screen, ShownCall
     from gradekit.screening.walked_text import WalkedText
     from gradekit.subject.subject import Call, Subject
@@ -194,7 +195,7 @@ class MendTries:
 
     def _screened(self) -> list[Mend]:
         from gradekit.plugin.screened_calls import failing, not_worse
-        from gradekit.screening.survivor_mends import halves_of, mends_of
+        from gradekit.screening.survivor_mends import halves_of, mends_of, mends_of_host
 
         shown, screen = failing(self._error, self._call), self._screen()
         if shown is None or screen is None:
@@ -205,10 +206,19 @@ class MendTries:
         compared = (one for one in self._held() if one.compares)
         held = sorted(compared, key=lambda one: (one.elements < FEW_ELEMENTS, one.elements))[:MOST_SHOWN]
         others = (not_worse(shown) for one in held if (shown := self._run_once(one.run, None)) is not None)
-        more = itertools.chain(self._shown(rest), others)
+        more, again = itertools.tee(itertools.chain(self._shown(rest), others))
         found = screen.survivors(calls, self.clues.kernels, self.clues.others, more, self._astray(screen))
-        self.in_part = halves_of(screen.in_part(), screen.draft.source) if not found else []
-        return mends_of(found, screen.draft.source)
+        source = screen.draft.source
+        if found:
+            return mends_of(found, source)
+        self.in_part = halves_of(screen.in_part(), source)
+        return mends_of_host(self._host_screen(screen).survivors(shown, itertools.chain(calls[1:], again)), source)
+
+    def _host_screen(self, screen: Screen) -> HostScreen:
+        """What looks at the host code of the same text."""
+        from gradekit.screening.host_screen import HostScreen
+
+        return self._run.host_screens.setdefault(self._text, HostScreen(screen.draft.source, screen.code))
 
     def _astray(self, screen: Screen) -> set[int]:
         """The lines of the accesses that go out of bounds; of all stores, where something is never written."""

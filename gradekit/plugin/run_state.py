@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.further_run import FurtherInputs
     from gradekit.sandbox import Loaded, TraceError, Tracer
+    from gradekit.screening.host_screen import HostScreen
     from gradekit.screening.screen import Screen
     from gradekit.subject.device import Device
     from gradekit.subject.subject import Subject
@@ -53,7 +54,8 @@ class GradingRun:
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `values_asked` are the questions whether a call is its reference for all
     values that were asked so far: each is asked once. `mended` is the subject of the last mended text; `held` are
-    examples of all checks on which mends are held, `screens` what looks at all changes of a text, by the text.
+    examples of all checks on which mends are held, `screens` and `host_screens` what looks at all changes of a text, by
+    the text.
     """
 
     request: GradingRequest
@@ -72,6 +74,7 @@ class GradingRun:
     mending: Mending | None = None
     mended: Subject | None = None
     screens: dict[str, Screen] = field(default_factory=dict)
+    host_screens: dict[str, HostScreen] = field(default_factory=dict)
     held: list[HeldExample] | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None

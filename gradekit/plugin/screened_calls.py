@@ -11,6 +11,7 @@ import torch
 
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
+from gradekit.screening.host_call import HostCall
 from gradekit.screening.screen import ShownCall
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
         return Comparison(mine, reference).wrong_count if mine is not None else comparison.actual.numel()
 
     few = comparison.actual.numel() <= MOST_COUNTED
-    return ShownCall(observation.program, _tensors(call), observation.results, is_right, wrong if few else None)
+    counted = wrong if few else None
+    return ShownCall(observation.program, _tensors(call), observation.results, is_right, counted, _on_host(error, call))
 
 
 def _first_wrong(comparison: Comparison) -> Callable[[torch.Tensor], bool]:
@@ -78,7 +80,7 @@ def passing(call: Call, compared: int | None) -> ShownCall | None:
     def is_right(results: Sequence[Any]) -> bool:
         return place < len(results) and _alike(seen[place], results[place])
 
-    return ShownCall(observation.program, _tensors(call), seen, is_right)
+    return ShownCall(observation.program, _tensors(call), seen, is_right, host=_as_called(call))
 
 
 def place_of_wrong(error: Failure, call: Call) -> int | None:
@@ -105,3 +107,13 @@ def _place(actual: torch.Tensor, results: Sequence[Any]) -> int | None:
 def _tensors(call: Call) -> list[torch.Tensor]:
     given = [arg for arg in call.args if isinstance(arg, (Input, torch.Tensor))]
     return [arg.tensor() if isinstance(arg, Input) else arg for arg in given]
+
+
+def _on_host(error: Failure, call: Call) -> HostCall | None:
+    """What host code was called with; None where several calls were compared."""
+    return _as_called(call) if error.repeat is None else None
+
+
+def _as_called(call: Call) -> HostCall:
+    args = tuple(arg.tensor() if isinstance(arg, Input) else arg for arg in call.args)
+    return HostCall(call.entry, args, tuple(call.wanted))

@@ -19,6 +19,7 @@ from gradekit.mending.kernel_text import KernelDraft
 from gradekit.program import Program
 from gradekit.screening.additions import FIRST_COMBINED, around
 from gradekit.screening.changes import LAST_TURN, LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
+from gradekit.screening.host_call import HostCall
 from gradekit.screening.kinds import ValueKind, kind_of
 from gradekit.screening.replacements import RULES
 from gradekit.screening.static_places import is_integer, is_static, needs_constant
@@ -64,14 +65,15 @@ IsRight = Callable[[Sequence[Tensor | None]], bool]
 
 @dataclass(frozen=True)
 class ShownCall:
-    """One call: its program and inputs, its results as they were, whether results are right, and how many elements of
-    them are wrong."""
+    """One call: its program and inputs, its results as they were, whether results are right, how many elements of them
+    are wrong, and what host code was called with, where that is known."""
 
     program: Program
     inputs: Sequence[Tensor]
     results: Sequence[Tensor | None]
     is_right: IsRight
     wrong: Callable[[Sequence[Tensor | None]], int] | None = None
+    host: HostCall | None = None
 
 
 Walked = tuple[ShownCall, WalkedCall]

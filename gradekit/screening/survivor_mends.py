@@ -69,6 +69,13 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     ]
 
 
+def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """The same of changes of host code, where an operator of one line is as likely wrong as any other of another."""
+    alone = [change for change in found if not change.also] or list(found)
+    sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
+    return mends_of(alone, source) if sure else _by_a_name(alone, source)
+
+
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes that help in part."""
     mends = (_located(one, source, True) if one.kind in LOCATED else mend_of(one, source) for one in found[:MOST_TRIED])

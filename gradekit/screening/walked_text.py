@@ -1,4 +1,4 @@
-"""Whether a call is wrong with other texts of its kernels: what is refuted by a walk need not be traced and run."""
+"""Whether a call is wrong with other texts: what is refuted by a walk need not be traced and run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gradekit.screening.host_call import FAILS, HostReplay
 from gradekit.screening.screen import ShownCall, is_like
 from gradekit.screening.walked_call import WRONG, WalkedCall, code_of
 from gradekit.submission.parsed_source import ParsedSource
@@ -19,22 +20,36 @@ MORE_WORK = 4
 
 @dataclass(frozen=True)
 class WalkedText:
-    """A call that was walked with a text: its host code, the work, and whether it touched what is outside."""
+    """A call that was walked with a text: its host code, the work, and whether it touched what is outside. `on_host` is
+    the work of a walk of host code and kernels; 0 where that does not give what the call gave."""
 
     call: ShownCall
     allow: Collection[str]
     host: str
     work: int
     strays: bool
+    on_host: int = 0
 
     def is_wrong_with(self, text: str) -> bool:
-        """Whether the call is wrong with a text that differs in kernels alone; False where that is not known."""
+        """Whether the call is wrong with another text; False where that is not known."""
         try:
             source = ParsedSource(text)
         except (SyntaxError, ValueError, RecursionError):
             return False
-        if _host_of(source) != self.host:
+        return self._with_kernels(source) if _host_of(source) == self.host else self._with_host_code(source)
+
+    def _with_host_code(self, source: ParsedSource) -> bool:
+        if not self.on_host or self.call.host is None or self.strays:
             return False
+        again = HostReplay(self.call.host, self.call.program, source, code_of(source))
+        try:
+            results = again.run(MORE_WORK * self.on_host)
+        except FAILS:
+            return False
+        return not again.strays and len(results) == len(self.call.results) and not self.call.is_right(results)
+
+    def _with_kernels(self, source: ParsedSource) -> bool:
+        """Where kernels alone differ."""
         again = WalkedCall(self.call.program, self.call.inputs, code_of(source), self.allow)
         try:
             results = again.run(MORE_WORK * self.work)
@@ -54,7 +69,20 @@ def walked_text(call: ShownCall, source: ParsedSource, allow: Collection[str]) -
         return None
     if not walk.strays and not is_like(results, call.results):
         return None
-    return WalkedText(call, allow, _host_of(source), walk.work, walk.strays)
+    return WalkedText(call, allow, _host_of(source), walk.work, walk.strays, _work_on_host(call, source))
+
+
+def _work_on_host(call: ShownCall, source: ParsedSource) -> int:
+    """The work of a walk of the host code too, which finds what the call gave; 0 where it does not."""
+    if call.host is None:
+        return 0
+    replay = HostReplay(call.host, call.program, source, code_of(source))
+    try:
+        results = replay.run(MOST_WORK)
+    except FAILS:
+        return 0
+    is_known = not replay.strays and len(results) == len(call.results) and is_like(results, call.results)
+    return replay.work if is_known else 0
 
 
 def _host_of(source: ParsedSource) -> str:
