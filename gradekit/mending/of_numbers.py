@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -61,14 +62,28 @@ def other_number(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 def _near(draft: Draft, number: float) -> Iterator[str]:
-    """The handout's numbers that look like a wrong one, then its double and its half; not those of 0.5, 1 and 2, which
-    a formula has for several reasons."""
+    """The handout's numbers that look like a wrong one, or that the source lacks, then its double and its half; not
+    those of 0.5, 1 and 2, which a formula has for several reasons, nor of a number of the handout."""
     digits = _digits(str(number))
-    if any(number == float(one) for one in draft.numbers):
+    if any(_is_number(number, one) for one in draft.numbers):
         return
-    yield from (one for one in draft.numbers if _digits(one)[:3] == digits[:3])
+    alike = [one for one in draft.numbers if _digits(one)[:3] == digits[:3]]
+    yield from alike
     if len(digits) > 1:
+        yield from (one for one in _lacked(draft) if one not in alike and len(digits) > 3)
         yield from (repr(2 * number), repr(number / 2))
+
+
+def _lacked(draft: Draft) -> list[str]:
+    """The handout's numbers that stand nowhere in the source, but for those like 1e-5."""
+    known = [node.value for node in ast.walk(draft.source.tree) if isinstance(node, ast.Constant)]
+    numbers = [value for value in known if isinstance(value, float)]
+    return [one for one in draft.numbers if "e-" not in one and not any(_is_number(value, one) for value in numbers)]
+
+
+def _is_number(value: float, written: str) -> bool:
+    """Whether a number is one of the handout, which has fewer digits at times."""
+    return math.isclose(value, float(written), rel_tol=1e-6)
 
 
 def _digits(number: str) -> str:
@@ -89,8 +104,7 @@ def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     f"compare the argument with the formula in the handout: it is {new} * {inner}", None, kernel.name,
                 )  # fmt: skip
     yield from _wrong_arguments(kernel)
-    text = kernel.source.of(kernel.node)
-    missing = [number for number in draft.numbers if number not in text and "e-" not in number]
+    missing = _lacked(draft)
     for statement, value in _formulas(kernel):
         if not isinstance(value, ast.BinOp) or not (is_stored(statement) or target_of(statement)):
             continue

@@ -29,7 +29,9 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                         _fit(draft, first, q) + _fit(draft, second, p) - _fit(draft, first, p) - _fit(draft, second, q)
                     )
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
-                    rank = 4 if _is_reversed(draft, first, second) else rank
+                    exchanged = {p: draft.source.of(second), q: draft.source.of(first)}
+                    is_seen = _is_reversed(draft, first, second) or _fits_strides(draft, launch, exchanged)
+                    rank = 4 if is_seen else rank
                     mend = _swapped(draft, launch, (first, second), (p, q), rank)
                     turned = _stores_to_an_input(draft, launch, {p: first, q: second})
                     yield replace(mend, rank=2, family=Family.GRID) if turned else mend
@@ -44,6 +46,20 @@ def _stores_to_an_input(draft: Draft, launch: LaunchCall, given: Mapping[str, as
     new = {param: draft.source.of(value) in made for param, value in given.items()}
     turned = all((param in launch.kernel.stored) != is_new for param, is_new in new.items())
     return turned and len(set(new.values())) == 2
+
+
+def _fits_strides(draft: Draft, launch: LaunchCall, exchanged: dict[str, str]) -> bool:
+    """Whether more pointers come with their own strides where two of them are given what `exchanged` has."""
+    given = {param: draft.source.of(value) for param, value in launch.given.items()}
+    return _with_own_strides(launch, given | exchanged) > _with_own_strides(launch, given)
+
+
+def _with_own_strides(launch: LaunchCall, given: Mapping[str, str]) -> int:
+    """How many accesses through a pointer go by a stride of the tensor that is passed for it, less those by others'."""
+    owners = {param: found[1] for param, text in given.items() if (found := re.match(r"\*?(\w+)\.stride\(", text))}
+    mine = [(one.pointer, launch.kernel.origins(one.address)) for one in launch.kernel.accesses if one.pointer in given]
+    pairs = [(given[pointer], owner) for pointer, names in mine for param, owner in owners.items() if param in names]
+    return sum(1 if tensor == owner else -1 for tensor, owner in pairs)
 
 
 _NEW = ("torch.empty", "torch.empty_like")

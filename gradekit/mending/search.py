@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.judge.evidence import Diagnosis
@@ -47,14 +48,14 @@ BEFORE_VAGUE, MOST_BEFORE_VAGUE = 12, 16
 """A mend that screening gives and that can only say where something is wrong waits for so many of the rules' mends, of
 ranks up to this one."""
 
-GUESSED = 9
-"""Beyond this rank a mend is one of many, each as likely as the next: other checks must be right as well."""
-
 WORK_OF_A_SECOND = 50
 """The work for the mended programs of a second mistake."""
 
 MOST_HALVES = 2
 """So many mends that help in part are taken for one of two mistakes."""
+
+WORK_AFTER_ONE_IN_PART = 30
+"""The work for a mend that holds in all checks, where one that does in some is known."""
 
 FOR_ONE_CHECK = 0.75
 """The share of what is left that one check may use, but at least two tries."""
@@ -99,6 +100,15 @@ def without_experiments(text: str) -> str:
     return data.decode("utf-8")
 
 
+class OtherChecks(Enum):
+    """What becomes of other checks with a mend that makes one right: `ALL` are right or wrong as before, or, `IN_PART`,
+    some are right that were wrong, and some wrong in another way; or what was right is wrong, or nothing is better."""
+
+    ALL = "all"
+    IN_PART = "in part"
+    NOT = "not"
+
+
 @dataclass(frozen=True)
 class Tries:
     """How texts of a submission are tried.
@@ -106,16 +116,16 @@ class Tries:
     `is_right` is whether the failing example, and others of its check, are right for a text; `spent` are the units of
     work of the last try, beyond what every try costs, and `passed` how many of its examples were right. `screened`
     gives mends that no rule names and that seem right at a first look (see gradekit.screening): it is asked where the
-    rules' best are not right. `holds` is whether a mend that was right, one of these or a guess, is so in other checks,
-    too. `repeats` is whether the last text that was right stores results again and again: more programs then only hide
-    the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try.
+    rules' best are not right. `holds` is what becomes of other checks with a mend that was right, one of these or a
+    guess. `repeats` is whether the last text that was right stores results again and again: more programs then only
+    hide the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try.
     """
 
     is_right: Callable[[str], bool]
     spent: Callable[[], int] = lambda: 0
     passed: Callable[[], int] = lambda: 0
     screened: Callable[[], Sequence[Mend]] = tuple
-    holds: Callable[[Mend], bool] = lambda mend: True
+    holds: Callable[[Mend], OtherChecks] = lambda mend: OtherChecks.ALL
     repeats: Callable[[], bool] = lambda: False
     refutes: Callable[[str], bool] = lambda text: False
 
@@ -159,6 +169,7 @@ class Mending:
         each = price(self.text, clues)
         least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
         looked: list[Mend] = []
+        in_part: Mend | None = None
         for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
             if self.work_left - each < max(least, 0) and mend not in looked and mend not in self._right:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
@@ -166,17 +177,29 @@ class Mending:
                 self.work_left -= 1
                 self._wrong.add(mend)
                 continue
-            right = self._is_right(mend.applied(self.text), tries, each)
-            right = right and not (mend.family is Family.GRID and tries.repeats())
-            is_guess = mend in looked or mend.rank > GUESSED
-            if right and (mend in self._right or not is_guess or tries.holds(mend)):
-                mend = self._by_a_rule(mend) if mend in looked and mend.rank <= AS_BY_A_RULE else mend
-                self._right = [mend, *(other for other in self._right if other != mend)]
-                return mend
+            held = self._held(mend, tries, each)
+            if held is OtherChecks.ALL:
+                return self._as_told(mend, looked)
+            if held is OtherChecks.IN_PART and in_part is None:
+                in_part, least = mend, max(least, self.work_left - WORK_AFTER_ONE_IN_PART)
+                continue
             self._wrong.add(mend)
             if passed := tries.passed():
                 self._partly[mend] = passed
-        return None
+        return self._as_told(in_part, looked) if in_part is not None else None
+
+    def _held(self, mend: Mend, tries: Tries, each: int) -> OtherChecks:
+        """What a try says of a mend, and what other checks say of one that has made none of them right."""
+        right = self._is_right(mend.applied(self.text), tries, each)
+        if not right or mend.family is Family.GRID and tries.repeats():
+            return OtherChecks.NOT
+        return tries.holds(mend) if mend not in self._right else OtherChecks.ALL
+
+    def _as_told(self, mend: Mend, looked: Sequence[Mend]) -> Mend:
+        """A mend that is right, in the words of a rule where one does the same: other checks try it first."""
+        mend = self._by_a_rule(mend) if mend in looked and mend.rank <= AS_BY_A_RULE else mend
+        self._right = [mend, *(other for other in self._right if other != mend)]
+        return mend
 
     def halves(self, in_part: Sequence[Mend] = ()) -> list[Mend]:
         """The mends that may be one of two: what made another check right, then what made more examples of this one

@@ -28,7 +28,7 @@ FROM_EACH = 3
 """So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldExample:
     """The `test` function of a `check` with its `arguments`, but for the submission; whether it `compares` results."""
 
@@ -54,6 +54,12 @@ class HeldExample:
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
             return error
         return None
+
+    @property
+    def is_strided(self) -> bool:
+        """Whether an input is not contiguous."""
+        every = flattened(tuple(self.arguments.values()))
+        return any(isinstance(spec, Input) and not spec.is_contiguous for spec in every)
 
     @property
     def elements(self) -> int:

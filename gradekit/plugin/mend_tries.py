@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,13 +22,14 @@ from gradekit.plugin.check_points import awarding, worth
 from gradekit.plugin.design import DESIGN
 from gradekit.plugin.every_check import held_examples
 from gradekit.plugin.mend_clues import clues_of
+from gradekit.plugin.other_checks import alike, with_a_mend
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from gradekit.judge.failure import Failure
     from gradekit.mending.mend import Clues, Mend
-    from gradekit.mending.search import Tries
+    from gradekit.mending.search import OtherChecks, Tries
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
@@ -157,28 +158,23 @@ class MendTries:
         seen = {cause for cause, _, _ in subject.found_in_memory}
         return seen <= self._known and not seen & self._mine
 
-    def holds(self, mend: Mend) -> bool:
-        """Whether the last text that was right, that of a mend of a kernel, is so in the other checks, where that
-        kernel takes part in what they compare; a result that is wrong as before has another mistake."""
+    def holds(self, mend: Mend) -> OtherChecks:
+        """What becomes of the other checks with the last text that was right, that of a mend of a kernel, where that
+        kernel takes part in what they compare."""
         assert self._subject is not None
         program = self._call.observation.program if self._call.observation is not None else None
         launched = {kernel.name for kernel in program.kernels.values()} if program is not None else set()
         kernel = mend.kernel if mend.kernel in launched else ""  # that of a helper takes part in any
         with awarding():
-            for held in self._held():
-                wrong = held.wrong_result(self._subject, kernel)
-                if wrong is not None and not self._was(wrong, held):
-                    return False
-            return True
+            return with_a_mend(self._held(), self._subject, kernel, self._before)
 
-    def _was(self, wrong: Tensor, held: HeldExample) -> bool:
-        """Whether the submission as it is has a wrong result, too."""
-        subject = self._run.subject
-        if subject is None:
-            return False
-        with _untouched(subject):
-            before = held.wrong_result(subject, "")
-        return before is not None and _alike(before, wrong)
+    def _before(self, held: HeldExample) -> Tensor | None:
+        """What is wrong with the submission as it is, in an example of another check."""
+        subject, known = self._run.subject, self._run.held_before
+        if held not in known and subject is not None:
+            with _untouched(subject):
+                known[held] = held.wrong_result(subject, "")
+        return known.get(held)
 
     def _held(self) -> list[HeldExample]:
         """Examples of the other checks."""
@@ -302,7 +298,7 @@ class MendTries:
             results = subject.call(self._call.entry, self._call.args, self._call.wanted).results
         except Exception:  # noqa: BLE001  (whatever it is, this is no mend)
             return False
-        return len(results) == len(observation.results) and all(map(_alike, observation.results, results))
+        return len(results) == len(observation.results) and all(map(alike, observation.results, results))
 
     def _subject_of(self, text: str) -> Subject:
         """A subject in the process that all tries of the run share, which `GradingRun` ends."""
@@ -374,16 +370,6 @@ def _stores_again(subject: Subject) -> bool:
     """Whether the kernels of the last call store clearly more than all that it allocates."""
     seen = subject.calls[-1].observation if subject.calls else None
     return seen is not None and 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated
-
-
-def _alike(before: Any, after: Any) -> bool:
-    """Whether two results agree wherever the first is a number."""
-    import torch
-
-    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor) or before.shape != after.shape:
-        return type(before) is type(after) and not isinstance(before, torch.Tensor)
-    known = before.double().isfinite()
-    return torch.allclose(before.double()[known], after.double()[known], rtol=0.01, atol=0.01, equal_nan=False)
 
 
 def _elements(example: Example) -> int:

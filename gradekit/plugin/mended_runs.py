@@ -62,6 +62,7 @@ def mended_diagnosis(
 
 def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
     """What is told where two mends make everything right, and neither alone."""
+    from gradekit.mending.search import OtherChecks
     from gradekit.mending.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
 
     for half in mending.halves(tries.in_part):
@@ -70,7 +71,7 @@ def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
             if after is None or second is None:
                 continue
             other = second.found(after.clues, after.asked())
-            if other is None or not after.holds(other):
+            if other is None or after.holds(other) is OtherChecks.NOT:
                 continue
             both = other.applied(second.text)
             alone = one_alone(mending.text, second.text, both)

@@ -25,6 +25,9 @@ MOST_RESULTS = 1 << 16
 MOST_COUNTED = 1 << 12
 """Elements of a result of which it is counted how many are wrong."""
 
+OFF, OFF_IN_BFLOAT16 = 1e-2, 5e-2
+"""By how much results that are both right may differ, as a share and beside it."""
+
 
 def failing(error: Failure, call: Call) -> ShownCall | None:
     """The call whose result was wrong; None where no result was compared with what it must be."""
@@ -93,7 +96,8 @@ def place_of_wrong(error: Failure, call: Call) -> int | None:
 def _alike(seen: Any, now: Any) -> bool:
     if not isinstance(seen, torch.Tensor):
         return True
-    return now is not None and torch.allclose(seen.double(), now.double(), rtol=1e-2, atol=1e-2, equal_nan=True)
+    off = OFF_IN_BFLOAT16 if seen.dtype is torch.bfloat16 else OFF
+    return now is not None and torch.allclose(seen.double(), now.double(), rtol=off, atol=off, equal_nan=True)
 
 
 def _place(actual: torch.Tensor, results: Sequence[Any]) -> int | None:

@@ -18,7 +18,11 @@ _WRAPS = (
     ("tl.trans({})", "`tl.trans` is missing"), ("(1 - {})", "1 minus it is wanted"),
     ("tl.exp2({})", "`tl.exp2` is missing"),
     ("(2 * {})", "twice as much is wanted"), ("(0.5 * {})", "half of it is wanted"),
+    ("(1.0 + {})", "1 plus it is wanted"),
 )  # fmt: skip
+
+_LACKED = {"(2 * {})": "2", "(0.5 * {})": "0.5", "(1.0 + {})": "1.0"}
+"""The number that is missing at an expression."""
 
 _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
     (ChangeKind.FACTOR, "*", ast.Mult, "`{name}` is missing as a factor of {part}"),
@@ -52,7 +56,8 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
             if form != "tl.trans({})" or len(kind.shape) == 2:
                 says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
                 new, built = form.format(text, text), _around(form, node)
-                yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built)
+                change = site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built)
+                yield replace(change, lacks=_LACKED.get(form, ""))
         yield from _without_lanes(site, node, kind, whole)
         says = (
             f"has {part} in {context(site, node)}.",
@@ -121,7 +126,9 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
     place = context(site, node)
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     further = (*_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node))
-    for name, other in [*site.names(node).items(), *further]:
+    loop = site.kernel.in_loop(node)
+    bounds = site.kernel.names(loop.iter) if loop is not None else set()
+    for name, other in [*sorted(site.names(node).items(), key=lambda one: one[0] not in bounds), *further]:
         wanted = "integer" if kind.of.startswith("pointer") else kind.of
         one = fitted(name, other.shape, kind.shape)
         if one is None or other.of != wanted and not (wanted == "float" and other.of == "integer" and not other.shape):

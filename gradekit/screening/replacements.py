@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gradekit.mending.kernel_text import target_of
 from gradekit.screening.changes import LAST_TURN, Change, ChangeKind, ChangeSite, context
 from gradekit.submission.parsed_source import called, shown
 
@@ -110,6 +111,8 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     for other in _SIBLINGS.get(type(node.op), ()):
         if other == "/" and site.kind(node.right) is not None and site.kind(node.right).of == "integer":  # type: ignore[union-attr]
             continue
+        if other in "*/" and getattr(node.right, "value", None) == 1:  # which is to leave out that side
+            continue
         hint = f"try `{other}` in place of `{op}`"
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
     yield from _chosen_by(site, node, op)
@@ -137,13 +140,16 @@ def _chosen_by(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
 
 
 def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """`1 - 2 / (e + 1)` for `(e - 1) / (e + 1)`, where e may be infinite."""
-    parts = [part.left for part in (node.left, node.right) if isinstance(part, ast.BinOp)]
-    if isinstance(node.op, ast.Div) and len(parts) == 2 and ast.dump(parts[0]) == ast.dump(parts[1]):
-        whole, below = shown(site.source.of(node)), site.source.operand(node.right)
-        says = f"divides {whole}: where `{site.source.of(parts[0])}` overflows, that is infinity by infinity, NaN."
-        hint = "write it so that only the divisor can become infinite, or that no exponent is positive"
-        yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", (says, hint))
+    """`1 - 2 / (e + 1)` for `(e - 1) / (e + 1)`, `1 - 2 / (a / b + 1)` for `(a - b) / (a + b)`; e may be infinite."""
+    parts = [part for part in (node.left, node.right) if isinstance(part, ast.BinOp)]
+    if not isinstance(node.op, ast.Div) or len(parts) != 2 or ast.dump(parts[0].left) != ast.dump(parts[1].left):
+        return
+    over, beside = (site.source.operand(part) for part in (parts[1].left, parts[1].right))
+    whole, is_one = shown(site.source.of(node)), getattr(parts[1].right, "value", None) == 1
+    below = site.source.operand(node.right) if is_one else f"({over} / {beside} + 1)"
+    says = f"divides {whole}: where `{over}` overflows, that is infinity by infinity, NaN."
+    hint = "write it so that only the divisor can become infinite, or that no exponent is positive"
+    yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", (says, hint))
 
 
 def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
@@ -306,13 +312,19 @@ def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.END, node.test, "False", (says, "have they nothing to store?"))
 
 
-def _factors(site: ChangeSite, node: ast.stmt) -> dict[str, None]:
-    """The names by which something is multiplied in the loop that a statement stands in."""
+def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
+    """What is multiplied with something in the loop that a statement stands in; of a sum of exp(a - b), also exp of
+    another name less b, where the loop gives that name a value at its end."""
     loop = site.kernel.in_loop(node)
-    inside = ast.walk(loop) if loop is not None else ()
+    inside = list(ast.walk(loop)) if loop is not None else []
     products = (one for one in inside if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
-    sides = (side for one in products for side in (one.left, one.right))
-    return dict.fromkeys(side.id for side in sides if isinstance(side, ast.Name))
+    sides = (side.id for one in products for side in (one.left, one.right) if isinstance(side, ast.Name))
+    kept = (one for one in inside if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name))
+    old = [name for one in kept if one.lineno > node.lineno and (name := target_of(one))]
+    exps = (one for one in ast.walk(node.value) if called(one) in ("tl.exp", "tl.exp2"))
+    less = ((called(one), one.args[0].right) for one in exps if isinstance(one.args[0], ast.BinOp))  # type: ignore[attr-defined]
+    scales = (f"{exp}({name} - {site.source.operand(right)})" for exp, right in less for name in old)
+    return dict.fromkeys([*sides, *scales])
 
 
 RULES: dict[type, tuple[Rule, ...]] = {

@@ -7,12 +7,13 @@ the line alone is told: another of these is often right by chance, and the line 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from gradekit.mending.mend import Family, Mend
-from gradekit.screening.changes import PLAIN, Change, ChangeKind
+from gradekit.screening.changes import LIKELY, PLAIN, Change, ChangeKind
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6
@@ -26,6 +27,9 @@ MOST_TRIED = 4
 
 MOST_NAMED = 4
 """Of so many changes of one line that make all calls right, the likeliest is named."""
+
+MOST_OTHERS = 0.5
+"""For each change that puts one name to something, so many others may do as well."""
 
 LOCATED = (
     ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.BRACKET,
@@ -50,6 +54,8 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     kept = [change for change in kept if change.kind is ChangeKind.IDLE] or kept
     if len(_lines(kept)) > 1:  # one place is likelier than several
         kept = [change for change in kept if not change.also] or kept
+    if any(change.kind is ChangeKind.DROPPED for change in kept):  # what is too many may also be taken away again
+        kept = [change for change in kept if not change.lacks]
     lacking = _lacking(kept, source) or _lacking_somewhere(kept, source)
     if lacking is not None:
         return [lacking]
@@ -59,7 +65,7 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         kept = plain if len(_lines(plain)) == 1 else []
     if not kept:
         return _by_a_name(found, source)
-    is_told = len(found) <= MOST_NAMED
+    is_told = len(kept) <= MOST_NAMED
     named = [change for change in kept if is_told or change.kind in PLAIN and change.kind not in LOCATED]
     located = [change for change in kept if change not in named]
     is_one = len(located) == 1
@@ -120,21 +126,32 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> Mend | None:
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:
-    """Of changes that put one name to pieces of several lines, all in one way, the name is told, and the line that has
-    most of these pieces and does more than load."""
-    ways = {(change.lacks, _operator(change)) for change in found}
-    name, operator = ways.pop()
-    if len(found) < 2 or ways or name == "" or operator not in _LACKED:
+    """Of changes that put one name or number to pieces of several lines, all in one way, that is told, and a line that
+    does more than load: one that has the name already, or else most of these pieces. A few others may do as well, but
+    none that is likelier."""
+    ways = Counter((change.lacks, _operator(change)) for change in found)
+    ((name, operator), count), *_ = ways.most_common(1)
+    mine = [change for change in found if (change.lacks, _operator(change)) == (name, operator)]
+    others = [change for change in found if change not in mine]
+    is_most = MOST_OTHERS * count >= len(others) and not any(one.kind in LIKELY for one in others)
+    if not is_most or len(_lines(mine)) < 2 or name == "" or operator not in _LACKED:
         return None
-    lines = Counter(map(_line, found))
-    texts = source.text.splitlines()
-    line = max(lines, key=lambda each: ("tl.load(" not in texts[each - 1], lines[each], -each))
-    mend = mend_of(next(change for change in found if _line(change) == line), source)
+    line = _likeliest(mine, name, source)
+    mend = mend_of(next(change for change in mine if _line(change) == line), source)
     if mend is None:
         return None
-    says = f"`{name}` is missing {_LACKED[operator]}, most likely in line {line}."
+    rest = [each for each in _lines(mine) if each != line]
+    where = f"most likely in line {line}" if len(rest) > 1 else f"in line {line} or in line {rest[0]}"
+    says = f"`{name}` is missing {_LACKED[operator]}, {where}."
     hint = "compare with the formula: it may also be missing where the result of that line is used"
     return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
+
+
+def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
+    """The line that is the likeliest to lack a name: it does more than load."""
+    lines, texts = Counter(map(_line, found)), source.text.splitlines()
+    has_name = lambda line: name.isidentifier() and re.search(rf"\b{name}\b", texts[line - 1]) is not None
+    return max(lines, key=lambda line: ("tl.load(" not in texts[line - 1], has_name(line), lines[line], -line))
 
 
 def _operator(change: Change) -> type[ast.operator] | None:

@@ -33,6 +33,7 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     walked = [one for one in site.kernel.statements if one in site.watched.names]
     for statement in walked:
         yield from _exchanged(site, statement)
+        yield from _renamed(site, statement)
     for group in _alike(walked):
         yield from _repeated(site, group)
     yield from _other_axes(site)
@@ -51,6 +52,20 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
             says = f"uses `{one.id}`, and then `{other.id}`.", "do the two belong in each other's place?"
             first = site.change(ChangeKind.SIDES, one, other.id, says, 1)
             yield replace(first, also=(back,))
+
+
+def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
+    """Another number for one that a statement uses several times, in all places."""
+    head = [statement] if not hasattr(statement, "body") else []
+    used = [n for one in head for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    times = Counter(name.id for name in used if (kind := site.kind(name)) and kind.of == "float")
+    for name in (one for one, count in times.items() if count > 1):
+        places = [one for one in used if one.id == name]
+        for other, kind in site.names(statement).items():
+            if other != name and kind == site.kind(places[0]) and site.is_near(other, statement):
+                says = f"uses `{name}`, in {len(places)} places.", f"try `{other}` in all of them"
+                first, *rest = (site.change(ChangeKind.NAME, one, other, says, 1) for one in places)
+                yield replace(first, also=tuple(rest))
 
 
 def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:

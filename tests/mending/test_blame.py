@@ -9,7 +9,7 @@ from gradekit.mending.candidates import mends
 from gradekit.mending.draft import Draft
 from gradekit.mending.loop_bounds import bounds_from_memory
 from gradekit.mending.mend import Clues, Mend
-from gradekit.mending.search import GUESSED, Mending, Tries
+from gradekit.mending.search import Mending, OtherChecks, Tries
 from gradekit.mending.two_mistakes import diagnosis_as_one, mend_of_both
 
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
@@ -71,11 +71,23 @@ def test_the_strides_of_the_tensor_that_a_kernel_reads_with_them_are_missed_at_t
     assert not said(ROWS.replace("*x.stride(), BLOCK", "*y.stride(), BLOCK"), "passes the strides of y for sy")
 
 
-@pytest.mark.parametrize("holds", [True, False])
-def test_a_guess_that_other_checks_refute_is_not_told(holds: bool) -> None:
+@pytest.mark.parametrize("held", OtherChecks)
+def test_what_other_checks_refute_is_not_told(held: OtherChecks) -> None:
     mending, wanted = Mending(ROWS), "rows_kernel[(N,)]"
-    mend = mending.found(CLUES, Tries(lambda text: wanted in text, holds=lambda mend: holds))
-    assert (mend is not None) is holds and (mend is None or mend.rank > GUESSED)
+    mend = mending.found(CLUES, Tries(lambda text: wanted in text, holds=lambda mend: held))
+    assert (mend is None) is (held is OtherChecks.NOT)
+
+
+def test_of_two_mends_that_is_told_with_which_more_checks_are_right() -> None:
+    tried: list[Mend] = []
+
+    def holds(mend: Mend) -> OtherChecks:
+        tried.append(mend)
+        return OtherChecks.IN_PART if len(tried) == 1 else OtherChecks.ALL
+
+    grids = ("rows_kernel[(N,)]", "rows_kernel[(N * M,)]")
+    mend = Mending(ROWS).found(CLUES, Tries(lambda text: any(grid in text for grid in grids), holds=holds))
+    assert mend is tried[-1] and len(tried) == 2
 
 
 def test_how_often_a_loop_runs_is_said_to_be_read_where_a_run_was_cut_off_in_it() -> None:

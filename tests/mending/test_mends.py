@@ -15,7 +15,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.causes import Cause
-from gradekit.mending.candidates import in_order, mends
+from gradekit.mending.candidates import SPECIFIC, in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
 from gradekit.mending.search import MOST_WORK, Mending, Tries, without_experiments, work_of
 from gradekit.program import Kernel, Launch, Program
@@ -176,6 +176,13 @@ def test_a_beginners_mistake_has_a_mend_that_gives_the_right_program_back(
     path: str | Path, old: str, new: str, said: str
 ) -> None:
     assert mended(text(path), old, new, said)
+
+
+def test_two_tensors_are_exchanged_early_where_their_strides_are_in_the_right_order() -> None:
+    (mend,) = mended(
+        text("solutions/layer_norm/right_column_sums.py"), "x, weight, bias, out,", "x, bias, weight, out,", "are swapped"
+    )
+    assert mend.rank <= SPECIFIC
 
 
 @pytest.mark.parametrize("path", [*RIGHT, BOXES, DECODE])

@@ -444,7 +444,54 @@ def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
     assert mend.sentence == "Line 14 has `x` in `tl.sum(x, axis=0)`, and the kernel never uses `w`."
     elsewhere = next(node for node in Draft(text).kernels[0].statements if node.lineno == 15)
     (mend,) = mends_of([*found, replace(found[0], node=elsewhere)], ParsedSource(text))
-    assert mend.sentence == "`w` is missing as a factor, most likely in line 14." and mend.line == 14
+    assert mend.sentence == "`w` is missing as a factor, in line 14 or in line 15." and mend.line == 14
+
+
+CURVE = HEAD + '''@triton.jit
+def curve(t):
+    return 1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)
+
+
+@triton.jit
+def curve_kernel(x_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)
+    inner = z + 0.25 * z * z * z
+    act = 0.5 * z * (1.0 + curve(inner))
+    tl.store(out_ptr + i, act + x, mask=i < n)
+
+
+def entry(x, b):
+    out = torch.empty_like(x)
+    curve_kernel[(1,)](x, b, out, x.shape[0], BLOCK=16)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("z + 0.25 * z * z * z", "x + 0.25 * x * x * x", "Line 16 uses `x`, in 4 places."),
+        ("0.5 * z * (1", "z * (1", "`0.5` is missing as a factor, in line 17 or in line 18."),
+        ("(1.0 + curve(inner))", "curve(inner)", "`1.0` is missing as a term, in line 8 or in line 17."),
+        ("1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "(tl.exp(t) - tl.exp(-t)) / (tl.exp(t) + tl.exp(-t))",
+         "where `tl.exp(t)` overflows, that is infinity by infinity, NaN."),
+        ("z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)", "z = x + tl.load(b_ptr + i, mask=i < n, other=0.0) + x",
+         "Line 15 has `+ x`"),
+    ],
+)  # fmt: skip
+def test_of_changes_that_do_the_same_the_one_is_told_that_a_tutor_would_tell(right: str, wrong: str, says: str) -> None:
+    drawn = torch.Generator().manual_seed(4)
+    x, b = torch.randn(10, generator=drawn), torch.randn(10, generator=drawn)
+    x[0] = 60.0
+    z = (x + b).double()
+    expected = (0.5 * z * (1 + torch.tanh(z + 0.25 * z**3)) + x).float()
+    assert CURVE.count(right) == 1
+    text = CURVE.replace(right, wrong)
+    call, _ = shown(text, expected, x, b)
+    found = Screen(Draft(text), ()).survivors([call], ["curve_kernel"])
+    assert says in mends_of(found, ParsedSource(text))[0].sentence
 
 
 LANES = HEAD + '''@triton.jit

@@ -1,0 +1,52 @@
+"""What becomes of other checks with a mend that makes one check right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gradekit.mending.search import OtherChecks
+    from gradekit.plugin.every_check import HeldExample
+    from gradekit.subject.subject import Subject
+
+
+def with_a_mend(
+    examples: Iterable[HeldExample], subject: Subject, kernel: str, before: Callable[[HeldExample], Tensor | None]
+) -> OtherChecks:
+    """What becomes of the examples of other checks with the mended `subject`, where a `kernel` takes part in them; "" for
+    any. `before` gives what was wrong without the mend.
+
+    A result that is wrong as before has another mistake. So may one that is wrong in another way, if the mend makes
+    examples of other checks right; of its own check, only where it is strided itself.
+    """
+    from gradekit.mending.search import OtherChecks
+
+    right, wrong = list["HeldExample"](), list["HeldExample"]()
+    for example in examples:
+        after = example.wrong_result(subject, kernel)
+        known = before(example) if after is not None else None
+        if after is None:
+            right.append(example)
+        elif known is None:
+            return OtherChecks.NOT
+        elif not alike(known, after):
+            wrong.append(example)
+    if not wrong:
+        return OtherChecks.ALL
+    wrong_checks = {one.check for one in wrong if not one.is_strided}
+    mended = [one for one in right if before(one) is not None and one.run(subject) is None]
+    is_apart = not any(one.check in wrong_checks for one in mended)
+    return OtherChecks.IN_PART if mended and is_apart else OtherChecks.NOT
+
+
+def alike(before: Any, after: Any) -> bool:
+    """Whether two results agree wherever the first is a number."""
+    import torch
+
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor) or before.shape != after.shape:
+        return type(before) is type(after) and not isinstance(before, torch.Tensor)
+    known = before.double().isfinite()
+    return torch.allclose(before.double()[known], after.double()[known], rtol=0.01, atol=0.01, equal_nan=False)
