@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def with_a_mend(
     examples: Iterable[HeldExample], subject: Subject, kernel: str, before: Callable[[HeldExample], Tensor | None]
 ) -> OtherChecks:
-    """What becomes of the examples of other checks with the mended `subject`, where a `kernel` takes part in them; "" for
+    """What becomes of examples of other checks with the mended `subject`, where a `kernel` takes part in them; "" for
     any. `before` gives what was wrong without the mend.
 
     A result that is wrong as before has another mistake. So may one that is wrong in another way, if the mend makes
