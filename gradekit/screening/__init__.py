@@ -19,4 +19,5 @@ host_walk.py     statements of host code         host_expressions.py  its expres
 host_values.py   what its names stand for        host_vocabulary.py  what it may call
 host_launches.py the kernels that it launches    host_call.py     a call with its host code
 host_changes.py  single changes of it            host_screen.py   tries them, within a budget
+host_limits.py   what it may ask for
 """

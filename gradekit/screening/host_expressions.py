@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.engine.budget import Meter
+from gradekit.screening.host_limits import EVALUATION, MOST_ITEMS, bounded, computed, items
 from gradekit.screening.host_values import Context, HostFunction, Launcher
-from gradekit.screening.host_vocabulary import ATTRIBUTES, DEVICE, MOST_NUMBERS, Dotted, OneDevice, bounded, of_dotted
+from gradekit.screening.host_vocabulary import ATTRIBUTES, DEVICE, Dotted, OneDevice, of_dotted
 from gradekit.screening.swap import Names
 from gradekit.screening.tile_values import NotWalked
 
@@ -35,10 +37,10 @@ MOST_EXPONENT = 64
 
 class HostExpressions:
     """The expressions of one walk. For a node of `news`, another one is evaluated. `values` has what each expression
-    was when it was met first."""
+    was when it was met first. `meter` counts what is evaluated."""
 
-    def __init__(self, news: Mapping[ast.AST, ast.AST] | None = None) -> None:
-        self.news = dict(news or {})
+    def __init__(self, meter: Meter, news: Mapping[ast.AST, ast.AST] | None = None) -> None:
+        self.meter, self.news = meter, dict(news or {})
         self.values: dict[ast.AST, Any] = {}
 
     def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
@@ -62,6 +64,7 @@ class HostExpressions:
         evaluate = _EXPRESSIONS.get(type(node))
         if evaluate is None:
             raise NotWalked(f"an expression {type(node).__name__}")
+        self.meter.spend(0, EVALUATION)
         found = bounded(evaluate(self, node, names))
         self.values.setdefault(node, found)
         return found
@@ -105,6 +108,9 @@ class HostExpressions:
         of, at = self.value(node.value, names), self.value(node.slice, names)
         if isinstance(of, Launcher):
             return Launcher(of.kernel, at)
+        parts = at if isinstance(at, tuple) else (at,)
+        if isinstance(of, Tensor) and any(isinstance(one, (Tensor, list)) for one in parts):
+            raise NotWalked("an index of many elements")
         if isinstance(of, (Tensor, tuple, list, dict)):
             return of[at]
         raise NotWalked("an index of something else")
@@ -114,16 +120,21 @@ class HostExpressions:
 
     def _binary(self, node: ast.BinOp, names: Names) -> Any:
         left, right = self.value(node.left, names), self.value(node.right, names)
-        if isinstance(node.op, (ast.Pow, ast.LShift)) and isinstance(right, int) and right > MOST_EXPONENT:
+        return self._operated(node.op, left, right)
+
+    def _operated(self, op: ast.operator, left: Any, right: Any) -> Any:
+        if isinstance(op, (ast.Pow, ast.LShift)) and isinstance(right, int) and right > MOST_EXPONENT:
             raise NotWalked("a power that is too large")
-        if isinstance(left, (list, tuple, str)) and isinstance(right, int) and right * len(left) > MOST_NUMBERS:
+        if isinstance(left, (list, tuple, str)) and isinstance(right, int) and right * len(left) > MOST_ITEMS:
             raise NotWalked("a list that is too long")
         if isinstance(right, (list, tuple, str)) and isinstance(left, int):
             raise NotWalked("a number of lists")
-        return BINARY[type(node.op)](left, right)
+        if isinstance(left, str) and isinstance(op, ast.Mod):
+            raise NotWalked("a string that is made")
+        return computed(BINARY[type(op)], (left, right), {}, self.meter)
 
     def _unary(self, node: ast.UnaryOp, names: Names) -> Any:
-        return _UNARY[type(node.op)](self.value(node.operand, names))
+        return computed(_UNARY[type(node.op)], (self.value(node.operand, names),), {}, self.meter)
 
     def _bool(self, node: ast.BoolOp, names: Names) -> Any:
         found: Any = None
@@ -135,7 +146,8 @@ class HostExpressions:
 
     def _compare(self, node: ast.Compare, names: Names) -> bool:
         values = [self.value(one, names) for one in (node.left, *node.comparators)]
-        return all(BINARY[type(op)](*pair) for op, pair in zip(node.ops, itertools.pairwise(values), strict=True))
+        pairs = zip(node.ops, itertools.pairwise(values), strict=True)
+        return all(computed(BINARY[type(op)], pair, {}, self.meter) for op, pair in pairs)
 
     def _choice(self, node: ast.IfExp, names: Names) -> Any:
         return self.value(node.body if self._is_true(node.test, names) else node.orelse, names)
@@ -158,7 +170,7 @@ class HostExpressions:
         for node in nodes:
             is_starred = isinstance(node, ast.Starred)
             value = self.value(node.value if isinstance(node, ast.Starred) else node, names)
-            found += value if is_starred else [value]
+            found += items(value) if is_starred else [value]
         return found
 
     def _lambda(self, node: ast.Lambda, names: Names) -> HostFunction:
@@ -168,7 +180,7 @@ class HostExpressions:
         if len(node.generators) != 1:
             raise NotWalked("a list of several loops")
         (loop,), found, inner = node.generators, list[Any](), dict(names)
-        for value in bounded(list(self.value(loop.iter, names))):
+        for value in items(self.value(loop.iter, names)):
             self._bind(loop.target, value, inner)
             if all(self._is_true(test, inner) for test in loop.ifs):
                 found.append(self.value(node.elt, inner))

@@ -69,6 +69,7 @@ class Launches:
         tensors = {one.untyped_storage().data_ptr(): one for one in names.values() if isinstance(one, Tensor)}
         numbers = {key: number for number, key in enumerate(tensors)}
         values = {name: _argument(value, numbers) for name, value in names.items()}
+        meter.spend(1, sum(bytes_of(one).numel() for one in tensors.values()))
         mine = [bytes_of(one) for key, one in tensors.items() if key not in self._inputs]
         held = tuple(key if key in self._inputs else bytes_of(one).numpy().tobytes() for key, one in tensors.items())
         key = (kernel, sizes, tuple((name, repr(value)) for name, value in values.items()), held)

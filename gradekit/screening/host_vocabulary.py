@@ -11,13 +11,8 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import POISON
+from gradekit.screening.host_limits import MOST_ITEMS, made, of_values
 from gradekit.screening.tile_values import NotWalked
-
-MOST_NUMBERS = 1 << 22
-"""Elements of a tensor that host code makes."""
-
-MOST_DIGITS = 64
-"""Bits of a whole number that host code computes."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +46,18 @@ def _unset(found: Tensor) -> Tensor:
 def _maker(function: Callable[..., Tensor], is_unset: bool = False) -> Callable[..., Tensor]:
     """A function that makes a tensor, of a bounded size, on the one device that there is."""
 
-    def made(*args: Any, **given: Any) -> Tensor:
+    def made_here(*args: Any, **given: Any) -> Tensor:
         given = {name: value for name, value in given.items() if name not in ("device", "pin_memory", "requires_grad")}
-        sizes = [n for one in args for n in (one if isinstance(one, (tuple, list)) else [one]) if isinstance(n, int)]
-        if math.prod(max(size, 1) for size in sizes) > MOST_NUMBERS:
-            raise NotWalked("a tensor that is too large")
-        found = function(*args, **given)
+        found = made(function, args, given)
         return _unset(found) if is_unset else found
 
-    return made
+    return made_here
+
+
+def _arange(*args: Any, **given: Any) -> Tensor:
+    if any(isinstance(one, float) for one in (*args, *given.values())):
+        raise NotWalked("a range of fractions")
+    return torch.arange(*args, **given)
 
 
 def _next_power_of_2(n: int) -> int:
@@ -76,7 +74,7 @@ def _itself(x: Any, *_: Any, **__: Any) -> Any:
 
 def _bounded_range(*bounds: int) -> range:
     found = range(*bounds)
-    if len(found) > 4096:
+    if len(found) > MOST_ITEMS:
         raise NotWalked("a loop of too many steps")
     return found
 
@@ -88,7 +86,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.empty_strided": _maker(torch.empty_strided, True), "torch.zeros": _maker(torch.zeros),
     "torch.zeros_like": _maker(torch.zeros_like), "torch.ones": _maker(torch.ones), "torch.full": _maker(torch.full),
     "torch.ones_like": _maker(torch.ones_like), "torch.full_like": _maker(torch.full_like),
-    "torch.tensor": _maker(torch.tensor), "torch.arange": _maker(torch.arange),
+    "torch.tensor": _maker(torch.tensor), "torch.arange": _maker(_arange),
     **{
         f"torch.{name}": getattr(torch, name)
         for name in ("sum", "mean", "sqrt", "rsqrt", "clamp", "div", "mul", "add", "sub", "maximum", "minimum", "where",
@@ -101,9 +99,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         f"math.{name}": getattr(math, name)
         for name in ("sqrt", "log2", "ceil", "floor", "log", "exp", "prod", "isqrt", "gcd")
     },
-    **{function.__name__: function for function in (min, max, len, int, float, bool, abs, sum, tuple, list, round, zip,
-                                                    reversed, enumerate, any, all, sorted, dict)},
-    "range": _bounded_range,
+    **{
+        function.__name__: of_values(function)
+        for function in (min, max, int, float, bool, sum, tuple, list, zip, reversed, enumerate, any, all, sorted, dict)
+    },
+    "len": len, "abs": abs, "round": lambda x: round(x), "range": _bounded_range,
 }  # fmt: skip
 """By their full names."""
 
@@ -187,6 +187,9 @@ METHODS = frozenset(
 MAKERS = {f"new_{name}": f"torch.{name}" for name in ("empty", "zeros", "ones", "full")}
 """Methods that make another tensor, of the same dtype, by what makes one."""
 
+PARTING = {"unbind", "chunk", "split"}
+"""Methods that give many tensors."""
+
 IN_PLACE = {"zero_", "fill_", "copy_", "mul_", "div_", "add_"}
 
 ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "T", "mT", "requires_grad", "nbytes", "itemsize"})
@@ -210,16 +213,3 @@ def is_instance(value: Any, of: Any) -> bool:
     if not kinds or None in kinds:
         raise NotWalked("a type that is not known")
     return any(isinstance(value, kind) for kind in kinds)  # type: ignore[arg-type]
-
-
-def bounded(value: Any) -> Any:
-    """A number that is not too long, or anything else.
-
-    Raises:
-        NotWalked: it is.
-    """
-    if isinstance(value, int) and value.bit_length() > MOST_DIGITS:
-        raise NotWalked("a number that is too long")
-    if isinstance(value, (str, list, tuple)) and len(value) > MOST_NUMBERS:
-        raise NotWalked("a list that is too long")
-    return value

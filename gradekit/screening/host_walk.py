@@ -13,17 +13,18 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.screening.host_expressions import BINARY, HostExpressions
+from gradekit.screening.host_expressions import HostExpressions
 from gradekit.screening.host_launches import Launches
+from gradekit.screening.host_limits import EVALUATION, MOST_ITEMS, computed, items
 from gradekit.screening.host_values import Context, Differentiable, HostFunction, Launcher, class_of, imported
 from gradekit.screening.host_vocabulary import (
     FUNCTIONS,
     IN_PLACE,
     MAKERS,
     METHODS,
+    PARTING,
     Dotted,
     OneDevice,
-    bounded,
     is_instance,
 )
 from gradekit.screening.swap import Names, Returned
@@ -47,8 +48,8 @@ class HostWalk(HostExpressions):
     def __init__(
         self, source: ParsedSource, launches: Launches, meter: Meter, news: Mapping[ast.AST, ast.AST] | None = None
     ) -> None:
-        super().__init__(news)
-        self.source, self.launches, self.meter = source, launches, meter
+        super().__init__(meter, news)
+        self.source, self.launches = source, launches
         self.names: dict[ast.stmt, Names] = {}
         self._depth = 0
 
@@ -94,6 +95,7 @@ class HostWalk(HostExpressions):
     def body(self, statements: Sequence[ast.stmt], names: Names) -> None:
         """Statements in order."""
         for node in statements:
+            self.meter.spend(0, EVALUATION)
             self.names.setdefault(node, dict(names))
             walk = _STATEMENTS.get(type(node))
             if walk is None:
@@ -110,7 +112,7 @@ class HostWalk(HostExpressions):
         target = self.news.get(target, target)  # type: ignore[assignment]
         self.values.setdefault(target, value)
         if isinstance(target, (ast.Tuple, ast.List)):
-            parts = list(value)
+            parts = items(value)
             starred = next((n for n, one in enumerate(target.elts) if isinstance(one, ast.Starred)), None)
             if starred is not None:
                 after = len(target.elts) - starred - 1
@@ -128,7 +130,7 @@ class HostWalk(HostExpressions):
         if not isinstance(node.target, ast.Name):
             raise NotWalked("an assignment to something else")
         right, left = self.value(node.value, names), names[node.target.id]
-        names[node.target.id] = bounded(BINARY[type(node.op)](left, right))
+        names[node.target.id] = self._operated(node.op, left, right)
 
     def _expression(self, node: ast.Expr, names: Names) -> None:
         if not isinstance(node.value, ast.Constant):
@@ -141,7 +143,7 @@ class HostWalk(HostExpressions):
         self.body(node.body if self._is_true(node.test, names) else node.orelse, names)
 
     def _for(self, node: ast.For, names: Names) -> None:
-        for value in bounded(list(self.value(node.iter, names))):
+        for value in items(self.value(node.iter, names)):
             self._bind(node.target, value, names)
             self.body(node.body, names)
 
@@ -188,7 +190,7 @@ class HostWalk(HostExpressions):
         if isinstance(function, Dotted) and function.path == "isinstance":
             return is_instance(args[0], args[1])
         if isinstance(function, Dotted) and function.path in FUNCTIONS:
-            return FUNCTIONS[function.path](*args, **given)
+            return computed(FUNCTIONS[function.path], args, given, self.meter)
         raise NotWalked("a call of something else")
 
     def _method(self, of: Any, name: str, args: list[Any], given: dict[str, Any]) -> Any:
@@ -220,7 +222,9 @@ class HostWalk(HostExpressions):
         given = {key: value for key, value in given.items() if key not in ("device", "non_blocking")}
         if name == "to" and not args and not given:
             return of
-        return getattr(of, name)(*args, **given)
+        if name in PARTING and max(of.shape, default=0) > MOST_ITEMS:
+            raise NotWalked("a list that is too long")
+        return computed(getattr(torch.Tensor, name), [of, *args], given, self.meter)
 
     def _launch(self, launcher: Launcher, args: Sequence[Any], given: dict[str, Any]) -> None:
         names = self.launches.bound(launcher.kernel, args, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,35 @@ def test_what_is_not_in_the_vocabulary_is_not_walked(host: str) -> None:
     source = ParsedSource(MEAN.replace("return Mean.apply(x, y)", f"z = {host}\n    return Mean.apply(x, y)"))
     with pytest.raises(FAILS):
         HostReplay(HostCall("entry", (x, y)), program, source, code_of(source)).run()
+
+
+LARGE = "x.reshape(-1)[:1].expand(1 << 21)"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "x.unsqueeze(-1).expand(*x.shape, 1 << 24).contiguous()", f"{LARGE}[:, None] + {LARGE}",
+        f"torch.where({LARGE}[:, None] > 0, {LARGE}, 0)", f"({LARGE}[:, None] < {LARGE}).sum()", "x[[0] * 4000, :]",
+        "torch.full(size=(1 << 36,), fill_value=0)", "torch.arange(0, 1e12)", "torch.arange(end=1 << 40)",
+        "torch.empty_strided((2, 2), (1 << 36, 1))", "torch.tensor([[[[0] * 64] * 64] * 64] * 64)",
+        "[[[[0] * 64] * 64] * 64] * 64", "[0 for a in r for b in r]", "[[[0 for a in r] for b in r] for c in r]",
+        "[b for b in [a for a in r]] and [[c for c in r] for d in r]", f"list({LARGE})", f"sum({LARGE})", f"[*{LARGE}]",
+        f"[one for one in {LARGE}]", f"{LARGE}.unbind(0)", f"{LARGE}.split(1)", "round(5, -(10 ** 9))",
+        "'%900000000d' % 5", "torch.clamp(x, 0, 1, out=x)", "x.new_full(size=(1 << 36,), fill_value=0)",
+        "torch.zeros((4,), out=x)", "sum([1 for a in r]) + sum([sum([1 for a in r]) for b in r])",
+    ],
+)  # fmt: skip
+def test_host_code_gets_no_more_than_a_call_needs(host: str) -> None:
+    x, y = tensors()
+    before = x.clone()
+    source = ParsedSource(f"r = range(4000)\n{MEAN}".replace("return Mean.apply(x, y)", f"z = {host}\n    return x"))
+    program, _ = traced(Text(MEAN), "entry", x, y)
+    started = time.process_time()
+    with pytest.raises(FAILS):
+        HostReplay(HostCall("entry", (x, y)), program, source, code_of(source)).run()
+    assert torch.equal(x, before)
+    assert time.process_time() - started < 2  # 20 million units of work are 20 ms
 
 
 def test_a_text_with_other_host_code_is_refuted_by_a_walk() -> None:
