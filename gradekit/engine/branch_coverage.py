@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gradekit.engine.memory import anywhere, everywhere
 from gradekit.engine.registry import Evaluator
 from gradekit.engine.values import Below, Conjunction
 from gradekit.program import Launch, Program, run_steps
@@ -81,9 +82,9 @@ def note(frame: Frame, op: Op, value: Any) -> None:
     elif kind is Below:
         way = BOTH  # true for some elements and false for others
     elif kind is Tensor and value.dtype == torch.bool and value.numel():
-        way = (TRUE if bool(value.any()) else 0) | (0 if bool(value.all()) else FALSE)
+        way = (TRUE if anywhere(value) else 0) | (0 if everywhere(value) else FALSE)
     elif kind is Conjunction and all(type(f) is Below or type(f) is Tensor for f in value.factors):
-        way = FALSE | (TRUE if bool(frame.tensor(op, 0).any()) else 0) if op.name == "arith.select" else FALSE
+        way = FALSE | (TRUE if anywhere(frame.tensor(op, 0)) else 0) if op.name == "arith.select" else FALSE
     else:
         return
     _add(frame, op, way)

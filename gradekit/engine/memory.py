@@ -135,6 +135,11 @@ def everywhere(mask: Tensor) -> bool:
     return mask.numel() == 0 or bool(mask.view(torch.uint8).amin())
 
 
+def anywhere(mask: Tensor) -> bool:
+    """Whether a bool tensor is true for any element: as `everywhere`, by the largest byte."""
+    return mask.numel() > 0 and bool(mask.view(torch.uint8).amax())
+
+
 def first_true(mask: Tensor, most: int) -> Tensor:
     """The numbers, in row-major order, of the first so many elements of a bool tensor that are true: int64, 1-D. A
     piece at a time is looked at, for a position takes eight times the memory of its element."""

@@ -65,7 +65,8 @@ class Comparison:
         """Whether nothing is wrong at first sight: what most results are, in a fifth of the time."""
         if not self.actual.is_floating_point():
             return torch.equal(self.actual, self.reference.native)
-        return bool(self._close.all())
+        close = self._close
+        return not close.numel() or bool(close.view(torch.uint8).amin())  # all() takes 20 times as long
 
     @property
     def _close(self) -> torch.Tensor:

@@ -34,12 +34,17 @@ TF32 = 2.0
 """The multiple of what truncating the inputs to TF32 can change, which is itself an upper bound."""
 
 
+_EXPONENT = 0x7FF << 52
+"""The bits of a float64 that hold its exponent."""
+
+
 def ulp(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The distance between neighbours of `dtype` at each element of `exact` (float64; NaN and inf count as 0)."""
     info = torch.finfo(dtype)
-    size = exact.abs().nan_to_num_(0.0, 0.0, 0.0).clamp_(info.tiny, info.max)  # in place: there may be millions
-    mantissa, _ = torch.frexp(size)  # in [0.5, 1)
-    return size.mul_(info.eps).div_(mantissa.mul_(2))
+    size = exact.abs().double()
+    size.nan_to_num_(0.0, 0.0, 0.0).clamp_(info.tiny, info.max)  # in place: there may be millions
+    exponents = size.view(torch.int64).bitwise_and_(_EXPONENT)  # leaves the power of two: a third of frexp's time
+    return exponents.view(torch.float64).mul_(info.eps)
 
 
 def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -112,7 +112,7 @@ class CallScope:
         known = self._known(names)
         count = len(next(iter(names.values())))
         largest = torch.zeros(count, dtype=torch.float64)
-        for shape in self._shapes(known):
+        for shape in self._shapes(known, each_once=True):
             product = torch.ones(count, dtype=torch.float64)
             for part in shape:
                 product = product * part
@@ -152,9 +152,11 @@ class CallScope:
             known[name] = 1
         return known
 
-    def _shapes(self, known: Mapping[str, Any]) -> list[list[Any]]:
+    def _shapes(self, known: Mapping[str, Any], each_once: bool = False) -> list[list[Any]]:
         every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
-        return [[known[p] if p in known else evaluate(p, known) for p in shape_parts(t, self.rank)] for t in every]
+        shapes = [shape_parts(tensor, self.rank) for tensor in every]
+        wanted = dict.fromkeys(shapes) if each_once else shapes
+        return [[known[part] if part in known else evaluate(part, known) for part in shape] for shape in wanted]
 
 
 def fractions(draws: Draws) -> list[ScalarDomain]:
