@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from gradekit.screening.changes import OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.screening.kinds import ValueKind, fitted
@@ -56,8 +55,7 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
             if form != "tl.trans({})" or len(kind.shape) == 2:
                 says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
                 new, built = form.format(text, text), _around(form, node)
-                change = site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built)
-                yield replace(change, lacks=_LACKED.get(form, ""))
+                yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built, _LACKED.get(form, ""))
         yield from _without_lanes(site, node, kind, whole)
         says = (
             f"has {part} in {context(site, node)}.",
@@ -95,7 +93,7 @@ def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -
         return
     names, kind = site.names(node), _kind_of_access(site, node) or kind
     known = [fitted(name, other.shape, kind.shape) for name, other in names.items() if other.of == "condition"]
-    every = [one for one in ast.walk(site.source.tree) if isinstance(one, ast.Compare) and one is not node]
+    every = [one for one in site.comparisons if one is not node]
     compared = [site.source.of(one) for one in every if site.kernel.names(one) <= names.keys()]
     compared += [text for one in every for text in _of_other_names(site, one, names)]
     text = site.source.operand(node)
@@ -143,10 +141,9 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                 told_here = says, hint.format(name=name, part=part)
                 if site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")")):
                     says_idle = f"{says.removesuffix('.')}, and the kernel never uses `{idle}`.", told_here[1]
-                    made = site.change(ChangeKind.IDLE, node, new, says_idle, OF_IDLE, built)
+                    yield site.change(ChangeKind.IDLE, node, new, says_idle, OF_IDLE, built, name)
                 else:
-                    made = site.change(change, node, new, told_here, turn, built)
-                yield replace(made, lacks=name)
+                    yield site.change(change, node, new, told_here, turn, built, name)
 
 
 def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> Iterator[Change]:
@@ -159,8 +156,7 @@ def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> It
             right = ast.BinOp(node.right, ast.Mult(), ast.Name(name, ast.Load()))
             built = ast.BinOp(node.left, node.op, right)
             says = f"has `{node.right.id}` in {context(site, node.right)}.", f"`{name}` is missing as a factor of it"
-            change = site.change(ChangeKind.FACTOR, node, f"({ast.unparse(built)})", says, FIRST_COMBINED, built)
-            yield replace(change, lacks=name)
+            yield site.change(ChangeKind.FACTOR, node, f"({ast.unparse(built)})", says, FIRST_COMBINED, built, name)
 
 
 def _may_join(site: ChangeSite, name: str, symbol: str, kind: ValueKind) -> bool:

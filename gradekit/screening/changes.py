@@ -140,6 +140,11 @@ class ChangeSite:
                 found.setdefault(node.id, []).append(node.lineno)
         return found
 
+    @cached_property
+    def comparisons(self) -> list[ast.Compare]:
+        """All of the source."""
+        return [one for one in ast.walk(self.source.tree) if isinstance(one, ast.Compare)]
+
     def is_steady(self, node: ast.AST) -> bool:
         """Whether an expression stands in no loop."""
         return not any(isinstance(one, (ast.For, ast.While)) for one in self._around(node))
@@ -157,10 +162,12 @@ class ChangeSite:
         says: tuple[str, str],
         turn: int = 0,
         built: ast.AST | None = None,
+        lacks: str = "",
     ) -> Change:
         """A change with what it says: a sentence without its "Line n", and a hint."""
         line = getattr(node, "lineno", 0)
-        return Change(kind, self.kernel.name, node, new, f"Line {line} {says[0]}", says[1], turn, built)
+        told = f"Line {line} {says[0]}", says[1]
+        return Change(kind, self.kernel.name, node, new, *told, turn, built, lacks=lacks)
 
 
 def context(site: ChangeSite, node: ast.AST) -> str:

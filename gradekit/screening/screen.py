@@ -104,6 +104,7 @@ class Screen:
         self._others: frozenset[str] = frozenset()
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
+        self._made: dict[tuple[int, str], list[tuple[Change, ChangeSite]]] = {}
 
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
@@ -114,7 +115,7 @@ class Screen:
         made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
         asked for one after another, while several changes are left. Where accesses go `astray`, or are missing, only
         what leads to those on these lines is changed."""
-        self._astray, self._leading = astray, {}
+        self._astray, self._leading, self._made = astray, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
@@ -208,12 +209,7 @@ class Screen:
 
     def _batches(self, replay: WalkedCall, kernels: Sequence[str], turns: range) -> Iterator[list[TriedChange]]:
         """The changes in groups that can be tried at once: the likely ones, then the others."""
-        sites = [
-            (ChangeSite(function, replay.begun[kernel].watched), kernel)
-            for kernel in kernels if kernel in replay.begun
-            for function in _with_helpers(self._kernel(kernel), self.draft)
-        ]  # fmt: skip
-        every = [(one, site, kernel) for site, kernel in sites for one in changes_of(site) if self._may_lead(one, site)]
+        every = [(*one, kernel) for kernel in kernels if kernel in replay.begun for one in self._every(replay, kernel)]
         later: list[list[TriedChange]] = []
         for turn in sorted({change.turn for change, _, _ in every if change.turn in turns}):
             for kernel in kernels:
@@ -222,6 +218,15 @@ class Screen:
                 yield from self._cut([pool], kernel, replay)
                 later += self._cut(others, kernel, replay)
         yield from sorted(later, key=lambda batch: batch[0].change.kind not in ALONE)
+
+    def _every(self, replay: WalkedCall, kernel: str) -> list[tuple[Change, ChangeSite]]:
+        """All changes of a kernel and its helpers, as a call has walked them: made once, and looked at in turns."""
+        key = id(replay), kernel
+        if key not in self._made:
+            functions = _with_helpers(self._kernel(kernel), self.draft)
+            sites = [ChangeSite(function, replay.begun[kernel].watched) for function in functions]
+            self._made[key] = [(one, site) for site in sites for one in changes_of(site) if self._may_lead(one, site)]
+        return self._made[key]
 
     def _may_lead(self, change: Change, site: ChangeSite) -> bool:
         """Whether a change may lead the accesses elsewhere that go astray; any where none does."""
