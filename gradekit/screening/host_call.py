@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.engine.budget import Budget, Meter
 from gradekit.program import Program
 from gradekit.screening.host_launches import Launches
@@ -99,7 +100,8 @@ class HostReplay:
             result = walk.called_with(entry, values[:-1])
         if not isinstance(result, Tensor) or result.shape != values[-1].shape:
             raise NotWalked("a result of another shape")
-        return list(torch.autograd.grad(result, leaves, values[-1], allow_unused=True))
+        with without_symbolic_shapes():
+            return list(torch.autograd.grad(result, leaves, values[-1], allow_unused=True))
 
 
 def _chosen(constants: Mapping[str, Any]) -> dict[str, Any]:
