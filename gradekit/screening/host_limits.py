@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
@@ -81,10 +81,9 @@ def _room(values: Iterable[Any]) -> int:
     """The elements that tensors among `values` make together where each is stretched to the others' shape."""
     shapes = [one.shape for value in values for one in (value if isinstance(value, (tuple, list)) else [value])
               if isinstance(one, Tensor)]  # fmt: skip
-    try:
-        together = math.prod(torch.broadcast_shapes(*shapes))
-    except RuntimeError:  # then torch will say what is wrong
-        together = 0
+    # not torch.broadcast_shapes, which imports sympy; where shapes do not fit, torch will say so
+    axes = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    together = math.prod(max((size for size in sizes if size != 1), default=1) for sizes in axes)
     size = max([together, *(math.prod(shape) for shape in shapes)], default=1)
     if size > MOST_NUMBERS:
         raise NotWalked("a tensor that is too large")

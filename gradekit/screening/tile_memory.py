@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.memory import Memory
+from gradekit.engine.memory import Memory, Storage
 from gradekit.screening.tile_values import NotWalked, OutsideEverywhere, TilePointer, aligned, spread, tile_of
 
 
@@ -161,9 +161,14 @@ def part_of(memory: Memory, number: int, copies: int) -> Memory:
     if copies == 1:
         return memory
     other = Memory()
-    for id, storage in memory.storages.items():
-        other.storages[id] = one = copy.copy(storage)
-        if not storage.is_input:
-            size = storage.data.numel() // copies
-            one.data, one._views, one.written = storage.data[number * size : (number + 1) * size], {}, None
+    other.storages |= {id: part_of_storage(storage, number, copies) for id, storage in memory.storages.items()}
     return other
+
+
+def part_of_storage(storage: Storage, number: int, copies: int) -> Storage:
+    """What one of several copies has of a storage: of an input, all of it."""
+    one = copy.copy(storage)
+    if not storage.is_input:
+        size = storage.data.numel() // copies
+        one.data, one._views, one.written = storage.data[number * size : (number + 1) * size], {}, None
+    return one

@@ -22,7 +22,7 @@ from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal
 from gradekit.program import Scalar as Number
 from gradekit.screening.expressions import bound
 from gradekit.screening.swap import Code, Names, Returned, Swap, Watched
-from gradekit.screening.tile_memory import TileMemory, part_of
+from gradekit.screening.tile_memory import TileMemory, part_of, part_of_storage
 from gradekit.screening.tile_values import DTYPES, NotWalked, TilePointer
 from gradekit.screening.walk import KernelWalk
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -135,14 +135,15 @@ class WalkedCall:
         """
         begun, copies = self.begun[kernel], swap.copies
         meter = Meter(Budget(2 * self.work * (4 + copies) + 50 * STEP))
-        memory = _copied(begun.memory, copies)
+        memory, parts = _copied(begun.memory, copies), list[Memory]()
         try:
             lost = self._resume(begun, memory, meter, swap, first)
             for step in self._steps[begun.step + 1 :]:
                 if isinstance(step, Launch):
                     lost |= self._launch(step, memory, meter, swap, None)
                 else:
-                    self._host_of_all(step, memory, copies)
+                    parts = parts or [part_of(memory, number, copies) for number in range(copies)]
+                    self._host_of_all(step, memory, parts)
         finally:
             self.spent = meter.work + STEP * (2 + len(self._steps) - begun.step)
         found = [self._results_of_all(result, memory, copies) for result in self.program.results]
@@ -240,12 +241,15 @@ class WalkedCall:
             case Aten():
                 compute(memory, step, self.allow)
 
-    def _host_of_all(self, step: Step, memory: Memory, copies: int) -> None:
+    def _host_of_all(self, step: Step, memory: Memory, parts: Sequence[Memory]) -> None:
+        """A step between launches, for the part of the memory that each copy has."""
         if isinstance(step, Allocate):
-            memory.allocate(step.storage, step.nbytes * copies, "", None)
+            storage = memory.allocate(step.storage, step.nbytes * len(parts), "", None)
+            for number, part in enumerate(parts if len(parts) > 1 else ()):
+                part.storages[step.storage] = part_of_storage(storage, number, len(parts))
         else:
-            for number in range(copies):
-                self._host(step, part_of(memory, number, copies))
+            for part in parts:
+                self._host(step, part)
 
     def _results_of_all(self, result: Any, memory: Memory, copies: int) -> list[Tensor] | None:
         """A result of each copy."""
