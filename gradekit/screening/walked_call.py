@@ -21,6 +21,8 @@ from gradekit.engine.memory import Memory, view_bytes
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
 from gradekit.program import Scalar as Number
 from gradekit.screening.expressions import bound
+from gradekit.screening.host_launches import Launches
+from gradekit.screening.host_walk import HostWalk
 from gradekit.screening.swap import Code, Names, Returned, Swap, Watched
 from gradekit.screening.tile_memory import TileMemory, part_of, part_of_storage
 from gradekit.screening.tile_values import DTYPES, NotWalked, TilePointer
@@ -57,11 +59,13 @@ _EFFECTS = {"store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "at
 
 def code_of(source: ParsedSource) -> Code:
     """What the kernels of a source may refer to."""
-    constants: dict[str, Any] = {}
+    constants = _numbers_of(source)
     alone = KernelWalk(Code({}, constants), (1, 1, 1), TileMemory(Memory()), Meter(Budget()))
     for node in source.tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             value = node.value
+            if node.targets[0].id in constants:
+                continue
             if isinstance(value, ast.Call) and called(value).endswith("constexpr") and value.args:
                 value = value.args[0]
             try:
@@ -69,6 +73,15 @@ def code_of(source: ParsedSource) -> Code:
             except WRONG:
                 continue
     return Code({node.name: node for node in source.kernels}, constants)
+
+
+def _numbers_of(source: ParsedSource) -> dict[str, Any]:
+    """The numbers of a module by their names, as Python computes them."""
+    walk = HostWalk(source, Launches(Code({}, {}), {}, (), lenient=False), Meter(Budget(MOST_WORK)))
+    try:
+        return {name: value for name, value in walk.module.items() if isinstance(value, (int, float))}
+    except WRONG:
+        return {}
 
 
 @dataclass
