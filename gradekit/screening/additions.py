@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping
 
-from gradekit.screening.changes import OF_IDLE, Change, ChangeKind, ChangeSite, context
+from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.screening.kinds import ValueKind, fitted
 from gradekit.submission.parsed_source import called, shown
 
@@ -15,7 +15,7 @@ _WRAPS = (
     ("tl.sqrt({})", "a square root is missing"), ("({} * {})", "it is to be squared, or is missing as a factor"),
     ("tl.log({})", "`tl.log` is missing"),
     ("tl.trans({})", "`tl.trans` is missing"), ("(1 - {})", "1 minus it is wanted"),
-    ("tl.exp2({})", "`tl.exp2` is missing"),
+    ("tl.exp2({})", "`tl.exp2` is missing"), ("(1 + {})", "1 is missing as a term"),
     ("(2 * {})", "twice as much is wanted"), ("(0.5 * {})", "half of it is wanted"),
     ("(1.0 + {})", "1 plus it is wanted"),
 )  # fmt: skip
@@ -35,6 +35,9 @@ _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
 
 FIRST_COMBINED = 3
 """The turn of names that are put to all of a formula; to a part of one, and to what is loaded, they come later."""
+
+CLOSE = 2
+"""Lines from an expression to where a name is used or made that it is likely to lack."""
 
 _LOG2E = "1.4426950408889634"
 
@@ -63,6 +66,7 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
         )
         yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
     if isinstance(node, ast.Constant):
+        yield from _over_another(site, node)
         return
     yield from _with_another(site, node, kind, (text, part, whole))
     if isinstance(node, ast.BinOp) and kind.of == "float" and kind.shape:
@@ -134,7 +138,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         if name in mine and kind.of != "float":
             continue
         says, right = f"has {part} in {place}.", _tree(one)
-        turn = FIRST_COMBINED + (not whole) + _is_loaded(site, node)
+        turn = _turn(site, node, name, whole or name in mine)
         for change, symbol, operator, hint in _COMBINED:
             if _may_be(symbol, kind) and _may_join(site, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
@@ -144,6 +148,30 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                     yield site.change(ChangeKind.IDLE, node, new, says_idle, OF_IDLE, built, name)
                 else:
                     yield site.change(change, node, new, told_here, turn, built, name)
+
+
+def _over_another(site: ChangeSite, node: ast.Constant) -> Iterator[Change]:
+    """`1.0 / t` for a number that is one side of a sum of tiles."""
+    parent = site.kernel.parents.get(node)
+    kind = site.kind(parent) if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)) else None
+    if kind is None or kind.of != "float":
+        return
+    text = site.source.of(node)
+    says = f"has {text} in {context(site, node)}."
+    for name, other in site.names(node).items():
+        if other == kind and site.is_near(name, node, CLOSE):
+            for change, symbol, operator, hint in _COMBINED[:2]:
+                told = says, hint.format(name=name, part=text)
+                built = ast.BinOp(node, operator(), ast.Name(name, ast.Load()))
+                made = site.change(change, node, f"({text} {symbol} {name})", told, FIRST_COMBINED, built)
+                yield replace(made, lacks=name)
+
+
+def _turn(site: ChangeSite, node: ast.expr, name: str, is_likely: bool) -> int:
+    """When a name is put to an expression: sooner to all of a formula, or again where it stands there, and what is used
+    or made close by."""
+    is_close = not name.isidentifier() or site.is_near(name, node, CLOSE)
+    return min(FIRST_COMBINED + (not is_close) + (not is_likely) + _is_loaded(site, node), LAST_TURN)
 
 
 def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> Iterator[Change]:

@@ -125,11 +125,11 @@ class ChangeSite:
         known = name in self.kernel.values or name in self.kernel.all_params and name not in self.kernel.lengths
         return known and not self.kernel.uses.get(name) and not name.startswith("_")
 
-    def is_near(self, name: str, node: ast.AST) -> bool:
-        """Whether a name is used or made close to a node, or spelled almost like a name there."""
+    def is_near(self, name: str, node: ast.AST, lines: int = NEAR) -> bool:
+        """Whether a name is used or made within so many lines of a node, or spelled almost like a name there."""
         line, mine = getattr(node, "lineno", 0), getattr(node, "id", "")
         is_alike = name in mine or mine in name or len(name) == len(mine) and sum(map(str.__ne__, name, mine)) == 1
-        return is_alike or any(abs(other - line) <= NEAR for other in self._lines.get(name, ()))
+        return is_alike or any(abs(other - line) <= lines for other in self._lines.get(name, ()))
 
     @cached_property
     def _lines(self) -> dict[str, list[int]]:
