@@ -36,7 +36,7 @@ _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
 FIRST_COMBINED = 3
 """The turn of names that are put to all of a formula; to a part of one, and to what is loaded, they come later."""
 
-CLOSE = 2
+CLOSE = 1
 """Lines from an expression to where a name is used or made that it is likely to lack."""
 
 _LOG2E = "1.4426950408889634"
@@ -138,7 +138,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         if name in mine and kind.of != "float":
             continue
         says, right = f"has {part} in {place}.", _tree(one)
-        turn = _turn(site, node, name, whole or name in mine)
+        turn = _turn(site, node, name, whole)
         for change, symbol, operator, hint in _COMBINED:
             if _may_be(symbol, kind) and _may_join(site, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
@@ -147,7 +147,8 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                     says_idle = f"{says.removesuffix('.')}, and the kernel never uses `{idle}`.", told_here[1]
                     yield site.change(ChangeKind.IDLE, node, new, says_idle, OF_IDLE, built, name)
                 else:
-                    yield site.change(change, node, new, told_here, turn, built, name)
+                    soon = FIRST_COMBINED - 1 if symbol == "/" and name in mine else turn  # once more by the same
+                    yield site.change(change, node, new, told_here, soon, built, name)
 
 
 def _over_another(site: ChangeSite, node: ast.Constant) -> Iterator[Change]:
@@ -163,15 +164,14 @@ def _over_another(site: ChangeSite, node: ast.Constant) -> Iterator[Change]:
             for change, symbol, operator, hint in _COMBINED[:2]:
                 told = says, hint.format(name=name, part=text)
                 built = ast.BinOp(node, operator(), ast.Name(name, ast.Load()))
-                made = site.change(change, node, f"({text} {symbol} {name})", told, FIRST_COMBINED, built)
-                yield replace(made, lacks=name)
+                new = f"({text} {symbol} {name})"
+                yield site.change(change, node, new, told, FIRST_COMBINED - 1, built, name)
 
 
-def _turn(site: ChangeSite, node: ast.expr, name: str, is_likely: bool) -> int:
-    """When a name is put to an expression: sooner to all of a formula, or again where it stands there, and what is used
-    or made close by."""
+def _turn(site: ChangeSite, node: ast.expr, name: str, is_whole: bool) -> int:
+    """When a name is put to an expression: sooner to all of a formula, and what is used or made close by."""
     is_close = not name.isidentifier() or site.is_near(name, node, CLOSE)
-    return min(FIRST_COMBINED + (not is_close) + (not is_likely) + _is_loaded(site, node), LAST_TURN)
+    return min(FIRST_COMBINED + (not is_close) + (not is_whole) + _is_loaded(site, node), LAST_TURN)
 
 
 def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> Iterator[Change]:

@@ -15,6 +15,7 @@ from functools import cached_property
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.screening.kinds import ValueKind, kind_of
 from gradekit.screening.swap import Watched
+from gradekit.screening.tile_values import TilePointer
 from gradekit.submission.parsed_source import shown
 
 
@@ -122,8 +123,15 @@ class ChangeSite:
 
     def is_idle(self, name: str) -> bool:
         """Whether nobody uses what a name was given, and somebody is to: a length may be there for the masks alone."""
-        known = name in self.kernel.values or name in self.kernel.all_params and name not in self.kernel.lengths
+        is_length = name in self.kernel.lengths and name not in self._pointers
+        known = name in self.kernel.values or name in self.kernel.all_params and not is_length
         return known and not self.kernel.uses.get(name) and not name.startswith("_")
+
+    @cached_property
+    def _pointers(self) -> set[str]:
+        """The parameters that were pointers when the kernel began."""
+        first = next(iter(self.watched.names.values()), {})
+        return {name for name, value in first.items() if isinstance(value, TilePointer)}
 
     def is_near(self, name: str, node: ast.AST, lines: int = NEAR) -> bool:
         """Whether a name is used or made within so many lines of a node, or spelled almost like a name there."""

@@ -114,7 +114,7 @@ def _other_name(site: HostSite, node: Any) -> Iterator[Change]:
         return
     says = f"uses `{node.id}` in {site.context(node)}."
     for name, value in site.names(node).items():
-        if name != node.id and _kind(value).startswith(kind):
+        if name != node.id and (_kind(value) == kind or isinstance(value, Tensor) and kind.endswith("tensor")):
             yield site.change(ChangeKind.NAME, node, name, (says, f"try `{name}` in its place"))
 
 
@@ -168,6 +168,18 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
             told = f"has `{said}` in {site.context(node)}.", "is it meant to be there?"
             yield site.change(ChangeKind.DROPPED, node, source.operand(one), told)
     yield from _other_brackets(site, node, (left, op, right))
+    if op == "/":
+        yield from _other_divisor(site, node)
+
+
+def _other_divisor(site: HostSite, node: Any) -> Iterator[Change]:
+    """Another number, be it one of a tensor, to divide by."""
+    mine = _kind(site.value(node.right))
+    says = f"divides by {shown(site.source.of(node.right))} in {site.context(node)}."
+    for name, value in site.names(node).items():
+        kind = _kind(value)
+        if kind in ("size", "number", "number of a tensor") and (kind != mine or not isinstance(node.right, ast.Name)):
+            yield site.change(ChangeKind.NAME, node.right, name, (says, f"is it to be divided by `{name}`?"))
 
 
 def _other_brackets(site: HostSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:

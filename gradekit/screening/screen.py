@@ -131,7 +131,8 @@ class Screen:
         kept: list[TriedChange] = []
         for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
             again, rest = itertools.tee(again)
-            found += self._found(walked[0], mine, turns, reserve)
+            kept_back = self.work_left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
+            found += self._found(walked[0], mine, turns, max(reserve, kept_back))
             kept = self._held(found, also, rest)
             if any(one.change.kind in LIKELY for one in kept):
                 break
