@@ -191,6 +191,7 @@ class MendTries:
 
     def _screened(self) -> list[Mend]:
         from gradekit.plugin.screened_calls import failing, not_worse
+        from gradekit.screening.changes import LIKELY
         from gradekit.screening.survivor_mends import halves_of, mends_of, mends_of_host
 
         shown, screen = failing(self._error, self._call), self._screen()
@@ -205,10 +206,12 @@ class MendTries:
         more, again = itertools.tee(itertools.chain(self._shown(rest), others))
         found = screen.survivors(calls, self.clues.kernels, self.clues.others, more, self._astray(screen))
         source = screen.draft.source
-        if found:
+        if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
-        self.in_part = halves_of(screen.in_part(), source)
-        return mends_of_host(self._host_screen(screen).survivors(shown, itertools.chain(calls[1:], again)), source)
+        self.in_part = halves_of(screen.in_part(), source) if not found else []
+        on_host = self._host_screen(screen).survivors(shown, itertools.chain(calls[1:], again))
+        likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
+        return mends_of_host(on_host, source) if likelier else mends_of(found, source)
 
     def _host_screen(self, screen: Screen) -> HostScreen:
         """What looks at the host code of the same text."""

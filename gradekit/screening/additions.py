@@ -15,7 +15,7 @@ _WRAPS = (
     ("tl.sqrt({})", "a square root is missing"), ("({} * {})", "it is to be squared, or is missing as a factor"),
     ("tl.log({})", "`tl.log` is missing"),
     ("tl.trans({})", "`tl.trans` is missing"), ("(1 - {})", "1 minus it is wanted"),
-    ("tl.exp2({})", "`tl.exp2` is missing"), ("(1 + {})", "1 is missing as a term"),
+    ("tl.exp2({})", "`tl.exp2` is missing"),
     ("(2 * {})", "twice as much is wanted"), ("(0.5 * {})", "half of it is wanted"),
     ("(1.0 + {})", "1 plus it is wanted"),
 )  # fmt: skip

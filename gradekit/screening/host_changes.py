@@ -268,6 +268,7 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
     kind, text = _kind(site.value(node)), site.source.operand(node)
     if kind not in ("size", "number", "number of a tensor") or not _is_given(site, node) or _is_made(site, node, kind):
         return
+    yield from _idle_parameter(site, node)
     yield from _one_off(site, node, text) if kind == "size" and not isinstance(node, ast.Constant) else ()
     place = f"{shown(site.source.of(node))} in {site.context(node)}."
     for form, hint in (("({} ** 0.5)", "a square root is missing"), ("(1.0 / {})", "its inverse is wanted")):
@@ -280,6 +281,15 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
                 op = "//" if kind == "size" and symbol == "/" else symbol
                 new = f"({text} {op} {name})"
                 yield replace(site.change(ChangeKind.FACTOR, node, new, (f"has {place}", hint), LATER), lacks=name)
+
+
+def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
+    """A parameter that nobody uses for a number that is passed to a kernel."""
+    names = {one.id for one in site.nodes if isinstance(one, ast.Name)}
+    for name, value in site.names(node).items() if not isinstance(node, ast.Name) else ():
+        if name not in names and _kind(value) in ("number", "size"):
+            says = f"has {shown(site.source.of(node))} in {site.context(node)}, and nothing uses `{name}`."
+            yield site.change(ChangeKind.IDLE, node, name, (says, f"does `{name}` belong there?"))
 
 
 def _one_off(site: HostSite, node: ast.expr, text: str) -> Iterator[Change]:

@@ -8,13 +8,14 @@ from typing import Any
 
 from torch import Tensor
 
-from gradekit.engine.budget import STEP, Budget, Meter
+from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
 from gradekit.screening.changes import Change
 from gradekit.screening.host_call import FAILS, HostReplay
 from gradekit.screening.host_changes import LATER, HostSite, host_changes
 from gradekit.screening.host_walk import HostWalk
 from gradekit.screening.screen import ShownCall, is_like
 from gradekit.screening.swap import Code
+from gradekit.screening.tile_values import NotWalked
 from gradekit.screening.tried_change import parsed
 from gradekit.submission.parsed_source import ParsedSource
 
@@ -109,8 +110,10 @@ class HostScreen:
         replay = HostReplay(call.host, call.program, self.source, self.code)
         try:
             results = replay.run(MOST_OF_A_CALL)
-        except FAILS:
+        except (NotWalked, OverBudget):
             return None
+        except FAILS:  # as a kernel may: by a division by a wrong number of host code, say
+            return replay
         finally:
             self.work_left -= replay.spent
         fits = len(results) == len(call.results) and (replay.strays or is_like(results, call.results))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradekit.mending.kernel_text import target_of
-from gradekit.screening.changes import LAST_TURN, Change, ChangeKind, ChangeSite, context
+from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]
@@ -117,6 +117,7 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
     yield from _chosen_by(site, node, op)
     yield from _of_infinities(site, node)
+    yield from _by_an_idle_number(site, node, op)
     if op == "//":
         hint = "the last, partial one is left out: is `tl.cdiv` meant, which rounds up?"
         yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", (says, hint))
@@ -137,6 +138,19 @@ def _chosen_by(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
             new = f"tl.where({site.source.of(condition)}, {site.source.of(one)}, 0.0)"
             says = f"multiplies {shown(site.source.of(one))} by a condition, and NaN times 0 is NaN."
             yield site.change(ChangeKind.OPERATOR, node, new, (says, f"choose in place of multiplying: {new}"))
+
+
+def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`x * scale` for `x / d`, where nobody uses scale."""
+    kind, right = site.kind(node), site.kind(node.right)
+    if op not in ("*", "/") or kind is None or kind.of != "float" or right is None or right.shape:
+        return
+    for name, value in site.names(node).items():
+        if value.of == "float" and not value.shape and site.is_idle(name):
+            says = f"computes {shown(site.source.of(node))}, and the kernel never uses `{name}`."
+            for symbol, way in (("*", "multiplied"), ("/", "divided")):
+                new = f"({site.source.operand(node.left)} {symbol} {name})"
+                yield site.change(ChangeKind.IDLE, node, new, (says, f"is it to be {way} by `{name}`?"), OF_IDLE)
 
 
 def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
