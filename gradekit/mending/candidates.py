@@ -11,6 +11,7 @@ from gradekit.mending import (
     of_addresses,
     of_attention,
     of_curves,
+    of_dimensions,
     of_exchanges,
     of_formulas,
     of_guards,
@@ -56,7 +57,7 @@ _IN_KERNELS = (
 
 _ON_HOST = (
     *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES,
-    *of_exchanges.HOST_RULES, *of_host_values.RULES,
+    *of_exchanges.HOST_RULES, *of_host_values.RULES, *of_dimensions.HOST_RULES,
 )  # fmt: skip
 
 _SPEAKS_FOR = {
@@ -64,8 +65,8 @@ _SPEAKS_FOR = {
     Cause.OUT_OF_BOUNDS_STORE: (Family.MASK, Family.INDEX, Family.GRID, Family.STRIDES),
     Cause.UNWRITTEN_OUTPUT: (Family.GRID, Family.INDEX, Family.MASK, Family.STRIDES),
     Cause.NO_KERNEL: (Family.GRID,),
-    Cause.WRITE_CONFLICT: (Family.MEMORY, Family.INDEX, Family.GRID),
-    Cause.RACE: (Family.MEMORY, Family.INDEX, Family.GRID),
+    Cause.WRITE_CONFLICT: (Family.MEMORY, Family.MASK, Family.INDEX, Family.GRID),
+    Cause.RACE: (Family.MEMORY, Family.MASK, Family.INDEX, Family.GRID),
     Cause.UNINITIALIZED_READ: (Family.MEMORY, Family.GRID, Family.INDEX),
     Cause.UNDEFINED_LANES: (Family.MASK,),
     Cause.INPUT_MODIFIED: (Family.STRIDES, Family.INDEX),

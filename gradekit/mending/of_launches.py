@@ -11,6 +11,7 @@ from gradekit.causes import Cause
 from gradekit.mending.draft import Draft, LaunchCall
 from gradekit.mending.kernel_text import KernelDraft, calls, simple, target_of
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.of_dimensions import behind_conversion
 from gradekit.submission.parsed_source import Edit, called
 
 
@@ -357,7 +358,7 @@ def _is_whole_row(launch: LaunchCall, param: str) -> bool:
     if any(name.id == param for loop in loops for name in ast.walk(loop) if isinstance(name, ast.Name)):
         return False
     ranges = [c for c in calls(kernel.nodes, "tl.arange") if c.args and kernel.source.of(c.args[-1]) == param]
-    sums = [kernel.parents[c] for c in ranges]
+    sums = [behind_conversion(kernel, c) for c in ranges]
     return bool(ranges) and not any(isinstance(s, ast.BinOp) and isinstance(s.op, ast.Add) for s in sums)
 
 

@@ -355,6 +355,24 @@ def _known_masks(kernel: KernelDraft) -> list[str]:
     return sorted(set(masks), key=masks.index)
 
 
+def one_of_two(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`(a < m) | (b < n)` for a mask that both must bound."""
+    masks = [access.mask for access in kernel.accesses if access.mask is not None]
+    used = {name for mask in masks for name in kernel.origins(mask)}
+    parts = {part for mask in masks for part in ast.walk(mask)}
+    for node in kernel.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.BitOr):
+            continue
+        if node in parts or target_of(kernel.statement(node)) in used:
+            yield Mend(
+                Family.MASK, 3, node.lineno, (kernel.source.between_replaced(node.left, node.right, "|", "&"),),
+                f"Line {node.lineno} joins `{kernel.source.of(node)}` with |: one of the two is enough, so that lanes "
+                "past the end of the other count as inside.",
+                "join the conditions with &: both must hold", None, kernel.name,
+            )  # fmt: skip
+
+
 RULES = (
-    missing_mask, half_a_mask, other_value, off_by_one, comparison_turned, other_bound, mask_of_a_step, strict_mask,
+    one_of_two, missing_mask, half_a_mask, other_value, off_by_one, comparison_turned, other_bound, mask_of_a_step,
+    strict_mask,
 )  # fmt: skip

@@ -156,26 +156,39 @@ def gradient_passed_on(draft: Draft) -> Iterator[Mend]:
 
 
 def constant_for_what_was_kept(draft: Draft) -> Iterator[Mend]:
-    """A number in the backward pass where the forward pass gives the same function what is kept as `ctx.name`."""
+    """Something else in the backward pass where the forward pass gives the same function, or the same kernel, what is
+    kept: as `ctx.name`, or with others in one attribute that is unpacked again."""
     by_name, kept = {function.name: function for function in draft.source.host}, _kept(draft)
     forward, backward = by_name.get("forward"), by_name.get("backward")
     if forward is None or backward is None:
         return
-    made = [node for node in ast.walk(forward) if isinstance(node, ast.Call) and called(node)]
+    local = {n.id for n in ast.walk(backward) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own = {*by_name, *(kernel.name for kernel in draft.kernels)}
+    made = [node for node in ast.walk(forward) if isinstance(node, ast.Call) and _callee(node) in own]
     for call in [node for node in ast.walk(backward) if isinstance(node, ast.Call)]:
-        for like in made:
-            if called(like) != called(call) or len(like.args) != len(call.args):
-                continue
+        for like in (one for one in made if _callee(one) == _callee(call) and len(one.args) == len(call.args)):
             for given, wanted in zip(call.args, like.args, strict=True):
                 name = wanted.id if isinstance(wanted, ast.Name) else ""
-                if isinstance(given, ast.Constant) and name in kept:
-                    text = draft.source.of(given)
+                new = f"ctx.{name}" if name in kept else name if name in local else ""
+                text = draft.source.of(given)
+                is_other = isinstance(given, ast.Constant) or isinstance(given, ast.BinOp) and _has(given, new)
+                if new and text != new and is_other:
                     yield Mend(
-                        Family.FORMULA, 5, given.lineno, (draft.source.replaced(given, f"ctx.{name}"),),
+                        Family.FORMULA, 5, given.lineno, (draft.source.replaced(given, new),),
                         f"Line {given.lineno} of the backward pass has {text} where the forward pass has {name}, which "
-                        f"is kept as ctx.{name}.",
-                        f"give it ctx.{name}: the backward pass does what the forward pass did",
+                        f"{'is kept' if name in kept else 'comes back'} as {new}.",
+                        f"give it {new}: the backward pass does what the forward pass did",
                     )  # fmt: skip
+
+
+def _callee(call: ast.Call) -> str:
+    """The name of the function that is called, or of the kernel that is launched."""
+    return called(call) or (ast.unparse(call.func.value) if isinstance(call.func, ast.Subscript) else "")
+
+
+def _has(node: ast.expr, text: str) -> bool:
+    """Whether an expression computes something from what has this text."""
+    return any(isinstance(one, ast.expr) and ast.unparse(one) == text for one in ast.walk(node))
 
 
 def _kept(draft: Draft) -> set[str]:

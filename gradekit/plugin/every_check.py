@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gradekit.causes import Cause
 from gradekit.findings import Kind
 from gradekit.inputs.spec import Input
 from gradekit.plugin.check_points import worth
@@ -16,8 +17,6 @@ from gradekit.plugin.design import DESIGN, design_of
 from gradekit.plugin.example_cache import flattened
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gradekit.plugin.run_state import GradingRun
     from gradekit.subject.subject import Subject
 
@@ -37,15 +36,14 @@ class HeldExample:
     test: Callable[..., Any]
     arguments: Mapping[str, Any]
 
-    def wrong_result(self, subject: Subject, kernel: str) -> Tensor | None:
-        """A result that is wrong and comes of a `kernel` ("" for any); None where there is none."""
-        from gradekit.judge.failure import Failure
-
+    def failure(self, subject: Subject, kernel: str) -> BaseException | None:
+        """What the test raises, where a `kernel` ("" for any) takes part in it; None where it passes, or took longer
+        than a try may."""
         subject.forget_calls()
-        failure = self.run(subject)
-        if not isinstance(failure, Failure) or failure.comparison is None:
-            return None  # nothing of values is known
-        return failure.comparison.actual if any(_launches(call, kernel) for call in subject.calls) else None
+        error = self.run(subject)
+        is_too_long = getattr(error, "cause", None) is Cause.BUDGET_EXCEEDED
+        concerned = not subject.calls or any(_launches(call, kernel) for call in subject.calls)
+        return error if concerned and not is_too_long else None
 
     def run(self, subject: Subject) -> BaseException | None:
         """Runs the test on a subject; what it raises."""

@@ -25,8 +25,6 @@ from gradekit.plugin.mend_clues import clues_of
 from gradekit.plugin.other_checks import alike, with_a_mend
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gradekit.judge.failure import Failure
     from gradekit.mending.mend import Clues, Mend
     from gradekit.mending.search import OtherChecks, Tries
@@ -168,12 +166,12 @@ class MendTries:
         with awarding():
             return with_a_mend(self._held(), self._subject, kernel, self._before)
 
-    def _before(self, held: HeldExample) -> Tensor | None:
-        """What is wrong with the submission as it is, in an example of another check."""
+    def _before(self, held: HeldExample) -> BaseException | None:
+        """What an example of another check raises with the submission as it is."""
         subject, known = self._run.subject, self._run.held_before
         if held not in known and subject is not None:
             with _untouched(subject):
-                known[held] = held.wrong_result(subject, "")
+                known[held] = held.failure(subject, "")
         return known.get(held)
 
     def _held(self) -> list[HeldExample]:

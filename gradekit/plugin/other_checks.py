@@ -6,33 +6,34 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gradekit.mending.search import OtherChecks
     from gradekit.plugin.every_check import HeldExample
     from gradekit.subject.subject import Subject
 
 
 def with_a_mend(
-    examples: Iterable[HeldExample], subject: Subject, kernel: str, before: Callable[[HeldExample], Tensor | None]
+    examples: Iterable[HeldExample],
+    subject: Subject,
+    kernel: str,
+    before: Callable[[HeldExample], BaseException | None],
 ) -> OtherChecks:
     """What becomes of examples of other checks with the mended `subject`, where a `kernel` takes part in them; "" for
-    any. `before` gives what was wrong without the mend.
+    any. `before` gives what an example raised without the mend.
 
-    A result that is wrong as before has another mistake. So may one that is wrong in another way, if the mend makes
-    examples of other checks right; of its own check, only where it is strided itself.
+    What fails as before has another mistake. So may what fails in another way, if the mend makes examples of other
+    checks right; of its own check, only where it is strided itself.
     """
     from gradekit.mending.search import OtherChecks
 
     right, wrong = list["HeldExample"](), list["HeldExample"]()
     for example in examples:
-        after = example.wrong_result(subject, kernel)
+        after = example.failure(subject, kernel)
         known = before(example) if after is not None else None
         if after is None:
             right.append(example)
         elif known is None:
             return OtherChecks.NOT
-        elif not alike(known, after):
+        elif not _fail_alike(known, after):
             wrong.append(example)
     if not wrong:
         return OtherChecks.ALL
@@ -40,6 +41,14 @@ def with_a_mend(
     mended = [one for one in right if before(one) is not None and one.run(subject) is None]
     is_apart = not any(one.check in wrong_checks for one in mended)
     return OtherChecks.IN_PART if mended and is_apart else OtherChecks.NOT
+
+
+def _fail_alike(before: BaseException, after: BaseException) -> bool:
+    """Whether an example is wrong as it was."""
+    one, other = (getattr(error, "comparison", None) for error in (before, after))
+    if one is None or other is None:
+        return one is other and getattr(before, "cause", None) is getattr(after, "cause", None)
+    return alike(one.actual, other.actual)
 
 
 def alike(before: Any, after: Any) -> bool:

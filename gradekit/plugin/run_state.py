@@ -25,8 +25,6 @@ from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gradekit.mending.search import Mending
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.further_run import FurtherInputs
@@ -56,7 +54,7 @@ class GradingRun:
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `values_asked` are the questions whether a call is its reference for all
     values that were asked so far: each is asked once. `mended` is the subject of the last mended text; `held` are
-    examples of all checks on which mends are held, and `held_before` what was wrong in them without any; `screens` and
+    examples of all checks on which mends are held, and `held_before` what they raised without any; `screens` and
     `host_screens` have what looks at all changes of a text, by the text.
     """
 
@@ -78,7 +76,7 @@ class GradingRun:
     screens: dict[str, Screen] = field(default_factory=dict)
     host_screens: dict[str, HostScreen] = field(default_factory=dict)
     held: list[HeldExample] | None = None
-    held_before: dict[HeldExample, Tensor | None] = field(default_factory=dict)
+    held_before: dict[HeldExample, BaseException | None] = field(default_factory=dict)
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None

@@ -58,7 +58,9 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
             if form != "tl.trans({})" or len(kind.shape) == 2:
                 says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
                 new, built = form.format(text, text), _around(form, node)
-                yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built, _LACKED.get(form, ""))
+                squared = node.id if isinstance(node, ast.Name) and form == "({} * {})" else ""
+                lacks = _LACKED.get(form, squared)
+                yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
         says = (
             f"has {part} in {context(site, node)}.",

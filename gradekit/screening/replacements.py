@@ -201,10 +201,20 @@ def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
     says = f"compares {shown(site.source.of(node))}."
+    if op in (">", ">=") and _is_bound(site, node):
+        says = f"leaves out what is inside, and keeps what lies past the end: {shown(site.source.of(node))}."
     for other in ("<", "<=", ">", ">=", "!=", "=="):
         if other != op:
             hint = f"try `{other}` in place of `{op}`"
             yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", (says, hint))
+
+
+def _is_bound(site: ChangeSite, node: ast.Compare) -> bool:
+    """Whether indices are held against a length."""
+    bound = node.comparators[0]
+    kind = site.kind(node.left)
+    is_index = kind is not None and kind.of == "integer" and bool(kind.shape)
+    return is_index and isinstance(bound, ast.Name) and site.role(bound.id) == "length"
 
 
 def _axes(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -332,7 +342,9 @@ def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
     loop = site.kernel.in_loop(node)
     inside = list(ast.walk(loop)) if loop is not None else []
     products = (one for one in inside if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
-    sides = (side.id for one in products for side in (one.left, one.right) if isinstance(side, ast.Name))
+    values = {name for name, kind in site.names(node).items() if kind.of == "float"}
+    parts = (side for one in products for side in (one.left, one.right))
+    sides = (side.id for side in parts if isinstance(side, ast.Name) and side.id in values)
     kept = (one for one in inside if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name))
     old = [name for one in kept if one.lineno > node.lineno and (name := target_of(one))]
     exps = (one for one in ast.walk(node.value) if called(one) in ("tl.exp", "tl.exp2"))

@@ -115,14 +115,15 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
 
 
 def _lacking(found: Sequence[Change], source: ParsedSource) -> Mend | None:
-    """Of changes that put one name to several pieces of one line, that name is told."""
+    """Of changes that put one name to several pieces of one line, that name is told; it is put to the largest piece."""
     names = {change.lacks for change in found}
-    mend = mend_of(found[0], source) if len(found) > 1 and len(names) == 1 and len(_lines(found)) == 1 else None
-    if mend is None or names == {""}:
+    if len(found) < 2 or len(names) > 1 or names == {""} or len(_lines(found)) > 1:
+        return None
+    mend = mend_of(max(found, key=lambda change: len(source.of(change.node))), source)
+    if mend is None:
         return None
     says = f"`{names.pop()}` is missing from line {mend.line}."
-    hint = "compare the line with the formula: what becomes of it there?"
-    return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
+    return replace(mend, sentence=says, hint="compare the line with the formula: what becomes of it there?")
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:

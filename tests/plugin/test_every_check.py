@@ -1,4 +1,4 @@
-"""A mend is held against examples of other checks: wrong values of its kernel refute it, and nothing else does."""
+"""A mend is held against examples of other checks: what it makes fail in its kernel refutes it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
+from gradekit.mending.search import OtherChecks
 from gradekit.plugin.every_check import HeldExample
+from gradekit.plugin.other_checks import with_a_mend
 
 
 class Called:
@@ -40,21 +43,62 @@ def races(submission: Any, n: int) -> None:
     raise Failure(Cause.RACE, "no comparison")
 
 
+def takes_too_long(submission: Any, n: int) -> None:
+    submission.call()
+    raise Failure(Cause.BUDGET_EXCEEDED, "a try has less work than the submission")
+
+
 def not_traced(submission: Any, n: int) -> None:
     raise ValueError("unknown")
 
 
 @pytest.mark.parametrize(
-    ("test", "n", "kernel", "right"),
+    ("test", "n", "kernel", "fails"),
     [
-        (wrong_values, 3, "add", True),
-        (wrong_values, 4, "add", False),
-        (wrong_values, 4, "", False),
-        (wrong_values, 4, "another", True),
+        (wrong_values, 3, "add", False),
+        (wrong_values, 4, "add", True),
+        (wrong_values, 4, "", True),
+        (wrong_values, 4, "another", False),
         (races, 4, "add", True),
+        (takes_too_long, 4, "add", False),
         (not_traced, 4, "add", True),
     ],
 )
-def test_wrong_values_of_the_kernel_alone_refute_a_mend(test: Any, n: int, kernel: str, right: bool) -> None:
+def test_an_example_fails_where_the_kernel_takes_part_and_had_the_time(
+    test: Any, n: int, kernel: str, fails: bool
+) -> None:
     held = HeldExample("check", True, test, {"n": n})
-    assert (held.wrong_result(Called(), kernel) is None) is right  # type: ignore[arg-type]
+    assert (held.failure(Called(), kernel) is not None) is fails  # type: ignore[arg-type]
+
+
+def example(check: str, after: str | None) -> HeldExample:
+    """One that raises this with the mend, where it raises anything."""
+
+    def test(submission: Any) -> None:
+        submission.call()
+        if after is not None:
+            raise Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace(actual=torch.tensor(float(after))))  # type: ignore[arg-type]
+
+    return HeldExample(check, True, test, {})
+
+
+@pytest.mark.parametrize(
+    ("examples", "found"),
+    [
+        ([("one", None, None), ("two", "1", "1")], OtherChecks.ALL),
+        ([("one", None, "1")], OtherChecks.NOT),
+        ([("one", "1", None), ("two", "1", "2")], OtherChecks.IN_PART),
+        ([("one", None, None), ("two", "1", "2")], OtherChecks.NOT),
+        ([("one", "1", None), ("one", "1", "2")], OtherChecks.NOT),
+    ],
+)
+def test_a_mend_may_be_one_of_two_if_it_breaks_nothing_and_makes_whole_checks_right(
+    examples: list[tuple[str, str | None, str | None]], found: OtherChecks
+) -> None:
+    """Each example has its check, what was wrong before, and what is wrong with the mend."""
+    held = [example(check, after) for check, _, after in examples]
+    errors = {
+        one: Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace(actual=torch.tensor(float(before))))  # type: ignore[arg-type]
+        for one, (_, before, _) in zip(held, examples, strict=True) if before is not None
+    }  # fmt: skip
+    assert with_a_mend(held, Called(), "", errors.get) is found  # type: ignore[arg-type]
