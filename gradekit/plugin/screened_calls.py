@@ -44,8 +44,8 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
         return mine is not None and not is_off(mine) and Comparison(mine, reference).wrong_count == 0
 
     def wrong(results: Sequence[Any]) -> int:
-        mine = results[place]
-        return Comparison(mine, reference).wrong_count if mine is not None else comparison.actual.numel()
+        mine, most = results[place], comparison.actual.numel()
+        return most if mine is None or most == 1 and is_off(mine) else Comparison(mine, reference).wrong_count
 
     few = comparison.actual.numel() <= MOST_COUNTED
     counted = wrong if few else None

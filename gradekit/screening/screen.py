@@ -105,6 +105,7 @@ class Screen:
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
         self._made: dict[tuple[int, str], list[tuple[Change, ChangeSite]]] = {}
+        self._digests: dict[tuple[int, ast.AST], Hashable] = {}
 
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
@@ -115,7 +116,7 @@ class Screen:
         made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
         asked for one after another, while several changes are left. Where accesses go `astray`, or are missing, only
         what leads to those on these lines is changed."""
-        self._astray, self._leading, self._made = astray, {}, {}
+        self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
@@ -324,8 +325,15 @@ class Screen:
         if kind is None or not site.is_steady(change.node) or not is_own:
             return kind, change.new
         told = digest(value)
-        usual = site.watched.values.get(change.node)
-        return (None, None) if kind_of(usual) == kind and digest(usual) == told else (kind, told)
+        is_usual = site.kind(change.node) == kind and self._usual(site, change.node) == told
+        return (None, None) if is_usual else (kind, told)
+
+    def _usual(self, site: ChangeSite, node: ast.AST) -> Hashable:
+        """What tells the value from others that an expression had when it was met first."""
+        key = id(site), node
+        if key not in self._digests:
+            self._digests[key] = digest(site.watched.values.get(node))
+        return self._digests[key]
 
     def _kernel(self, name: str) -> KernelDraft:
         return next(kernel for kernel in self.draft.kernels if kernel.name == name)
