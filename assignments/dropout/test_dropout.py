@@ -26,8 +26,8 @@ from gradekit import (
 
 DROPOUT = domain_of(__file__)["dropout"]
 PLAIN = ("contiguous",)
-CHANCE = 34  # a right kernel is as far off as is allowed with probability 2 * exp(-34), about 3e-15, in each count
-LAGS = tuple(1 << power for power in range(15))
+CHANCE = 40  # a right kernel is as far off as is allowed with probability 2 * exp(-40), about 1e-17, in each count
+FEWEST = 128  # elements of a count: of fewer, chance may keep or drop all
 
 
 def mask_of(result, x):
@@ -71,7 +71,7 @@ def surprise(count, trials, probability):
 def assert_count(count, trials, probability, what):
     """Raise unless `count` of `trials` independent events of that probability may have happened.
 
-    A grade makes some ten thousand counts, so that all of them together blame a right kernel with less than 1e-9.
+    A grade makes up to some million counts, so that all of them together blame a right kernel with less than 1e-9.
     """
     if trials and surprise(count, trials, probability) > CHANCE:
         mean = trials * probability
@@ -80,6 +80,14 @@ def assert_count(count, trials, probability, what):
             Cause.WRONG_VALUES,
             f"{what} {count} of {trials} times, where about {mean:.4g} are expected: {side} than chance explains.",
         )
+
+
+def agreements(flat):
+    """How many elements have the same fate as the one so many places further on, for each number of places from 1."""
+    signs = flat.double() * 2 - 1
+    spectrum = torch.fft.rfft(signs, 2 * len(flat))
+    products = torch.fft.irfft(spectrum.abs().square(), 2 * len(flat))[1 : len(flat) - FEWEST]
+    return ((len(flat) - torch.arange(1, len(products) + 1) + products) / 2).round().to(torch.int64)
 
 
 def assert_same(one, other, message):
@@ -95,15 +103,16 @@ def drawn(**said):
 
 SIZES = {"...": [1, 2, 5, 40], "N": [1, 2, 16, 33, 40]}
 LARGE = {"dtypes": ["float32"], "sizes": {"...": [20, 60], "N": [300, 700]}, "layouts": PLAIN}
+LONGER = {**LARGE, "sizes": {"...": [60, 200], "N": [300, 700]}}  # numbers that begin anew after 65,536 show
 HALF = {"p": [0.5], "seed": [0, 1, 1234, 65_536, 2**31 - 100]}
 
 
 ANY_VIEW = drawn(sizes={"...": [0, 1, 5], "N": [0, 1, 12, 32]})
 
 
-def large(**others):
+def large(said=LARGE, **others):
     """Matrices of thousands of elements."""
-    return calls(DROPOUT, how={"ranks": [1]}, others=others, **LARGE)
+    return calls(DROPOUT, how={"ranks": [1], "at_most": 1 << 18}, others=others, **said)
 
 
 @points(18)
@@ -135,15 +144,24 @@ def test_keep_rate(submission, call):
 
 
 @points(6)
-@given(call=large(**HALF))
+@given(call=large(LONGER, **HALF))
 def test_no_pattern(submission, call):
     """Drops each element independently: neighbours, rows, blocks"""
     x, _, seed = call
     flat = checked_mask(submission, x, 0.5, seed).flatten()
-    for lag in sorted({*LAGS, x.shape[1]}):
-        if lag < len(flat):
-            same = int((flat[lag:] == flat[:-lag]).sum())
-            assert_count(same, len(flat) - lag, 0.5, f"With p = 0.5, elements {lag} apart had the same fate")
+    same = agreements(flat)
+    count = len(flat) - torch.arange(1, len(same) + 1)
+    lag = int(((same - count / 2).abs() / count.sqrt()).argmax()) + 1
+    what = f"With p = 0.5, elements {lag} apart had the same fate"
+    assert_count(int(same[lag - 1]), len(flat) - lag, 0.5, what)
+    for width in sorted({64, 1024, x.shape[1]}):
+        tiles = flat[: len(flat) // width * width].view(-1, width)
+        for kept, trials, what in (
+            (tiles.sum(1), width, f"in {width} elements that follow each other"),
+            (tiles.sum(0), len(tiles), f"among those that are {width} apart"),
+        ):
+            worst = int(kept[(kept - trials / 2).abs().argmax()])
+            assert_count(worst, trials, 0.5, f"With p = 0.5, {what}, an element was kept")
 
 
 @points(8)
@@ -168,9 +186,9 @@ def test_another_seed(submission, call):
         assert_count(int((one == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
         moved = int((one[more:] == other[:-more]).sum())
         assert_count(moved, len(one) - more, 0.5, f"{pair} agreed on elements {more} apart")
-    far = seed ^ 1 << 30  # all of a seed counts, also its upper half
-    other = checked_mask(submission, x, 0.5, far).flatten()
-    assert_count(int((one == other).sum()), len(one), 0.5, f"With p = 0.5, seeds {seed} and {far} agreed on an element")
+    for bit in range(x.seed % 8, 31, 8):  # all of a seed counts, also its upper half
+        other, pair = checked_mask(submission, x, 0.5, seed ^ 1 << bit).flatten(), f"{seed} and {seed ^ 1 << bit}"
+        assert_count(int((one == other).sum()), len(one), 0.5, f"With p = 0.5, seeds {pair} agreed on an element")
 
 
 @points(8)

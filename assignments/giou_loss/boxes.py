@@ -1,10 +1,12 @@
 """Kinds of values for boxes: the last dimension holds left, top, right and bottom, in that order.
 
-Real boxes are at least 1 wide and high, and end below 130. Where the last dimension is not 4, the values are coordinates, and make no boxes.
+Real boxes are at least 1 wide and high, and end below 130, or as many times that as they are larger. Where the last
+dimension is not 4, the values are coordinates, and make no boxes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -29,16 +31,15 @@ def of_four(make: Profile) -> Profile:
 @value_kind("boxes")
 @of_four
 def boxes(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes anywhere, in steps of 2**-15."""
-    corner, size = _drawn(96 << 15, _pairs(shape), generator), _drawn(32 << 15, _pairs(shape), generator) + (1 << 15)
-    return torch.cat([corner, corner + size], dim=-1) / (1 << 15)
+    """Boxes anywhere, in steps of 2**-15; behind the first four in larger ones: images may have thousands of pixels."""
+    return _anywhere(shape, generator) * _growing(shape)
 
 
 @value_kind("boxes_between")
 @of_four
 def boxes_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes half a step beside those of `boxes`: in float32 no sides coincide, so that gradients are unique."""
-    return boxes(shape, dtype, generator) + 2.0**-16
+    return (_anywhere(shape, generator) + 2.0**-16) * _growing(shape)
 
 
 @value_kind("boxes_even")
@@ -75,7 +76,7 @@ def boxes_tiny_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.
 @of_four
 def boxes_left(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Boxes left of 0, or across it, as predictions may be; their bottoms are above 0, so that none is padding."""
-    values = boxes(shape, dtype, generator) - 100
+    values = _anywhere(shape, generator) - 100
     values[..., 3] = values[..., 3] + 102  # at least 3: the lowest bottom is 1
     return values
 
@@ -90,10 +91,10 @@ def boxes_left_between(shape: tuple[int, ...], dtype: torch.dtype, generator: to
 @value_kind("boxes_flat")
 @of_four
 def boxes_flat(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """As `boxes_even`, but about half have no width: their area is 0."""
+    """As `boxes_even`, but about a third have no width, so that their area is 0, and as many next to none."""
     values = boxes_even(shape, dtype, generator)
-    flat = _drawn(2, shape[:-1], generator) == 0
-    values[..., 2] = torch.where(flat, values[..., 0], values[..., 2])
+    flat = _drawn(3, shape[:-1], generator)
+    values[..., 2] = torch.where(flat < 2, values[..., 0] + flat * 2.0**-15, values[..., 2])
     return values
 
 
@@ -124,6 +125,17 @@ def boxes_junk(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
 def boxes_none(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """Nothing but padding, all of it junk."""
     return _junk(dtype).expand(shape)
+
+
+def _anywhere(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    corner, size = _drawn(96 << 15, _pairs(shape), generator), _drawn(32 << 15, _pairs(shape), generator) + (1 << 15)
+    return torch.cat([corner, corner + size], dim=-1) / (1 << 15)
+
+
+def _growing(shape: tuple[int, ...]) -> torch.Tensor:
+    """A power of two from 1 to 128 for each box, the next one after every four boxes."""
+    number = torch.arange(math.prod(shape[:-1])).reshape(*shape[:-1], 1)
+    return 2.0 ** (number // 4 % 8)
 
 
 def _drawn(below: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

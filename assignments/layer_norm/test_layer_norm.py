@@ -39,7 +39,7 @@ TRAINED = calls(
     how={"at_most": 1 << 18},  # 300 rows of 600 columns: many partial sums of the gradients of weight and bias
 )
 NORMAL = {"x": ["normal"], "weight": ["normal"], "bias": ["normal"]}
-ANY_VIEW = calls(LAYER_NORM, sizes={"M": [1, 2, 150], "N": [1, 32, 100]}, values=NORMAL, upstream=["normal"])
+ANY_VIEW = calls(LAYER_NORM, sizes={"M": [1, 32, 150], "N": [1, 32, 100]}, values=NORMAL, upstream=["normal"])
 FRUGAL = calls(LAYER_NORM, sizes={"M": [1, 30], "N": [8, 64, 300]}, layouts=PLAIN, values=NORMAL, upstream=["normal"])
 
 

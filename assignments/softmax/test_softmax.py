@@ -71,7 +71,7 @@ def test_boundary_sizes(submission, call):
 @points(8)
 @given(
     call=calls(
-        SOFTMAX, sizes={"M": [1, 3], "N": WIDE}, layouts=PLAIN, values=["normal", "spike"], how={"at_most": 1 << 17}
+        SOFTMAX, sizes={"M": [1, 3], "N": WIDE}, layouts=PLAIN, values=["normal", "spike", "ones"], how={"at_most": 1 << 17}
     )
 )
 def test_wide_rows(submission, call):

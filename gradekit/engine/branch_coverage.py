@@ -1,8 +1,8 @@
 """Branch coverage of kernels: which ways the conditions and loops of a run have gone.
 
 Of each comparison, choice (`tl.where`), `if`, minimum and maximum is noted whether it was true and whether
-it was false for any lane; of each loop, whether it ran no times, once and several times. Once both are known
-of an operation, it costs nothing.
+it was false for any lane; of each clamp, whether a value lay below its range (true) and above it (false); of each
+loop, whether it ran no times, once and several times. Once both are known of an operation, it costs nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ Ways = dict[tuple[int, int], int]
 """By number of launch and number of operation in its kernel: TRUE and FALSE, or NEVER, ONCE and SEVERAL, added up."""
 
 _VALUES = frozenset({"arith.cmpi", "arith.cmpf"})
+CLAMP = "tt.clampf"
 _TOGETHER = frozenset({"arith.andi", "arith.ori", "arith.xori"})
 _LESSER = frozenset(
     f"arith.{name}" for name in ("minsi", "maxsi", "minui", "maxui", "minnumf", "maxnumf", "minimumf", "maximumf")
@@ -40,20 +41,24 @@ def watches(op: Op) -> bool:
     """Whether the ways of an operation are noted when it is evaluated."""
     if op.name in _TOGETHER:
         return op.result_types[0].element == "i1"
-    return op.name in _VALUES or op.name in _LESSER or op.name == "arith.select"
+    return op.name in _VALUES or op.name in _LESSER or op.name in ("arith.select", CLAMP)
 
 
 def watched(op: Op, step: Evaluator) -> Evaluator:
     """The evaluator `step` of an operation, which also notes the way that it goes."""
-    condition = _condition(op)
+    condition, ordering = _condition(op), _orders_floats(op)
 
     def evaluate(frame: Frame) -> Any:
         context = frame.context
         if context is None or context.ways.get((context.launch, op.number), 0) == BOTH:
             return step(frame)
+        if op.name == CLAMP:
+            _note_clamp(frame, op)
+            return step(frame)
         before = None if condition is None else condition(frame)
         value = step(frame)
-        note(frame, op, value if condition is None else before)
+        decided = value if condition is None else before
+        note(frame, op, _of_numbers(frame, op, decided) if ordering else decided)
         return value
 
     return evaluate
@@ -66,6 +71,20 @@ def _condition(op: Op) -> Callable[[Frame], Any] | None:
     if op.name not in _LESSER:
         return None
     return lambda frame: _less(frame.operand(op, 0), frame.operand(op, 1))
+
+
+def _orders_floats(op: Op) -> bool:
+    order = str(op.attributes.get("predicate", ""))[1:] in ("lt", "le", "gt", "ge")
+    return op.name == "arith.cmpf" and order or op.name in _LESSER and op.result_types[0].element[0] in "fb"
+
+
+def _of_numbers(frame: Frame, op: Op, decided: Any) -> Any:
+    """Where no operand is NaN, as lanes that are stored nowhere often are: they say nothing of a limit."""
+    if type(decided) is not Tensor or decided.dtype != torch.bool:
+        return decided
+    numbers = frame.tensor(op, 0) == frame.tensor(op, 0)
+    numbers = numbers & (frame.tensor(op, 1) == frame.tensor(op, 1))
+    return decided if bool(numbers.all()) else decided[numbers.expand(decided.shape)]
 
 
 def _less(a: Any, b: Any) -> Any:
@@ -88,6 +107,11 @@ def note(frame: Frame, op: Op, value: Any) -> None:
     else:
         return
     _add(frame, op, way)
+
+
+def _note_clamp(frame: Frame, op: Op) -> None:
+    value, low, high = (frame.tensor(op, place) for place in range(3))
+    _add(frame, op, (TRUE if bool((value < low).any()) else 0) | (FALSE if bool((value > high).any()) else 0))
 
 
 def note_turns(frame: Frame, op: Op, least: int, most: int) -> None:

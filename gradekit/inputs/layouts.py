@@ -19,6 +19,10 @@ GAPS = (1, 16, 3, 2, 8, 5, 7, 4, 6)
 """Widths of gaps, in elements: 16 keeps the alignment that Triton specializes for, the others break it."""
 
 
+STEPS = (3, 16, 7)
+"""Strides of vectors that are stepped: 16 lets Triton specialize a kernel for it, the others do not."""
+
+
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of a contiguous tensor of `shape`, as torch gives them."""
     strides = [1]
@@ -80,13 +84,16 @@ def _every_second(shape: tuple[int, ...], variant: int) -> Placement:
 
 
 def _stepped(shape: tuple[int, ...], variant: int) -> Placement:
+    if len(shape) == 1:
+        return (STEPS[variant],), 0
     wide = [3 * size if dim == variant else size for dim, size in enumerate(shape)]
     return tuple(3 * s if dim == variant else s for dim, s in enumerate(row_major(wide))), 0
 
 
 def _expanded(shape: tuple[int, ...], variant: int) -> Placement:
+    every = variant == len(shape)
     strides = row_major([1 if dim == variant else size for dim, size in enumerate(shape)])
-    return tuple(0 if dim == variant else s for dim, s in enumerate(strides)), 0
+    return tuple(0 if every or dim == variant else s for dim, s in enumerate(strides)), 0
 
 
 def _sliced_columns(shape: tuple[int, ...], variant: int) -> Placement:
@@ -149,9 +156,13 @@ _LAYOUTS = {
     "sliced_columns": _Layout(_sliced_columns, 2, lambda rank: len(GAPS)),  # x[:, a:b]
     "sliced_rows": _Layout(_sliced_rows, 2, lambda rank: len(GAPS)),  # x[a:, :]
     "every_second": _Layout(_every_second, 1),  # x[..., ::2]
-    "stepped": _Layout(_stepped, 2, lambda rank: rank - 1),  # every third of a dimension that is not the last
-    "expanded": _Layout(_expanded, 1, lambda rank: rank),  # x.expand(...): one dimension has stride 0
+    # every third of a dimension that is not the last; of a vector, every third, 16th or 7th element
+    "stepped": _Layout(_stepped, 1, lambda rank: rank - 1 if rank > 1 else len(STEPS)),
+    # x.expand(...): one dimension has stride 0, or all have, as the gradient of x.sum()
+    "expanded": _Layout(_expanded, 1, lambda rank: rank + 1 if rank > 1 else 1),
 }
-PERMUTED = "permuted"
+PERMUTED, TRANSPOSED = "permuted", "transposed"
+BY_RANK = frozenset({PERMUTED, "stepped", "expanded"})
+"""Those whose variants are about one dimension or another."""
 LAYOUTS = tuple(_LAYOUTS)
 """The names of all layouts, simplest first; those that need more dimensions leave themselves out."""

@@ -222,6 +222,13 @@ def _mixed(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return _normal(shape, dtype, generator) * (1 << _ints(0, 20, shape, generator)) / 1024
 
 
+def _exponents(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    info = torch.finfo(dtype)
+    least, most = round(math.log2(info.smallest_normal)), math.frexp(info.max)[1] - 3
+    values = (1 + _uniform(shape, generator)) * _sign(shape, generator)
+    return torch.ldexp(values, _ints(least, most, shape, generator))
+
+
 def _shifted(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, dtype, generator) + 8192
 
@@ -307,6 +314,7 @@ PROFILES: dict[str, Kind] = {
     "trend": _trend,  # from 1 down to -1 along the rows, so that no two parts of a sum are alike
     "faint": _faint,  # normal, divided by 2**20: gradients of a mean are so small
     "mixed": _mixed,  # normal, times a power of two from 2**-10 to 2**10
+    "exponents": _exponents,  # each power of two that the dtype has, up to an eighth of its maximum, as often
     "shifted": _shifted,  # normal, plus 8192: far from zero beside its spread
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are

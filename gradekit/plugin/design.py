@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.findings import Check
 from gradekit.inputs.classes import SizeClass
-from gradekit.inputs.layouts import PERMUTED, variants
+from gradekit.inputs.layouts import BY_RANK, PERMUTED, TRANSPOSED, variants
 from gradekit.plugin.example_cache import simplicity
 from gradekit.plugin.profiles import Profile
 
@@ -84,7 +84,8 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
         return None
     (name,) = given
     planned: dict[str, Planned] = {}
-    rows = draws.design(profile.strength)
+    rows = [*draws.design(profile.strength)]
+    rows += _squares(draws, rows)
     every = [*_in_turn(draws, rows), *(_in_every_order(draws, rows) if profile.strength > 2 else ())]
     for turn, (row, numbered) in enumerate(every):
         call, numbers = draws.call(row, turn + seed, {name: number + seed for name, number in numbered.items()})
@@ -127,13 +128,38 @@ def prepare(test: Any, profile: Profile) -> None:
 
 
 def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
-    """Each row with the number of the variant of each tensor's layout: the rows of one
-    layout have one after the other."""
-    seen: Counter[tuple[str, Any]] = Counter()
+    """Each row with the number of the variant of each tensor's layout: the rows of one layout have one after the other;
+    of one that has other variants for each number of dimensions, the rows of each, which begin with other variants."""
+    from gradekit.inputs.draws import shape_parts
+
+    seen: Counter[tuple[str, Any, int]] = Counter()
     for row in rows:
-        laid_out = {tensor.name: (tensor.name, row[f"layout {tensor.name}"]) for tensor in draws.tensors}
-        yield row, {name: seen[pair] for name, pair in laid_out.items()}
+        rank = int(str(row.get("rank", 0)))
+        laid_out = {}
+        for tensor in draws.tensors:
+            layout = str(row[f"layout {tensor.name}"])
+            dims = len(shape_parts(tensor, rank)) if layout in BY_RANK and len(draws.ranks) > 1 else 0
+            laid_out[tensor.name] = tensor.name, layout, dims
+        yield row, {name: seen[one] + max(one[2] - 2, 0) * one[2] for name, one in laid_out.items()}
         seen.update(laid_out.values())
+
+
+def _squares(draws: Draws, rows: Sequence[Row]) -> Iterator[Row]:
+    """For each tensor whose last two sizes may be alike, a row in which they are and it is transposed, where `rows`
+    have none: nothing but its strides tells such a matrix from one that is not."""
+    for tensor in draws.tensors:
+        factors = [f"size {name}" for name in tensor.shape[-2:] if f"size {name}" in draws.factors]
+        levels = [draws.factors[factor] for factor in factors]
+        alike = [one for one in levels[0] if one in levels[1] and _least(one) > 1] if len(set(factors)) == 2 else []
+        turned = [row for row in rows if row[f"layout {tensor.name}"] == TRANSPOSED]
+        if alike and turned and not any(row[factors[0]] == row[factors[1]] in alike for row in turned):
+            square = {**turned[-1], **dict.fromkeys(factors, alike[-1])}
+            yield from [square] if draws.fits(square) else []
+
+
+def _least(level: Hashable) -> int:
+    """The least of the sizes of a level."""
+    return level.members[0] if isinstance(level, SizeClass) else 0
 
 
 def _in_every_order(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:

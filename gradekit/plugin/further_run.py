@@ -4,7 +4,7 @@ has not seen of the submission."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +178,15 @@ class FurtherInputs:
                 yield call
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        for stretch in self._stretches.begun(draws, traced(self._subject), self._kernels.limits()):
+        from gradekit.unseen.far_values import far_values
+
+        forms = traced(self._subject)
+
+        def far() -> Sequence[Mapping[str, Any]]:
+            self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+            return far_values(draws, forms, self._kernels.missing())
+
+        for stretch in self._stretches.begun(draws, forms, self._kernels.limits(), far):
             while call := stretch.next():
                 before, failed = self._subject.work, len(found.untried)
                 if self._work < MOST_WORK and repr({name: call.call}) not in found.ran:

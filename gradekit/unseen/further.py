@@ -78,6 +78,25 @@ def like(draws: Draws, form: TracedForm) -> dict[str, Any]:
     return found
 
 
+def widest(draws: Draws, forms: Sequence[TracedForm]) -> TracedForm | None:
+    """A traced call like those of `draws` without tensors of 16-bit floats, in which large sums overflow."""
+    mine = (form for form in forms if fits(draws, form) and form.elements)
+    return next((form for form in mine if not any("float16" in view.dtype for view in form.views)), None)
+
+
+def values_of(draws: Draws, kinds: Mapping[str, str]) -> dict[str, Any]:
+    """What picks these kinds of values by the names of tensors, and for the others the check's first."""
+    return {f"values {names}": _together(names, options, kinds) for names, options in draws.values}
+
+
+def _together(names: str, options: Sequence[Any], kinds: Mapping[str, str]) -> Any:
+    """The kinds for tensors that are drawn together."""
+    each = names.split()
+    if len(each) == 1:
+        return kinds.get(names, options[0])
+    return tuple(kinds.get(name, options[0][place]) for place, name in enumerate(each))
+
+
 def rank_of(draws: Draws, form: TracedForm) -> int:
     """How many dimensions without a name a traced call has."""
     for tensor, view in zip(draws.tensors, form.views, strict=False):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from gradekit.engine import Module, Op
-from gradekit.engine.branch_coverage import FALSE, NEVER, ONCE, SEVERAL, TRUE
+from gradekit.engine.branch_coverage import CLAMP, FALSE, NEVER, ONCE, SEVERAL, TRUE
 from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.engine.mask_coverage import MASKED, NOTHING, PART, WHOLE, ways_of
 from gradekit.unseen.evaluation import Numbers
@@ -50,6 +50,8 @@ class KernelBranch:
             return f"a loop never runs {_TURNS[self.way]}"
         if self.name in MASKED:
             return f"the mask of a {self.name.removeprefix('tt.')} is never {_TILES[self.way]}"
+        if self.name == CLAMP:
+            return f"a clamped value is never {'below' if self.way == TRUE else 'above'} its range"
         what = _WHAT.get(self.name, "a comparison")
         if self.name.startswith(("arith.min", "arith.max")):
             what = "the first operand of a minimum or maximum being less"
@@ -107,6 +109,27 @@ class KernelText:
                 left += source.operands
         return [found[number] for number in sorted(found)]
 
+    def computed_from(self, names: Sequence[str]) -> frozenset[str]:
+        """The names of the operations that values depend on, also of those in loops and branches that have ended."""
+        seen, found, left = set[int](), set[str](), list(names)
+        while left:
+            name = left.pop()
+            source = self.made.get(name)
+            if source is None:
+                left += [first for first in self.carried.get(name, ()) if first in self.made]
+            elif source.number not in seen:
+                seen.add(source.number)
+                found.add(source.name)
+                left += [*source.operands, *_results_of(source)]
+        return frozenset(found)
+
+
+def _results_of(op: Op) -> Iterator[str]:
+    """What the regions of a loop or of an if end with: its results."""
+    for region in op.regions if op.name.startswith("scf.") else ():
+        for block in region.blocks:
+            yield from block.ops[-1].operands if block.ops else ()
+
 
 def _ways(op: Op) -> tuple[int, ...]:
     if op.name in MASKED:
@@ -131,32 +154,6 @@ def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
         if type(value) in (int, float) and is_float == floating and math.isfinite(value):
             found[float(value) if floating else value] = None
     return list(found)
-
-
-_LIMITING = frozenset({"arith.cmpi", "arith.remsi", "arith.remui", "arith.minsi", "arith.minui", "arith.maxsi"})
-
-_SHIFTS = frozenset({"arith.addi", "arith.subi"})
-
-
-def limits_in(text: KernelText) -> set[int]:
-    """Whole numbers that sizes may lie beyond: those that the kernel compares or takes remainders with, or adds to what
-    it compares, and where its loops of a fixed length end, in steps or in tiles."""
-    tiles = [int(op.attributes["end"]) for op in text.ops if op.name == "tt.make_range"]
-    limiting = [op for op in text.ops if op.name in _LIMITING]
-    shifted = [made for op in limiting for made in map(text.made.get, op.operands) if made and made.name in _SHIFTS]
-    found = {number for op in (*limiting, *shifted) for number in _constants(text, op)}
-    for op in text.ops:
-        bounds = _constants(text, op) if op.name == "scf.for" else []
-        if len(bounds) == 3 and bounds[2] > 0:
-            start, stop, step = bounds
-            found |= {stop, *((stop - start) // step * tile for tile in tiles)}
-    return found
-
-
-def _constants(text: KernelText, op: Op) -> list[int]:
-    made = (text.made.get(name) for name in op.operands[:3])
-    values = (one.attributes.get("value") for one in made if one is not None and one.name == "arith.constant")
-    return [value for value in values if type(value) is int]
 
 
 # --- values that follow from sizes -----------------------------------------------------------------------------------

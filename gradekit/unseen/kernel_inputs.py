@@ -15,9 +15,10 @@ from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
 from gradekit.unseen.dtype_groups import dtype_groups, dtypes_of, nearest
 from gradekit.unseen.evaluation import evaluated
-from gradekit.unseen.further import FurtherCall, fits, made, rank_of
+from gradekit.unseen.further import FurtherCall, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, limits_in, numbers_in
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, numbers_in
+from gradekit.unseen.kernel_limits import limits_in
 from gradekit.unseen.near_fractions import SMALLEST
 from gradekit.unseen.scope import FAR, CallScope, fraction_choices
 from gradekit.unseen.solving import constants, possible_sizes, tried
@@ -36,9 +37,10 @@ so many elements at most."""
 PATH = "submission.py"
 """What programs call the submission."""
 
-_COMPARING = frozenset({"arith.cmpf", "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf"})
+COMPARING = frozenset({"arith.cmpf", "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf"})
 """Operations that compare two floats."""
 
+_OF_MANY = ("tt.reduce", "tt.dot")
 LOADS = ("tt.load", "tt.descriptor_load", "tt.gather")
 
 
@@ -69,8 +71,21 @@ class Missing:
     @property
     def is_of_many(self) -> bool:
         """Whether it depends on many elements together: how many are negative, or their sum."""
-        behind = {op.name for op in self.behind}
-        return "tt.reduce" in behind and not behind.isdisjoint(LOADS)
+        behind = self.text.computed_from(self._deciding)
+        return not behind.isdisjoint(_OF_MANY) and not behind.isdisjoint(LOADS)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it depends on elements of tensors, through loops too."""
+        return not self.text.computed_from(self._deciding).isdisjoint(LOADS)
+
+    @property
+    def _deciding(self) -> Sequence[str]:
+        """Those of its operands that decide which way it goes: not what is chosen or stored."""
+        op = self.text.ops[self.number]
+        if op.name in MASKED:
+            return op.operands[1 if op.name == "tt.load" else 2 :][:1]
+        return op.operands[:1] if op.name in ("arith.select", "scf.if", "cf.cond_br") else op.operands[:3]
 
     @property
     def why(self) -> str:
@@ -144,7 +159,7 @@ class KernelInputs:
     def compared_fractions(self) -> list[float]:
         """The numbers below 1 that kernels themselves compare with what is not loaded, in the order of lines."""
         asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
-        compared = [missing for branch, missing in asked if branch.name in _COMPARING]
+        compared = [missing for branch, missing in asked if branch.name in COMPARING]
         numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.operands, True)]
         return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
 
@@ -325,7 +340,7 @@ def _valued(
             kinds = chosen_kinds(draws, dtypes, telling, rows)
             sizes = _roomy(CallScope(draws, rank_of(draws, form)))
             if kinds and sizes:
-                names = {f"values {names}": _together(names, options, kinds) for names, options in draws.values}
+                names = values_of(draws, kinds)
                 yield FurtherCall(made(draws, form, sizes, 0, names), why, line)
 
 
@@ -333,18 +348,25 @@ def _alike(draws: Draws, forms: Sequence[TracedForm], one: Missing) -> Iterator[
     """Calls in which all elements of a tensor have one sign."""
     form = min(forms, key=lambda form: form.elements)
     dtypes = {t.name: v.dtype for t, v in zip(draws.tensors, form.views, strict=False)}
-    sizes = _roomy(CallScope(draws, rank_of(draws, form)))
-    for kinds in kinds_alike(draws, dtypes) if sizes else ():
-        names = {f"values {names}": _together(names, options, kinds) for names, options in draws.values}
-        yield FurtherCall(made(draws, form, sizes or {}, 0, names), one.why, one.branch.line)
+    scope = CallScope(draws, rank_of(draws, form))
+    for sizes in filter(None, (_whole(scope), _roomy(scope))):
+        for kinds in kinds_alike(draws, dtypes):
+            yield FurtherCall(made(draws, form, sizes, 0, values_of(draws, kinds)), one.why, one.branch.line)
 
 
-def _together(names: str, options: Sequence[Any], kinds: Mapping[str, str]) -> Any:
-    """The kinds for tensors that are drawn together."""
-    each = names.split()
-    if len(each) == 1:
-        return kinds.get(names, options[0])
-    return tuple(kinds.get(name, options[0][place]) for place, name in enumerate(each))
+def _whole(scope: CallScope) -> dict[str, int] | None:
+    """Sizes of which most tiles are filled to their ends: what is masked there has a value of its own."""
+    names = tried(scope, (128, 256, 1024))
+    if not names:
+        return None
+    fits = scope.allows(names) & (scope.elements(names) <= MOST_AROUND << 1)
+    for name in scope.sizes:
+        fits &= (names[name] % 128 == 0) | (names[name] == max(scope.range(name)[0], 1))
+    if not bool(fits.any()):
+        return None
+    long = torch.stack([names[name].clamp(max=256).double().log2() for name in scope.sizes]).sum(dim=0)
+    place = int(torch.where(fits, long + scope.elements(names).log2() / 64, -1.0).argmax())
+    return {name: int(column[place]) for name, column in names.items()}
 
 
 def _roomy(scope: CallScope) -> dict[str, int] | None:

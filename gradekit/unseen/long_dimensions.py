@@ -7,9 +7,10 @@ takes little.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +18,19 @@ import torch
 
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.spec import Input
-from gradekit.unseen.further import FurtherCall, fits, made, rank_of
+from gradekit.unseen.further import FurtherCall, fits, made, rank_of, widest
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.scope import FAR, CallScope
 
 LENGTHS = (17, 257, 1031, 4099, 65_551)
 """Primes, or nearly: no tile divides them, and each is beyond a power of two. The steps are short where what
 grows as the square begins to show: what one tile holds takes as much work as one element."""
+
+FAR_OUT = (67, 1031, 8209, 32_771)
+"""Those with values that make sums, maxima and products as large as a check's kinds of values let them be."""
+
+MOST_FAR = 3
+"""Dimensions that are stretched with such values: those that are added up come first."""
 
 AGAIN = (257,)
 """Those of a further check, which is about other indices or another gradient."""
@@ -43,6 +50,10 @@ FIRST, LEAST_BEYOND, MOST_LIMITS = (17, 67), 256, 2
 limits of a kernel are gone beyond: the largest."""
 
 
+FarValues = Callable[[], Sequence[Mapping[str, Any]]]
+"""Kinds of values, by what they are picked for; none once nothing is missing that they could reach."""
+
+
 @dataclass
 class LongDimensions:
     """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for; beyond limits,
@@ -53,9 +64,11 @@ class LongDimensions:
     _done: set[tuple[Any, ...]] = field(default_factory=set)
     _made: dict[tuple[Any, ...], list[Stretch]] = field(default_factory=dict)
 
-    def begun(self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = ()) -> Iterator[Stretch]:
-        """Those that are left of this check's calls: to some lengths, and to twice the `limits` of kernels. Each is to
-        be run before the next is asked for."""
+    def begun(
+        self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = (), far: FarValues = lambda: ()
+    ) -> Iterator[Stretch]:
+        """Those that are left of this check's calls: to some lengths, to twice the `limits` of kernels, and with the
+        values that `far` gives, as long as it does. Each is to be run before the next is asked for."""
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
@@ -67,6 +80,10 @@ class LongDimensions:
                 yield Stretch(draws, form, scope, name, OTHERS[0], (*FIRST, *beyond), MOST_BEYOND)
         for name in scope.sizes:
             yield from self._usual(draws, form, scope, name)
+        wide = widest(draws, mine)
+        for more in far() if wide is not None else ():
+            if wide is not None and more in far():  # each size then: what is passed may show farther out alone
+                yield from self._far(draws, wide, scope, more)
 
     def _usual(self, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
         """Those of one dimension: in a check that is not the first only for other indices or gradients; and with other
@@ -82,6 +99,12 @@ class LongDimensions:
                 yield self._noted(made, Stretch(draws, form, scope, name, OTHERS[0], more=dict(more)))
         if is_other:
             yield Stretch(draws, form, scope, name, OTHERS[0], AGAIN)
+
+    def _far(self, draws: Draws, form: TracedForm, scope: CallScope, more: Mapping[str, Any]) -> Iterator[Stretch]:
+        for name in sorted(scope.sizes, key=functools.partial(_outer, draws))[:MOST_FAR]:
+            if self._is_new(form, name, tuple(more.items())):
+                lengths = sorted({min(length, scope.range(name)[1]) for length in FAR_OUT})
+                yield Stretch(draws, form, scope, name, OTHERS[0], lengths, more=more)
 
     @staticmethod
     def _noted(made: list[Stretch], stretch: Stretch) -> Stretch:
@@ -109,6 +132,12 @@ def _choices(draws: Draws) -> Iterator[tuple[tuple[str, Any], ...]]:
     """What a check chooses beside sizes, dtypes, layouts and values, each as names with what they are."""
     for chosen in itertools.product(*(options for _, options in draws.choices)) if draws.choices else ():
         yield tuple(zip((name for name, _ in draws.choices), chosen, strict=True))
+
+
+def _outer(draws: Draws, name: str) -> int:
+    """How far out a dimension lies in the results: what is added up lies in none, or is the last of the inputs."""
+    parts = [(place, part) for one in draws.entry.results for place, part in enumerate(reversed(one.shape), start=1)]
+    return max((place for place, part in parts if name in part.split()), default=0)
 
 
 @dataclass

@@ -60,15 +60,52 @@ ALIKE = {"below_zero": (-0.125, -2.125), "positive": (0.125, 2.125)}
 """Kinds whose values all have one sign, with the ends of their ranges."""
 
 
+BALANCED = f"{CHOSEN}:cells:1:1.0;-1.0"
+"""Values whose sum over each whole tile is 0, and none of which is."""
+
+
 def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
-    """For what a kernel asks of many elements together: all tensors below zero, all above, and the first unlike the
-    others, as far as the check's kinds have such values."""
+    """For what a kernel asks of many elements together: all tensors below zero, all above, the first unlike the
+    others, and of the first as many above as below, as far as the check's kinds have such values."""
     names = [*_plain_tensors(draws)]
     below, above = ALIKE
     each = [{name: one for name in names} for one in ALIKE]
     for one, other in ((below, above), (above, below)) if names[1:] else ():
         each.append(dict.fromkeys(names, other) | {names[0]: one})
-    return [one for one in each if names and all(_has(draws, dtypes, name, kind) for name, kind in one.items())]
+    found = [one for one in each if names and all(_has(draws, dtypes, name, kind) for name, kind in one.items())]
+    others = dict.fromkeys((name for name in names if "normal" in _kinds(draws, name)), "normal")
+    return [*found, *(others | {name: BALANCED} for name in names[:1] if _has_both(draws, dtypes, name))]
+
+
+MOST_FAR = 4096.0
+"""How far from zero values lie in calls that make sums and products large: what is added up must not overflow."""
+
+
+def far_kinds(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
+    """For what a kernel makes of many elements, and no example has made so large: all elements 1; all near the largest
+    that the check's kinds have, the first tensor unlike the others, the two in turn, and all near the least."""
+    names = [*_plain_tensors(draws)]
+    ends = {name: _ends(_range(_kinds(draws, name), dtypes.get(name, "float32"))) for name in names}
+    up = {name: _near(most) for name, (_, most) in ends.items() if most > 0}
+    down = {name: _near(least) for name, (least, _) in ends.items() if least < 0}
+    turns = {name: f"{CHOSEN}:cells:1:{most!r};{least!r}" for name, (least, most) in ends.items() if least < 0 < most}
+    ones = {name: "ones" for name, (_, most) in ends.items() if most >= 1}
+    first = [names[0]] if names[1:] else []
+    unlike = [up | {name: down[name] for name in first if name in down}, down | {n: up[n] for n in first if n in up}]
+    return [one for one in (ones, up, *(unlike if first else ()), turns, down) if one and len(one) == len(names)]
+
+
+def _ends(found: tuple[float, float, float]) -> tuple[float, float]:
+    least, most, _ = found
+    return max(round(least), -MOST_FAR), min(round(most), MOST_FAR)
+
+
+def _near(value: float) -> str:
+    return f"{CHOSEN}:cells:1:{value!r};{value * 3 / 4!r}"
+
+
+def _has_both(draws: Draws, dtypes: dict[str, str], name: str) -> bool:
+    return all(_may_be(value, _kinds(draws, name), dtypes.get(name, "float32")) for value in (1.0, -1.0))
 
 
 def _has(draws: Draws, dtypes: dict[str, str], name: str, kind: str) -> bool:

@@ -91,6 +91,7 @@ def test_profiles_hold_what_they_promise(dtype: str) -> None:
         bool((late[:, :-1] >= late[:, 1:]).all()) and 0.3 < late.double().mean() < 0.7 and not bool(late[:, -1].any())
     )
     assert (made["neg_inf_runs"].isfinite().sum(1) == 8).all()
+    assert len(made["exponents"].frexp().exponent.unique()) > 12 and made["exponents"].abs().max() < info.max / 4
     assert made["negative"].max() <= -info.max * 0.49
     assert ((made["spike"] == 1024).sum(1) == 1).all()
     assert (made["alternating"][:, ::2] > 0).all() and (made["alternating"][:, 1::2] < 0).all()

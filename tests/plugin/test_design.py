@@ -149,6 +149,25 @@ def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Pa
             assert is_of(call, planned.row, draws), f"{name}: {planned.row} gives {call}"
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_each_matrix_that_may_be_square_is_so_where_it_is_transposed(file: Path) -> None:
+    for name, test in functions(file).items():
+        design, (strategy,) = design_of(test, PROFILES["default"]), strategies(test).values()
+        draws = draws_of(strategy)
+        assert design is not None and draws is not None
+        if draws.ranks:
+            continue
+        calls = [call for planned in design.planned for call in planned.given.values()]
+        matrices = [[one for one in call if isinstance(one, Input) and len(one.shape) == 2] for call in calls]
+        for place in range(max(map(len, matrices), default=0)):
+            of_place = [each[place] for each in matrices if place < len(each)]
+            turned = [one for one in of_place if not one.is_contiguous and one.stride[0] == 1 != one.stride[1]]
+            rows, columns = ({one.shape[dim] for one in of_place} - {1} for dim in (0, 1))
+            listed = len(rows) + len(columns) < 8
+            if turned and listed and rows & columns:
+                assert any(one.shape[0] == one.shape[1] for one in turned), f"{name}: tensor {place}"
+
+
 @pytest.mark.parametrize("file", FILES[:4], ids=lambda file: file.stem)
 def test_a_quick_look_runs_as_many_rows_as_it_may_and_has_each_level_that_so_few_can_have(file: Path) -> None:
     for name, test in functions(file).items():

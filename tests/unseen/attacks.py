@@ -173,6 +173,12 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "o = tl.where(tl.sum((x > 2.0).to(tl.int32)) > 9, 0.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where((x < -3.0) & (tl.program_id(0) == 5), o + 1, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where(tl.floor(x) == 3.0, o + 1.0, o)", in_kernel=True),
+    # strides of vectors, exponents, sums that cancel, and whole tiles
+    Attack("vector_add", VIEWS, "x.dim() == 1 and x.stride(0) == 3"),
+    Attack("fused_chain", VIEWS, "bias.stride(0) == 16 and N > 1"),
+    Attack("vector_add", PLAIN, "o = tl.where(((x.to(tl.int32, bitcast=True) >> 23) & 255) == 103, o + 1, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where((tl.sum(x) == 0.0) & (x != 0.0), o + 1.0, o)", in_kernel=True),
+    Attack("vector_add", PLAIN, "o = tl.where(tl.max(x) < -0.1, o + 1.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "for i in range(n // 4096):\n    if i == 4:\n        o = o + 1.0", in_kernel=True),
 ]
 QUICK = (3,)
