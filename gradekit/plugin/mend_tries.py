@@ -209,7 +209,7 @@ class MendTries:
         self.in_part = halves_of(screen.in_part(), source) if not found else []
         on_host = self._host_screen(screen).survivors(shown, itertools.chain(calls[1:], again))
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
-        return mends_of_host(on_host, source) if likelier else mends_of(found, source)
+        return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source)]
 
     def _host_screen(self, screen: Screen) -> HostScreen:
         """What looks at the host code of the same text."""
