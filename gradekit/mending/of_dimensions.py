@@ -125,7 +125,9 @@ def count_of_all(draft: Draft) -> Iterator[Mend]:
                     f"Line {value.lineno} takes `{found[0]}`, the size of one dimension, for the number of elements.",
                     f"all elements are {tensor}.numel()", None,
                 )  # fmt: skip
-    for node in draft.host_nodes:
+    divided = [n.left for n in draft.host_nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
+    rounding = {part for one in divided for part in ast.walk(one)}  # (n + BLOCK - 1) // BLOCK is meant as it is
+    for node in (one for one in draft.host_nodes if one not in rounding):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _are_numbers(draft, node):
             yield Mend(
                 Family.GRID, 8, node.lineno,

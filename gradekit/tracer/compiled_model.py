@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+import gradekit
 from gradekit.compat import torch_compile
 from gradekit.compat.torch import schema, wrapping_triton
 from gradekit.program import Argument
@@ -157,8 +158,16 @@ def _message(error: Exception) -> str:
     import traceback
 
     traceback.print_exc()
-    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    lines = [line for line in without_installation(str(error)).splitlines() if line.strip()] or [""]
     return printable(f"{type(error).__name__}: {' '.join(lines[:6])}")[:MESSAGE]
+
+
+def without_installation(text: str) -> str:
+    """`text` with the files of gradekit and of torch as seen from where they are installed: a record says the same
+    wherever it is made."""
+    for package in (gradekit, torch):
+        text = text.replace(os.path.join(os.path.dirname(os.path.dirname(package.__file__ or "")), ""), "")
+    return text
 
 
 @contextlib.contextmanager

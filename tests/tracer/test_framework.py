@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
 from gradekit.framework import Inspection
 from gradekit.program import Program
 from gradekit.sandbox import Tracer
+from gradekit.tracer import compiled_model
 
 from .helpers import X, submission
 
@@ -102,6 +104,12 @@ def test_a_kernel_in_an_autograd_function_is_seen_and_no_operator(inspected: Ins
 
 def test_code_that_reads_values_is_not_one_graph(inspected: Inspect) -> None:
     assert "item" in inspected("reads").error
+
+
+def test_an_error_says_the_same_wherever_gradekit_and_torch_are_installed() -> None:
+    text = f'File "{compiled_model.__file__}", line 1; File "{torch.__file__}", line 2'
+    said = 'File "gradekit/tracer/compiled_model.py", line 1; File "torch/__init__.py", line 2'
+    assert compiled_model.without_installation(text) == said
 
 
 def test_an_inspection_leaves_tracing_as_it_was(traced: tuple[Tracer, Program]) -> None:
