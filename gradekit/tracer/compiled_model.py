@@ -165,9 +165,9 @@ def _message(error: Exception) -> str:
 def without_installation(text: str) -> str:
     """`text` with the files of gradekit and of torch as seen from where they are installed: a record says the same
     wherever it is made."""
-    folders = [os.path.join(os.path.dirname(os.path.dirname(package.__file__ or "")), "") for package in (gradekit, torch)]
+    folders = [os.path.dirname(os.path.dirname(package.__file__ or "")) for package in (gradekit, torch)]
     for folder in sorted(folders, key=len, reverse=True):  # the one may lie in the other
-        text = text.replace(folder, "")
+        text = text.replace(os.path.join(folder, ""), "")
     return text
 
 
