@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.screening.swap import Code, Names, Returned, Swap, Watched
+from gradekit.screening.swap import Code, FunctionWalk, Names, Swap, Watched
 from gradekit.screening.tile_memory import TileMemory
 from gradekit.screening.tile_values import (
     DTYPES,
@@ -38,11 +38,8 @@ OPERATORS: dict[type, str] = {
 MOST_STEPS = 4096
 """Of one loop."""
 
-DEEPEST = 12
-"""Functions that call each other."""
 
-
-class Expressions:
+class Expressions(FunctionWalk):
     """Expressions of one launch: `grid` programs of a kernel."""
 
     def __init__(
@@ -57,11 +54,6 @@ class Expressions:
         self.gone: Tensor | None = None  # the programs that have returned
         self.longest, self.patience = 0, MOST_STEPS  # steps of a loop: the most that were seen, and that may be
         self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
-        self._depth = 0
-
-    def body(self, statements: list[ast.stmt], names: Names) -> None:
-        """Statements in order."""
-        raise NotImplementedError
 
     def _in_copies(self, node: ast.expr, names: Names) -> Any:
         """An expression where it is another one in some copies."""
@@ -247,17 +239,7 @@ class Expressions:
         return self._spent(function(*args, **given))
 
     def _own(self, function: ast.FunctionDef, args: list[Any], given: dict[Any, Any]) -> Any:
-        if self._depth >= DEEPEST:
-            raise NotWalked("functions that call each other")
-        names = bound(function, args, given)
-        self._depth += 1
-        try:
-            self.body(function.body, names)
-        except Returned as returned:
-            return returned.value
-        finally:
-            self._depth -= 1
-        return None
+        return self.returned(function.body, bound(function, args, given))
 
     def _reduce(self, node: ast.Call, names: Names) -> Any:
         given = {k.arg: k.value for k in node.keywords}

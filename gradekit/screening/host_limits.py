@@ -73,11 +73,11 @@ def computed(function: Callable[..., Any], args: Sequence[Any], given: Mapping[s
     """
     if "out" in given:
         raise NotWalked("a result that is written to what is there")
-    meter.spend(0, _room([*args, *given.values()]))
+    meter.spend(0, _stretched([*args, *given.values()]))
     return bounded(function(*args, **given))
 
 
-def _room(values: Iterable[Any]) -> int:
+def _stretched(values: Iterable[Any]) -> int:
     """The elements that tensors among `values` make together where each is stretched to the others' shape."""
     shapes = [one.shape for value in values for one in (value if isinstance(value, (tuple, list)) else [value])
               if isinstance(one, Tensor)]  # fmt: skip
@@ -105,7 +105,7 @@ def made(function: Callable[..., Tensor], args: Sequence[Any], given: Mapping[st
     return function(*args, **given)
 
 
-def of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+def without_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of Python, for everything but tensors: it would go over their elements one by one."""
 
     def called(*args: Any, **given: Any) -> Any:

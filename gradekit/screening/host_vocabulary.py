@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import POISON
-from gradekit.screening.host_limits import MOST_ITEMS, made, of_values
+from gradekit.screening.host_limits import MOST_ITEMS, made, without_tensors
 from gradekit.screening.tile_values import NotWalked
 
 
@@ -100,7 +100,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         for name in ("sqrt", "log2", "ceil", "floor", "log", "exp", "prod", "isqrt", "gcd")
     },
     **{
-        function.__name__: of_values(function)
+        function.__name__: without_tensors(function)
         for function in (min, max, int, float, bool, sum, tuple, list, zip, reversed, enumerate, any, all, sorted, dict)
     },
     "len": len, "abs": abs, "round": lambda x: round(x), "range": _bounded_range,
@@ -187,7 +187,7 @@ METHODS = frozenset(
 MAKERS = {f"new_{name}": f"torch.{name}" for name in ("empty", "zeros", "ones", "full")}
 """Methods that make another tensor, of the same dtype, by what makes one."""
 
-PARTING = {"unbind", "chunk", "split"}
+SPLITTING = {"unbind", "chunk", "split"}
 """Methods that give many tensors."""
 
 IN_PLACE = {"zero_", "fill_", "copy_", "mul_", "div_", "add_"}

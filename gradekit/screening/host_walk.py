@@ -22,20 +22,17 @@ from gradekit.screening.host_vocabulary import (
     IN_PLACE,
     MAKERS,
     METHODS,
-    PARTING,
+    SPLITTING,
     Dotted,
     OneDevice,
     is_instance,
 )
-from gradekit.screening.swap import Names, Returned
+from gradekit.screening.swap import FunctionWalk, Names, Returned
 from gradekit.screening.tile_values import NotWalked
 from gradekit.submission.parsed_source import ParsedSource, called
 
-DEEPEST = 16
-"""Functions that call each other."""
 
-
-class HostWalk(HostExpressions):
+class HostWalk(FunctionWalk, HostExpressions):
     """One walk of host code.
 
     Args:
@@ -51,7 +48,6 @@ class HostWalk(HostExpressions):
         super().__init__(meter, news)
         self.source, self.launches = source, launches
         self.names: dict[ast.stmt, Names] = {}
-        self._depth = 0
 
     @cached_property
     def module(self) -> Names:
@@ -222,7 +218,7 @@ class HostWalk(HostExpressions):
         given = {key: value for key, value in given.items() if key not in ("device", "non_blocking")}
         if name == "to" and not args and not given:
             return of
-        if name in PARTING and max(of.shape, default=0) > MOST_ITEMS:
+        if name in SPLITTING and max(of.shape, default=0) > MOST_ITEMS:
             raise NotWalked("a list that is too long")
         return computed(getattr(torch.Tensor, name), [of, *args], given, self.meter)
 
@@ -239,16 +235,7 @@ class HostWalk(HostExpressions):
         names = {**function.around, **self._parameters(node.args, args, given, function.around)}
         if isinstance(node, ast.Lambda):
             return self.value(node.body, names)
-        if self._depth > DEEPEST:
-            raise NotWalked("functions that call each other")
-        self._depth += 1
-        try:
-            self.body(node.body, names)
-        except Returned as returned:
-            return returned.value
-        finally:
-            self._depth -= 1
-        return None
+        return self.returned(node.body, names)
 
     def _parameters(self, params: ast.arguments, args: Sequence[Any], given: Mapping[str, Any], around: Names) -> Names:
         every = [one.arg for one in (*params.posonlyargs, *params.args)]

@@ -1,4 +1,5 @@
-"""What a walk is given: functions of a source, and nodes that stand in the place of others in copies of a launch."""
+"""What walks of kernels and of host code have in common: the functions of a source, and nodes that stand in the place
+of others in copies of a launch."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from gradekit.screening.tile_values import NotWalked
 
 Names = dict[str, Any]
 
@@ -50,3 +53,27 @@ class Returned(Exception):
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.value = value
+
+
+class FunctionWalk:
+    """A walk that goes into functions of the source, at most `DEEPEST` that call each other."""
+
+    DEEPEST = 16
+    _depth = 0
+
+    def body(self, statements: Sequence[ast.stmt], names: Names) -> None:
+        """Statements in order."""
+        raise NotImplementedError
+
+    def returned(self, statements: Sequence[ast.stmt], names: Names) -> Any:
+        """What a function with these statements returns; raises NotWalked where it is too deep in others."""
+        if self._depth >= self.DEEPEST:
+            raise NotWalked("functions that call each other")
+        self._depth += 1
+        try:
+            self.body(statements, names)
+        except Returned as returned:
+            return returned.value
+        finally:
+            self._depth -= 1
+        return None

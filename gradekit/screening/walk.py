@@ -7,7 +7,7 @@ there: `active` says which, None for all.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from gradekit.submission.parsed_source import dotted
 class KernelWalk(Expressions):
     """One launch: `grid` programs of a kernel."""
 
-    def body(self, statements: list[ast.stmt], names: Names) -> None:
+    def body(self, statements: Sequence[ast.stmt], names: Names) -> None:
         """Statements in order."""
         for statement in statements:
             self.statement(statement, names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from gradekit.screening.host_call import FAILS, HostReplay
 from gradekit.screening.screen import ShownCall, is_like
@@ -20,15 +21,31 @@ MORE_WORK = 4
 
 @dataclass(frozen=True)
 class WalkedText:
-    """A call that was walked with a text: its host code, the work, and whether it touched what is outside. `on_host` is
-    the work of a walk of host code and kernels; 0 where that does not give what the call gave."""
+    """A call that was walked with the text of `source`: the work of its kernels, and whether it touched what is
+    outside."""
 
     call: ShownCall
     allow: Collection[str]
-    host: str
+    source: ParsedSource
     work: int
     strays: bool
-    on_host: int = 0
+
+    @cached_property
+    def _host(self) -> str:
+        return _host_of(self.source)
+
+    @cached_property
+    def _work_on_host(self) -> int:
+        """The work of a walk of the host code too, which finds what the call gave; 0 where it does not."""
+        if self.call.host is None or self.strays:
+            return 0
+        replay = HostReplay(self.call.host, self.call.program, self.source, code_of(self.source))
+        try:
+            results = replay.run(MOST_WORK)
+        except FAILS:
+            return 0
+        is_known = not replay.strays and len(results) == len(self.call.results) and is_like(results, self.call.results)
+        return replay.work if is_known else 0
 
     def is_wrong_with(self, text: str) -> bool:
         """Whether the call is wrong with another text; False where that is not known."""
@@ -36,14 +53,14 @@ class WalkedText:
             source = ParsedSource(text)
         except (SyntaxError, ValueError, RecursionError):
             return False
-        return self._with_kernels(source) if _host_of(source) == self.host else self._with_host_code(source)
+        return self._with_kernels(source) if _host_of(source) == self._host else self._with_host_code(source)
 
     def _with_host_code(self, source: ParsedSource) -> bool:
-        if not self.on_host or self.call.host is None or self.strays:
+        if self.call.host is None or not self._work_on_host:
             return False
         again = HostReplay(self.call.host, self.call.program, source, code_of(source))
         try:
-            results = again.run(MORE_WORK * self.on_host)
+            results = again.run(MORE_WORK * self._work_on_host)
         except FAILS:
             return False
         return not again.strays and len(results) == len(self.call.results) and not self.call.is_right(results)
@@ -69,20 +86,7 @@ def walked_text(call: ShownCall, source: ParsedSource, allow: Collection[str]) -
         return None
     if not walk.strays and not is_like(results, call.results):
         return None
-    return WalkedText(call, allow, _host_of(source), walk.work, walk.strays, _work_on_host(call, source))
-
-
-def _work_on_host(call: ShownCall, source: ParsedSource) -> int:
-    """The work of a walk of the host code too, which finds what the call gave; 0 where it does not."""
-    if call.host is None:
-        return 0
-    replay = HostReplay(call.host, call.program, source, code_of(source))
-    try:
-        results = replay.run(MOST_WORK)
-    except FAILS:
-        return 0
-    is_known = not replay.strays and len(results) == len(call.results) and is_like(results, call.results)
-    return replay.work if is_known else 0
+    return WalkedText(call, allow, source, walk.work, walk.strays)
 
 
 def _host_of(source: ParsedSource) -> str:
