@@ -2,7 +2,7 @@
 
 A rule takes the arguments (tensors as Geometries), the keywords, and whether the result lies in the first argument's
 memory; it gives the result's geometry, or None where it does not know. Nothing here has to be right for every call:
-what torch gave is compared with it.
+what torch gave is compared with it, and strides are believed apart from shapes.
 """
 
 from __future__ import annotations
@@ -127,20 +127,21 @@ def _whole(tensor: Geometry, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(rest if int(size) == -1 else size for size in shape)
 
 
-def _viewed(tensor: Geometry, shape: tuple[Any, ...], same: bool) -> Geometry | None:
+def _viewed(tensor: Geometry, shape: tuple[Any, ...], same: bool) -> Geometry:
     if not same:
         return new(shape)
     if tensor.is_dense:
         return Geometry(tuple(shape), contiguous(shape), tensor.offset)
     kept = len(shape) == len(tensor.shape) and all(map(_same, shape, tensor.shape))
-    return tensor if kept else _merged(tensor, shape)
+    return tensor if kept else Geometry(shape, _merged(tensor, shape), tensor.offset)
 
 
-def _merged(tensor: Geometry, shape: tuple[Any, ...]) -> Geometry | None:
-    """Leading dimensions that lie one after another become one, before a last one that stays."""
+def _merged(tensor: Geometry, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The strides where leading dimensions that lie one after another become one, before a last one that stays; else
+    nothing that torch would agree with."""
     if len(shape) == 2 and len(tensor.shape) > 2 and _same(shape[-1], tensor.shape[-1]):
-        return Geometry(shape, (tensor.stride[-2], tensor.stride[-1]), tensor.offset)
-    return None
+        return tensor.stride[-2], tensor.stride[-1]
+    return (-1,) * len(shape)
 
 
 @rule("flatten", "ravel")

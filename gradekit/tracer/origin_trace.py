@@ -1,7 +1,7 @@
 """A call traced to learn where its numbers come from: sizes that remember, and the geometry of every tensor.
 
 What a view, a copy or an allocation does to shape and strides is done again here with sizes that remember. A result is
-believed where it agrees with what torch gave; else its sizes are opaque.
+believed as far as it agrees with what torch gave; the rest is opaque.
 """
 
 from __future__ import annotations
@@ -151,10 +151,14 @@ class Following(TorchFunctionMode):
         self._believe(result, geometry)
 
     def _believe(self, tensor: torch.Tensor, geometry: Geometry | None) -> None:
-        """Keeps the geometry of a tensor, if it is one that torch agrees with."""
-        view = self.recorder.view(tensor)
-        if geometry is not None and _agrees(geometry, view):
-            self._keep(view, geometry)
+        """Keeps the geometry of a tensor, if torch agrees with its shape: where it has other strides or another offset,
+        these are opaque."""
+        view, opaque = self.recorder.view(tensor), self.table.opaque
+        if geometry is None or tuple(map(int, geometry.shape)) != view.shape:
+            return
+        strides = geometry.stride if tuple(map(int, geometry.stride)) == view.stride else map(opaque, view.stride)
+        offset = geometry.offset if int(geometry.offset) == view.offset else opaque(view.offset)
+        self._keep(view, Geometry(geometry.shape, tuple(strides), offset))
 
     def _geometry(self, arg: Any) -> Any:
         return self.of(arg) if _followed(arg) else arg
@@ -242,11 +246,3 @@ def _key(view: View) -> Key:
 def _followed(value: Any) -> bool:
     with DisableTorchFunction():
         return isinstance(value, torch.Tensor) and value.is_meta
-
-
-def _agrees(geometry: Geometry, view: View) -> bool:
-    return (
-        tuple(map(int, geometry.shape)) == view.shape
-        and tuple(map(int, geometry.stride)) == view.stride
-        and int(geometry.offset) == view.offset
-    )

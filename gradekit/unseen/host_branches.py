@@ -203,10 +203,12 @@ class HostBranches:
     def _steps(self, form: TracedForm, origins: Origins) -> Iterator[tuple[Condition, HostBranch]]:
         terms = origins.terms
         for condition in origins.conditions[:MOST_BRANCHES]:
+            if condition.source is None:  # what no line asks is asserted, and goes one way alone
+                continue
             leaves = leaves_in(terms, condition.left, condition.right)
             if ("opaque",) in leaves:
-                self.left[condition.source.line if condition.source else 0, "a number that is not followed"] = None
-            elif leaves and condition.source is not None:  # what no line asks is asserted, and goes one way alone
+                self.left[condition.source.line, "a number that is not followed"] = None
+            elif leaves:
                 text = self._described(form, terms, condition)
                 special = condition.relation == "==" and not _asks_for_zero(terms, condition)
                 yield condition, HostBranch(condition.source.line, text, form.kind if special else ())
