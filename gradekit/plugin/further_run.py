@@ -29,17 +29,14 @@ ROUNDS = 3
 MOST_NAMED = 40
 """Unseen ways that a record names."""
 
-MOST_CALLS, MOST_BESIDE_HERE = 10, 20
-"""Further calls of one check for branches, and beside them."""
+MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "AGAIN": 6}
+"""Further calls of one check, by their purpose."""
 
 SWEPT_FIRST = 4
-"""Calls that go a new way through host code, for no comparison that can be solved: so many before others."""
+"""Calls that go a new way through host code, for no comparison that can be solved: so many before others, at first."""
 
-MOST_IN_ALL = 80
-"""Further calls of all checks of a submission for branches."""
-
-MOST_BESIDE = 64
-"""Further calls of all checks of a submission for loops that run several times and for masks of whole tiles."""
+MOST_IN_ALL = {"BRANCH": 80, "BESIDE": 64, "AGAIN": 40}
+"""Further calls of all checks of a submission, by their purpose."""
 
 MOST_WORK = 2_000_000_000
 """The work that the engine may have done in further calls of a submission for another to be made: some seconds."""
@@ -89,8 +86,7 @@ class FurtherInputs:
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
-        self._left, self._work = {False: MOST_IN_ALL, True: MOST_BESIDE}, 0
-        self._left_here = {False: MOST_CALLS, True: MOST_BESIDE_HERE}
+        self._left, self._left_here, self._work = dict(MOST_IN_ALL), dict(MOST_HERE), 0
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
         self._longest = LongestCalls(subject)
         self._hints = hints(subject.submission.text)
@@ -107,7 +103,7 @@ class FurtherInputs:
         if draws is None:
             return
         (name,) = given
-        self._left_here = {False: MOST_CALLS, True: MOST_BESIDE_HERE}
+        self._left_here = dict(MOST_HERE)
         self._host.begin_check()
         self._kernels.begin_check()
         self._stretches.check = test.__name__
@@ -139,6 +135,7 @@ class FurtherInputs:
             examples.forgive()
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
+        from gradekit.unseen.further import Purpose
         from gradekit.unseen.repeats import repeats
 
         for turn in range(ROUNDS):
@@ -151,12 +148,14 @@ class FurtherInputs:
             calls += self._kernels.further(draws, forms, self._host.paths)
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
-            swept = self._sweep.further(draws, forms, [*lines, *strided], bool(strided))
+            swept = self._sweep.further(draws, forms, lines, strided)
             if self._sweep.left_out:
                 found.untried[min([*lines, *strided], default=None), self._sweep.left_out] = None
-            calls = [*near, *swept[:SWEPT_FIRST], *calls, *swept[SWEPT_FIRST:], *again]
-            yield from self._afforded(calls, found, name, ROUNDS - 1 - turn)
-            if len(found.ran) == before:
+            now = [call for call in calls if call.purpose != Purpose.AGAIN]
+            soon = swept[: 1 if turn else SWEPT_FIRST]
+            yield from self._afforded([*near, *soon, *now, *swept, *again], found, name, ROUNDS - 1 - turn)
+            if turn == ROUNDS - 1 or len(found.ran) == before:
+                yield from self._afforded([call for call in calls if call not in now], found, name, 0)
                 return
 
     def _afforded(
@@ -168,11 +167,12 @@ class FurtherInputs:
             text = repr({name: call.call})
             if text in found.ran:
                 continue
-            if self._left_here[call.beside] <= kept or not self._left[call.beside] or self._work >= MOST_WORK:
+            purpose = call.purpose.name
+            if self._left_here[purpose] <= kept or not self._left[purpose] or self._work >= MOST_WORK:
                 found.leave_out(call, "enough others were")
             else:
-                self._left_here[call.beside] -= 1
-                self._left[call.beside] -= 1
+                self._left_here[purpose] -= 1
+                self._left[purpose] -= 1
                 found.ran[text] = call
                 call.tried()
                 yield call

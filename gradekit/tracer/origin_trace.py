@@ -36,6 +36,7 @@ class Following(TorchFunctionMode):
         self.recorder = recorder
         self.table = Table(recorder.path)
         self.origins = Origins(())
+        self._begin: dict[int, tuple[int, int]] = {}  # of each input's storage: where it begins, and its number
         self._views: dict[Key, list[tuple[View, Geometry]]] = {}  # a view has several where it was made in several ways
         self._launches: dict[int, tuple[Any, LaunchOrigin]] = {}
         self._binding: tuple[dict[str, Any], Sequence[Any]] | None = None
@@ -43,6 +44,7 @@ class Following(TorchFunctionMode):
             torch.Tensor.shape.__get__: lambda t: torch.Size(self.of(t).shape),  # type: ignore[attr-defined]
             torch.Tensor.size: self._size,
             torch.Tensor.stride: self._stride,
+            torch.Tensor.storage_offset: self._storage_offset,
             torch.Tensor.numel: lambda t: math.prod(self.of(t).shape),
             torch.Tensor.nelement: lambda t: math.prod(self.of(t).shape),
             torch.numel: lambda t: math.prod(self.of(t).shape),
@@ -60,6 +62,7 @@ class Following(TorchFunctionMode):
                 stride = contiguous(shape)
             else:
                 stride = tuple(self.table.size(n, "stride", number, axis) for axis, n in enumerate(view.stride))
+            self._begin.setdefault(view.storage, (view.offset, number))
             self._keep(view, Geometry(shape, stride, view.offset))
 
     def like(self, tensor: torch.Tensor, geometry: Geometry) -> None:
@@ -114,6 +117,15 @@ class Following(TorchFunctionMode):
         encoded = self._encoded(view, geometry)
         if len(known) < MOST_WAYS and all(self._encoded(*pair) != encoded for pair in known):
             known.append((view, geometry))
+
+    def _storage_offset(self, tensor: torch.Tensor) -> Any:
+        """Where a tensor begins: an input where it does, and its views so much further on."""
+        storage, offset = self.recorder.view(tensor).storage, self.of(tensor).offset
+        if storage not in self._begin:
+            return offset
+        first, number = self._begin[storage]
+        begin = self.table.size(first, "offset", number)
+        return begin if type(offset) is int and offset == first else begin + (offset - first)
 
     def _size(self, tensor: torch.Tensor, dim: int | None = None) -> Any:
         shape = self.of(tensor).shape

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 Leaf = tuple[str | int, ...]
-"""("size", tensor, axis), ("stride", tensor, axis) or ("scalar", position)."""
+"""("size", tensor, axis), ("stride", tensor, axis), ("offset", tensor) or ("scalar", position)."""
 
 Numbers = Tensor | int
 """One number for each of many calls (int64), or one for all."""
 
-LEAVES = ("size", "stride", "scalar")
+LEAVES = ("size", "stride", "offset", "scalar")
 OPERATIONS = ("+", "-", "*", "//", "%")
 LONGEST = 80
 """Characters of a term as text."""

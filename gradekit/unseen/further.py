@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.inputs.draws import Call, Draws
-from gradekit.inputs.layouts import GAPS, row_major, variants
 from gradekit.program import View
 from gradekit.unseen.host_branches import TracedForm
-
-DENSE = ("contiguous", "offset")
-"""Layouts whose strides are those of a contiguous tensor."""
+from gradekit.unseen.laid_out import moved
 
 PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
 """Kinds of values that show most mistakes, the best first."""
 
 
+class Purpose(StrEnum):
+    """What a further call is for; calls for each have a budget of their own."""
+
+    BRANCH = "a branch"
+    BESIDE = "a loop that runs several times, or a mask of whole tiles"
+    AGAIN = "a comparison that has gone this way with another dtype or layout"
+
+
 @dataclass(frozen=True)
 class FurtherCall:
     """A call that a check is to try as well, why (a comparison, at a line), and the line of
-    the submission that asks for it. `beside` says that it is not for a branch, but for a loop that runs several
-    times or a mask of whole tiles: such calls have a budget of their own. `tried` is to be called where the call is
-    made."""
+    the submission that asks for it. `tried` is to be called where the call is made."""
 
     call: Call
     why: str
     line: int | None = None
-    beside: bool = False
+    purpose: Purpose = Purpose.BRANCH
     tried: Callable[[], object] = field(default=lambda: None, compare=False)
 
 
@@ -119,66 +122,6 @@ def _rank_fits(shape: Sequence[str], view: View) -> bool:
 
 
 def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, more: Mapping[str, Any]) -> Call:
-    """The call with the sizes and scalars that were chosen."""
+    """The call with the sizes and scalars that were chosen, and `more` as a pick's label has it, or as `moved` has."""
     sizes = {f"size {name}": n for name, n in chosen.items()}
-    return draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
-
-
-def contiguous_of(draws: Draws, form: TracedForm) -> tuple[tuple[str, str, int], ...]:
-    """The tensors of a traced call that lie in memory row by row, as `CallScope.laid_out` has them."""
-    views = zip(draws.tensors, form.views, strict=False)
-    return tuple((tensor.name, "contiguous", 0) for tensor, view in views if view.stride == row_major(view.shape))
-
-
-def each_layout(draws: Draws, form: TracedForm) -> Iterator[tuple[tuple[str, str, int], ...]]:
-    """Each layout, in each variant, that the check has for the other tensors of a traced call, with those beside it;
-    those alone where there are no others."""
-    known = dict(draws.layouts)
-    plain = contiguous_of(draws, form)
-    options: dict[str, list[tuple[str, str, int]]] = {}
-    for tensor, view in zip(draws.tensors, form.views, strict=False):
-        if tensor.name not in {name for name, _, _ in plain}:
-            options[tensor.name] = [*_variants(tensor.name, known[tensor.name], len(view.shape))]
-    if not options:
-        yield plain
-    elif all(options.values()):
-        longest = max(map(len, options.values()))
-        for shift, turn in itertools.product(range(longest if len(options) > 1 else 1), range(longest)):
-            places = (turn + shift * number for number in range(len(options)))
-            yield (*plain, *(each[place % len(each)] for place, each in zip(places, options.values(), strict=True)))
-
-
-def _variants(name: str, options: Sequence[str], rank: int) -> Iterator[tuple[str, str, int]]:
-    for option in options:
-        layout, _, only = option.partition(":")
-        if layout not in DENSE:
-            yield from ((name, layout, number) for number in ([int(only)] if only else range(variants(layout, rank))))
-
-
-def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, str]]:
-    """What picks layouts like those of a traced call: one choice where all its tensors are contiguous; else each layout
-    of the check, for those that are not. Those that begin further on in their memory still do."""
-    views = {tensor.name: view for tensor, view in zip(draws.tensors, form.views, strict=False)}
-    known = dict(draws.layouts)
-    shifted = {
-        f"layout {name}": f"offset:{GAPS.index(view.offset)}"
-        for name, view in views.items()
-        if view.offset in GAPS and "offset" in known[name]
-    }
-    strided = {name: len(view.shape) for name, view in views.items() if view.stride != row_major(view.shape)}
-    others = {
-        name: [
-            one
-            for one in options
-            if one.partition(":")[0] not in DENSE and variants(one.partition(":")[0], strided[name])
-        ]
-        for name, options in draws.layouts
-        if name in strided
-    }
-    most = max(map(len, others.values()), default=0)
-    if not most or not all(others.values()):
-        return [shifted]
-    return [
-        {**shifted, **{f"layout {name}": options[turn % len(options)] for name, options in others.items()}}
-        for turn in range(most)
-    ]
+    return moved(draws, draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn)), more)

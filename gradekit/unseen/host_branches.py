@@ -24,6 +24,9 @@ MOST_BRANCHES = 200
 Kind = tuple[Any, ...]
 """What calls that are alike have in common."""
 
+VIEW_PARTS = 4
+"""What a kind has of each tensor: its storage, its dtype, its rank, whether it is contiguous."""
+
 
 @dataclass(frozen=True)
 class TracedForm:
@@ -53,6 +56,7 @@ class TracedForm:
         for number, view in enumerate(self.views):
             found |= {("size", number, axis): n for axis, n in enumerate(view.shape)}
             found |= {("stride", number, axis): n for axis, n in enumerate(view.stride)}
+            found["offset", number] = view.offset
         scalars = ((p, a.value) for p, a in enumerate(self.args) if isinstance(a, Scalar))
         return found | {("scalar", p): value for p, value in scalars if type(value) is int}
 
@@ -64,7 +68,7 @@ class TracedForm:
 
 def _kind(arg: Argument) -> Any:
     if isinstance(arg, View):
-        return arg.storage, arg.dtype, len(arg.shape), arg.stride == row_major(arg.shape)
+        return arg.storage, arg.dtype, len(arg.shape), arg.stride == row_major(arg.shape)  # VIEW_PARTS of them
     value = arg.value if isinstance(arg, Scalar) else None
     return value if isinstance(value, bool) or value is None else type(value).__name__
 
@@ -77,6 +81,16 @@ class HostBranch:
     line: int | None
     text: str
     context: Kind = ()
+
+    @property
+    def place(self) -> tuple[int | None, str]:
+        """Its line and text: equal for one comparison with other dtypes and layouts."""
+        return self.line, self.text
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those that it was met with, where it is told apart by them."""
+        return tuple(part[1] for part in self.context if isinstance(part, tuple) and len(part) == VIEW_PARTS)
 
 
 @dataclass(frozen=True)
@@ -224,6 +238,8 @@ class HostBranches:
             tensors = [p for p, arg in enumerate(form.args) if isinstance(arg, View)]
             at = tensors[int(number)] if int(number) < len(tensors) else len(names)
             called = names[at] if at < len(names) else "the gradient of the result"
+            if kind == "offset":
+                return f"{called}.storage_offset()"
             return f"{called}.shape[{axis[0]}]" if kind == "size" else f"{called}.stride({axis[0]})"
 
         left, right = (described(terms, n, name) for n in (condition.left, condition.right))

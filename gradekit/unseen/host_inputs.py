@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradekit.inputs.draws import Draws
-from gradekit.unseen.evaluation import leaves_in
-from gradekit.unseen.further import FurtherCall, each_layout, fits, layouts_like, made, rank_of
+from gradekit.inputs.draws import Call, Draws
+from gradekit.inputs.spec import Input
+from gradekit.origins import Condition
+from gradekit.unseen.evaluation import Leaf, leaves_in
+from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import BEYOND, FAR, CallScope
-from gradekit.unseen.solving import OtherWay, PathTrials, possible, solved
+from gradekit.unseen.laid_out import LaidOut, each_layout, layouts_like
+from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope
+from gradekit.unseen.solving import OtherWay, PathTrials, constants, possible, solved
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
@@ -78,7 +81,19 @@ class HostInputs:
         for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), MOST_SOLVED)):
             if not found.get(branch):
                 found[branch] = [*self._calls(draws, wanted, turn)]
-        return [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
+        again = self._again(found)
+        marked = (_for_again(calls) if branch in again else calls for branch, calls in found.items())
+        return [call for turn in itertools.zip_longest(*marked) for call in turn if call is not None]
+
+    def _again(self, found: Iterable[HostBranch]) -> set[HostBranch]:
+        """Those that another of the same place stands before, or has gone both ways."""
+        known = {branch.place for branch, ways in self.branches.ways.items() if len(ways) > 1}
+        again = set()
+        for branch in found:
+            if branch.context and branch.place in known:
+                again.add(branch)
+            known.add(branch.place)
+        return again
 
     def as_data(self) -> dict[str, Any]:
         """The branches of the check, as the report record holds them."""
@@ -102,16 +117,17 @@ class HostInputs:
             for step, (condition, branch) in enumerate(path.steps):
                 if self.branches.unseen(branch, condition):
                     met.setdefault(branch, []).append(OtherWay(path, step))
-        first = sorted(met, key=lambda branch: self._late(branch, met[branch][0]))
+        first = _elsewhere_last(sorted(met, key=lambda branch: self._late(branch, met[branch][0])))
         for turn in itertools.zip_longest(*(sorted(met[branch], key=_imprecise) for branch in first)):
             yield from ((branch, wanted) for branch, wanted in zip(first, turn, strict=True) if wanted is not None)
 
-    def _late(self, branch: HostBranch, wanted: OtherWay) -> tuple[bool, bool]:
+    def _late(self, branch: HostBranch, wanted: OtherWay) -> tuple[bool, bool, int]:
         """What sorts branches: those that no check has made a call for come first; last those that ask whether two
         sizes are equal, of which torch's own functions ask many."""
         condition, terms = wanted.path.steps[wanted.step][0], wanted.path.origins.terms
         numbers = [terms[n][0] == "number" for n in (condition.left, condition.right)]
-        return (branch, not condition.held) in self.tried, condition.relation == "==" and not any(numbers)
+        equal = condition.relation == "==" and not any(numbers)
+        return (branch, not condition.held) in self.tried, equal, _imprecise(wanted)
 
     def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
         condition, branch = wanted.path.steps[wanted.step]
@@ -127,7 +143,7 @@ class HostInputs:
         form = wanted.path.form
         key = way, tuple(view.dtype for view in form.views)
         for place, one in enumerate(chosen.sizes[:1] if key in self._large else chosen.sizes):
-            for more in layouts_like(draws, form):
+            for more in layouts_like(draws, form, _placed(draws, wanted.path, wanted.path.steps, "offset")):
                 tried = functools.partial(self._note, key, chosen is narrow, place > 0)
                 call = made(draws, form, one, turn, more)
                 yield FurtherCall(call, f"{branch.text} is {'true' if way[1] else 'false'}", branch.line, tried=tried)
@@ -142,26 +158,37 @@ class HostInputs:
             self._large.add(key)
 
     def _strided(self, draws: Draws, wanted: OtherWay, way: Way, turn: int) -> Iterator[FurtherCall]:
-        """For a comparison that strides decide, with the first layout that serves for it."""
-        form, branch = wanted.path.form, way[0]
-        if not _asks_for_strides(wanted):
+        """For a comparison that strides or offsets decide, with the first layout that serves for it: best one for which
+        all before it goes as it did."""
+        path, calls = wanted.path, list[Call]()
+        if not _leaves(path, path.steps[: wanted.step + 1], "stride", "offset"):
             return
-        for number, laid_out in enumerate(itertools.islice(each_layout(draws, form), MOST_LAYOUTS)):
+        asked = [path.steps[wanted.step]]
+        first, shifted = _placed(draws, path, asked, "stride"), _placed(draws, path, asked, "offset")
+        layouts = each_layout(draws, path.form, _numbers(wanted), first, shifted)
+        for number, laid_out in enumerate(itertools.islice(layouts, MOST_LAYOUTS)):
             if not self._left_laid_out:
-                return
+                break
             self._left_laid_out -= 1
-            scope = CallScope(_sizes_alone(draws), rank_of(draws, form), True, BEYOND, laid_out)
-            chosen = self._trials.solutions(wanted, scope).sizes
-            if not chosen and number < MOST_FAR_LAID_OUT:
-                chosen = self._trials.solutions(wanted, replace(scope, beyond=FAR)).sizes
-            for one in reversed(chosen):  # what is larger is likelier to meet what else is asked beside
-                more: dict[str, Any] = {f"layout {name}": layout for name, layout, _ in laid_out}
-                more |= {f"variant {name}": variant for name, _, variant in laid_out}
-                call = made(draws, form, one, turn, more)
-                told = f"{branch.text} is {'true' if way[1] else 'false'}"
-                yield FurtherCall(call, told, branch.line, tried=functools.partial(self.tried.add, way))
-            if chosen:
-                return
+            found = self._laid_out(draws, wanted, laid_out, number < MOST_FAR_LAID_OUT)
+            if found.sizes and (found.same_path or not calls):
+                more = {label: pick for one in laid_out for label, pick in one.picks.items()}
+                # what is larger is likelier to meet what else is asked beside
+                calls = [made(draws, path.form, one, turn, more) for one in reversed(found.sizes)]
+            if found.same_path:
+                break
+        told = f"{way[0].text} is {'true' if way[1] else 'false'}"
+        tried = functools.partial(self.tried.add, way)
+        yield from (FurtherCall(call, told, way[0].line, tried=tried) for call in calls if _is_small(call))
+
+    def _laid_out(self, draws: Draws, wanted: OtherWay, laid_out: tuple[LaidOut, ...], far: bool) -> Chosen:
+        """Sizes for tensors that are laid out so, `far` out where there are no others."""
+        scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), True, BEYOND, laid_out)
+        for beyond, same_path in itertools.product((BEYOND, FAR) if far else (BEYOND,), (True, False)):
+            found = self._trials.solutions(wanted, replace(scope, beyond=beyond), same_path).sizes
+            if found:
+                return Chosen(found, same_path)
+        return Chosen()
 
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool, near: bool = False) -> Chosen:
         """Sizes that the check lists, or where it is `wide` any; those that are `near` make no large tensors."""
@@ -188,17 +215,47 @@ class HostInputs:
         return self._solved[key]
 
 
+def _for_again(calls: Sequence[FurtherCall]) -> list[FurtherCall]:
+    return [replace(call, purpose=Purpose.AGAIN) for call in calls]
+
+
+def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:
+    """The branches in their order, but of those that are one comparison with several dtypes and layouts all but the
+    first at the end, other dtypes before other layouts: what stands behind a comparison tells more than the same one
+    again."""
+    met, late = set[Any](), list[tuple[int, HostBranch]]()
+    for branch in branches:
+        late.append(((branch.place in met) + ((branch.place, branch.dtypes) in met), branch))
+        met |= {branch.place, (branch.place, branch.dtypes)}
+    return [branch for _, branch in sorted(late, key=lambda one: one[0])]
+
+
 def _imprecise(wanted: OtherWay) -> int:
     """How many of a path's tensors are no float32: where results are rounded to less, mistakes may be hidden."""
     return sum(view.dtype != "float32" for view in wanted.path.form.views)
 
 
-def _asks_for_strides(wanted: OtherWay) -> bool:
-    """Whether a stride decides the comparison, or one on the way to it."""
-    path = wanted.path
-    steps = [condition for condition, _ in path.steps[: wanted.step + 1]]
-    numbers = [number for condition in steps for number in (condition.left, condition.right)]
-    return any(leaf[0] == "stride" for leaf in leaves_in(path.origins.terms, *numbers))
+def _leaves(path: Path, steps: Iterable[tuple[Condition, HostBranch]], *kinds: str) -> set[Leaf]:
+    """The numbers of these kinds, "stride" or "offset", that decide some steps of a path."""
+    numbers = [number for condition, _ in steps for number in (condition.left, condition.right)]
+    return {leaf for leaf in leaves_in(path.origins.terms, *numbers) if leaf[0] in kinds}
+
+
+def _placed(draws: Draws, path: Path, steps: Iterable[tuple[Condition, HostBranch]], kind: str) -> set[str]:
+    """The names of tensors of which these steps ask for a "stride", or where they begin ("offset")."""
+    numbers = {leaf[1] for leaf in _leaves(path, steps, kind)}
+    return {tensor.name for number, tensor in enumerate(draws.tensors) if number in numbers}
+
+
+def _numbers(wanted: OtherWay) -> list[int]:
+    """What is compared on the path, the comparison itself first."""
+    terms, steps = wanted.path.origins.terms, wanted.path.steps[: wanted.step + 1]
+    compared = [terms[n] for condition, _ in reversed(steps) for n in (condition.right, condition.left)]
+    return constants([*compared, *terms])
+
+
+def _is_small(call: Call) -> bool:
+    return all(arg.storage_size <= LARGEST for arg in call if isinstance(arg, Input))
 
 
 def _sizes_alone(draws: Draws) -> Draws:

@@ -101,13 +101,13 @@ class HostSweep:
     _listed: tuple[Draws | None, dict[Any, list[list[Candidate]]]] = (None, {})
 
     def further(
-        self, draws: Draws, forms: Sequence[TracedForm], lines: Sequence[int], strides: bool
+        self, draws: Draws, forms: Sequence[TracedForm], lines: Sequence[int], strided: Sequence[int]
     ) -> list[FurtherCall]:
-        """Calls that go ways which none of the check's `forms` goes; `lines` are to blame for that, if any. With
-        `strides`, they are looked for among many strides."""
+        """Calls that go ways which none of the check's `forms` goes; `lines` are to blame for that, if any. For those
+        that are `strided`, which compare strides, they are looked for among many strides."""
         self.left_out = ""
         mine = [form for form in forms if fits(draws, form) and form.elements]
-        if not mine or not (lines or self.hints.places or self.hints.fractions and fractions(draws)):
+        if not mine or not (lines or strided or self.hints.places or self.hints.fractions and fractions(draws)):
             return []
         entry = mine[0].entry
         seen = set(self._ways(entry, [(form.args, _text(entry, form.args)) for form in mine], self._left))
@@ -115,12 +115,12 @@ class HostSweep:
         of_dtypes = {tuple(view.dtype for view in one.views): one for one in mine}.values()
         for number, form in enumerate(of_dtypes):
             share = self._left // SHARE // (len(of_dtypes) - number)
-            every += self._taken(entry, self._candidates(draws, form, bool(lines), strides), share)
+            every += self._taken(entry, self._candidates(draws, form, bool(lines), bool(strided)), share)
         found = _new(every, seen)
         known = {way[:INSTRUCTIONS] for way in seen}
         new = sorted(found, key=lambda way: (way[:INSTRUCTIONS] in known, len(found[way]), way))
         smallest = [min(found[way], key=_elements) for way in new[:MOST_NEW]]
-        line = min((*lines, *self.hints.places), default=None)
+        line = min((*lines, *strided, *self.hints.places), default=None)
         return [FurtherCall(call, "host code goes a way that no other example goes", line) for call in smallest]
 
     def _candidates(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> list[list[Candidate]]:
@@ -142,7 +142,7 @@ class HostSweep:
         yield (made(draws, form, _small(draws, form), 0, more) for more in chosen)
         if sizes:
             yield _far_out(draws, form)
-        if sizes or self.hints.places:
+        if sizes or strides or self.hints.places:
             yield (made(draws, form, _small(draws, form), 0, more) for more in _aliases(draws, self.hints))
             yield _by_layout(draws, form, self.hints if strides else SourceHints())
         if sizes:

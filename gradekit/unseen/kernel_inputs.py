@@ -15,7 +15,7 @@ from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
 from gradekit.unseen.dtype_groups import dtype_groups, dtypes_of, nearest
 from gradekit.unseen.evaluation import evaluated
-from gradekit.unseen.further import FurtherCall, fits, made, rank_of, values_of
+from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, corners, goes, kernel_text, numbers_in
 from gradekit.unseen.kernel_limits import limits_in
@@ -201,7 +201,8 @@ class KernelInputs:
                     tried = functools.partial(self._far.add, one.branch)
                     for sizes in solved:
                         call = made(draws, path.form, sizes, len(left), {})
-                        yield FurtherCall(call, one.why, one.branch.line, one.branch.name in MASKED, tried)
+                        purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
+                        yield FurtherCall(call, one.why, one.branch.line, purpose, tried)
             left = {one: None for one in left if one.branch not in self._far}
         self._far |= {one.branch for one in left}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gradekit.engine.branch_coverage import SEVERAL
 from gradekit.inputs.draws import Draws
-from gradekit.unseen.further import FurtherCall, made
+from gradekit.unseen.further import FurtherCall, Purpose, made
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.kernel_branches import numbers_in
 from gradekit.unseen.kernel_inputs import Missing, SizeSweep, launching
@@ -37,7 +37,7 @@ def _calls(draws: Draws, one: Missing, paths: Sequence[Path]) -> Iterator[Furthe
     if found is not None:
         path, sizes = found
         for turn, kinds in enumerate(_each_kind(draws)):
-            yield FurtherCall(made(draws, path.form, sizes, turn, kinds), one.why, one.branch.line, beside=True)
+            yield FurtherCall(made(draws, path.form, sizes, turn, kinds), one.why, one.branch.line, Purpose.BESIDE)
 
 
 def _sizes(draws: Draws, one: Missing, paths: Sequence[Path]) -> tuple[Path, dict[str, int]] | None:

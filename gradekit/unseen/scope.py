@@ -12,8 +12,8 @@ from torch import Tensor
 
 from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
 from gradekit.inputs.draws import Draws, shape_parts
-from gradekit.inputs.layouts import place
 from gradekit.unseen.evaluation import Leaf
+from gradekit.unseen.laid_out import LaidOut
 
 LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
 """Elements of the largest tensor of a further call; how many times the largest of the check's own it may be; and how
@@ -26,14 +26,13 @@ MOST_PRODUCT = 1 << 26
 @dataclass(frozen=True)
 class CallScope:
     """Calls of a check's `draws` with `rank` dimensions that have no name. `wide` says that sizes which the check lists
-    may be any that the entry promises; `laid_out` has the names of tensors with the layout and its variant, where
-    strides are to be known."""
+    may be any that the entry promises; `laid_out` says how tensors lie, where strides and offsets are to be known."""
 
     draws: Draws
     rank: int
     wide: bool = False
     beyond: int = 1
-    laid_out: tuple[tuple[str, str, int], ...] = ()
+    laid_out: tuple[LaidOut, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -129,14 +128,14 @@ class CallScope:
         return found | {("scalar", places[s.name]): names[s.name] for s in self._scalars if s.name in names}
 
     def strides(self, names: Mapping[str, Tensor]) -> dict[Leaf, Any]:
-        """The strides that host code is given in these calls, of the tensors that are `laid_out`."""
+        """The strides and offsets that host code is given in these calls, of the tensors that are `laid_out`."""
         found: dict[Leaf, Any] = {}
-        how = {name: (layout, variant) for name, layout, variant in self.laid_out}
+        how = {one.name: one for one in self.laid_out}
         shapes = self._shapes(self._known(names))
         for number, (tensor, shape) in enumerate(zip(self.draws.tensors, shapes, strict=False)):
             if tensor.name in how:
-                layout, variant = how[tensor.name]
-                strides, _ = place(layout, tuple(shape), variant)
+                strides, offset = how[tensor.name].place(tuple(shape))
+                found["offset", number] = offset
                 found |= {("stride", number, axis): stride for axis, stride in enumerate(strides)}
         return found
 

@@ -173,6 +173,17 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "o = tl.where(tl.sum((x > 2.0).to(tl.int32)) > 9, 0.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where((x < -3.0) & (tl.program_id(0) == 5), o + 1, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "o = tl.where(tl.floor(x) == 3.0, o + 1.0, o)", in_kernel=True),
+    # any offset and any step between elements, beside sizes, dtypes and each other
+    Attack("vector_add", VIEWS, "n > 500 and y.storage_offset() == 37"),
+    Attack("vector_add", VIEWS, "x.storage_offset() == 12 and x.dtype == torch.float16"),
+    Attack("vector_add", VIEWS, "x.storage_offset() % 32 == 9 and y.storage_offset() == 3"),
+    Attack("vector_add", VIEWS, "y.storage_offset() == 700 and x.dim() == 2 and not x.is_contiguous()"),
+    Attack("vector_add", VIEWS, "x.dim() == 1 and x.stride(0) == 11 and n > 700"),
+    Attack("softmax", VIEWS, "x.storage_offset() == 6 and N > 300"),
+    Attack("matmul", VIEWS, "b.storage_offset() == 4 and a.shape[1] > 100"),
+    Attack("fused_chain", VIEWS, "residual.storage_offset() == 9 and N > 100"),
+    Attack("fused_chain", VIEWS, "bias.stride(0) == 5 and M > 3"),
+    Attack("fused_chain", VIEWS, "residual.stride(1) == 7 and x.stride(1) == 1"),
     # strides of vectors, exponents, sums that cancel, and whole tiles
     Attack("vector_add", VIEWS, "x.dim() == 1 and x.stride(0) == 3"),
     Attack("fused_chain", VIEWS, "bias.stride(0) == 16 and N > 1"),

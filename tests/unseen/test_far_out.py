@@ -19,6 +19,7 @@ from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import View
 from gradekit.unseen import host_branches
 from gradekit.unseen.host_branches import HostBranch, TracedForm
+from gradekit.unseen.laid_out import LaidOut
 from gradekit.unseen.long_dimensions import LongDimensions
 from gradekit.unseen.scope import FAR, CallScope
 from gradekit.unseen.solving import OtherWay, PathTrials
@@ -169,7 +170,7 @@ def test_strides_of_tensors_with_derived_sizes_are_known() -> None:
     draws = draws_of(calls(domain_of(get("spmm").tests)["spmm"], how={"derive": {"nnz": lambda names: 1}}))
     assert draws is not None
     sizes = {name: torch.tensor([2, 3]) for name in ("M", "K", "N")}
-    strides = CallScope(draws, 0, laid_out=(("dense", "contiguous", 0),)).strides(sizes)
+    strides = CallScope(draws, 0, laid_out=(LaidOut("dense"),)).strides(sizes)
     assert strides["stride", 3, 0].tolist() == [2, 3]
 
 

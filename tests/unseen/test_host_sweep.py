@@ -12,9 +12,9 @@ from gradekit.findings import Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws
 from gradekit.program import Argument, View
-from gradekit.unseen.further import each_layout
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.host_sweep import CALL, MOST_WORK, SHARE, TOGETHER, HostSweep
+from gradekit.unseen.laid_out import each_layout
 from gradekit.unseen.source_hints import hints
 from tests.graded import grade
 from tests.unseen.attacks import PLAIN, Attack
@@ -33,7 +33,7 @@ def test_a_limit_that_no_comparison_shows_is_gone_beyond() -> None:
         views = [args[0] for args in many if isinstance(args[0], View)]
         return [("large" if view.numel > 600_000 else "small", 50) for view in views]
 
-    (call,) = HostSweep(ask, hints("")).further(softmax_draws(), [FORM], [1], strides=False)
+    (call,) = HostSweep(ask, hints("")).further(softmax_draws(), [FORM], [1], strided=[])
     assert call.call[0].numel > 600_000
 
 
@@ -46,7 +46,7 @@ def test_a_check_asks_for_no_more_than_its_share_of_instructions() -> None:
 
     sweep = HostSweep(ask, hints(""))
     for _ in range(2 * SHARE):
-        sweep.further(softmax_draws(), [FORM], [1], strides=False)
+        sweep.further(softmax_draws(), [FORM], [1], strided=[])
         assert sweep.left_out.startswith("host code was not run for ")
     groups_and_forms = 5 * 2 * SHARE
     assert sum(asked) * (40_000 + CALL) < MOST_WORK + groups_and_forms * TOGETHER * (40_000 + CALL)
@@ -54,7 +54,7 @@ def test_a_check_asks_for_no_more_than_its_share_of_instructions() -> None:
 
 def test_nothing_is_left_out_where_host_code_is_short() -> None:
     sweep = HostSweep(lambda entry, many: [("", 20)] * len(many), hints(""))
-    sweep.further(softmax_draws(), [FORM], [1], strides=False)
+    sweep.further(softmax_draws(), [FORM], [1], strided=[])
     assert not sweep.left_out
 
 

@@ -8,10 +8,10 @@ import torch
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws
-from gradekit.inputs.layouts import LAYOUTS, place, variants
+from gradekit.inputs.layouts import GAPS, LAYOUTS, place, variants
 from gradekit.program import View
-from gradekit.unseen.further import each_layout
 from gradekit.unseen.host_branches import TracedForm
+from gradekit.unseen.laid_out import LaidOut, each_layout
 from gradekit.unseen.scope import CallScope, fraction_choices
 
 DROPOUT = domain_of(get("dropout").tests)["dropout"]
@@ -43,7 +43,7 @@ def test_strides_of_many_sizes_are_those_of_each(layout: str) -> None:
     assert found is not None
     sizes = {"M": torch.tensor([1, 2, 30, 7]), "N": torch.tensor([1, 33, 64, 5])}
     for variant in range(variants(layout, 2)):
-        strides = CallScope(found, 0, laid_out=(("x", layout, variant),)).strides(sizes)
+        strides = CallScope(found, 0, laid_out=(LaidOut("x", layout, variant),)).strides(sizes)
         for number, shape in enumerate(zip(sizes["M"].tolist(), sizes["N"].tolist(), strict=True)):
             each = [int(torch.as_tensor(strides["stride", 0, axis]).expand(4)[number]) for axis in (0, 1)]
             assert tuple(each) == place(layout, shape, variant)[0]
@@ -54,6 +54,23 @@ def test_strides_are_solved_for_with_each_layout_that_the_check_has() -> None:
     assert found is not None
     forms = [TracedForm("", "softmax", (View(0, "float32", (30, 33), stride),)) for stride in ((33, 1), (66, 2))]
     assert [list(each_layout(found, form)) for form in forms] == [
-        [(("x", "contiguous", 0),)],
-        [(("x", "transposed", 0),), (("x", "transposed", 1),), (("x", "every_second", 0),)],
+        [(LaidOut("x"),)],
+        [(LaidOut("x", "every_second"),), (LaidOut("x", "transposed"),), (LaidOut("x", "transposed", 1),)],
     ]
+
+
+def test_steps_and_offsets_are_also_what_host_code_compares_with() -> None:
+    found = draws_of(calls(SOFTMAX))
+    assert found is not None
+    form = TracedForm("", "softmax", (View(0, "float32", (30, 33), (66, 2)),))
+    (place,) = {one.place((4, 5)) for (one,) in each_layout(found, form, [11]) if one.step == 11}
+    offsets = {one.offset for (one,) in each_layout(found, form, [37], shifted=["x"])}
+    assert place == ((55, 11), 0) and {36, 37, 38, *GAPS} < offsets
+
+
+def test_what_a_check_never_steps_or_shifts_stays_as_it_is() -> None:
+    found = draws_of(calls(SOFTMAX, layouts=["contiguous", "transposed"]))
+    assert found is not None
+    form = TracedForm("", "softmax", (View(0, "float32", (30, 33), (1, 30)),))
+    laid_out = [one for (one,) in each_layout(found, form, [11], shifted=["x"])]
+    assert {one.step for one in laid_out} == {1} and {one.offset for one in laid_out} == {None}
