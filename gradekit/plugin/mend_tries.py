@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
     from gradekit.screening.host_screen import HostScreen
-    from gradekit.screening.screen import Screen, ShownCall
+    from gradekit.screening.screen import Screen
+    from gradekit.screening.shown_call import ShownCall
     from gradekit.screening.walked_text import WalkedText
     from gradekit.subject.subject import Call, Subject
     from gradekit.submission import Submission
@@ -196,12 +197,14 @@ class MendTries:
         if shown is None or screen is None:
             return []
         large = self._telling()
-        rest = (one for one in self._others if one not in large and _elements(one) <= MOST_WALKED)
+        rest = [one for one in self._others if one not in large and _elements(one) <= MOST_WALKED]
+        larger = sorted((one for one in rest if _elements(one) > self._elements_of_mine()), key=_elements)
         calls = [shown, *self._shown(large)]
         compared = (one for one in self._held() if one.compares)
         held = sorted(compared, key=lambda one: (one.elements < FEW_ELEMENTS, one.elements))[:MOST_SHOWN]
         others = (not_worse(shown) for one in held if (shown := self._run_once(one.run, None)) is not None)
-        more, again = itertools.tee(itertools.chain(self._shown(rest), others))
+        small = (one for one in rest if one not in larger)  # which tell little that the failing call does not
+        more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
         found = screen.survivors(calls, self.clues.kernels, self.clues.others, more, self._astray(screen))
         source = screen.draft.source
         if any(change.kind in LIKELY for change in found):
@@ -248,8 +251,12 @@ class MendTries:
         """The largest example that failed, of those that cost little: in a call of few elements much seems right."""
         failures = self._examples.failures if self._examples is not None else []
         found = (one.example for one in failures if one.example is not self._failing)
-        little = [one for one in found if 0 < _elements(one) <= MOST_OF_A_TELLING]
+        little = [one for one in found if self._elements_of_mine() < _elements(one) <= MOST_OF_A_TELLING]
         return sorted(little, key=_elements)[-1:]
+
+    def _elements_of_mine(self) -> int:
+        """Of the inputs of the failing example; 0 where they are not known."""
+        return _elements(self._failing) if self._failing is not None else 0
 
     def _shown(self, wanted: Iterable[Example]) -> Iterator[ShownCall]:
         """The calls of examples, as the submission is."""

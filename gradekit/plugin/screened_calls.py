@@ -12,7 +12,7 @@ import torch
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.screening.host_call import HostCall
-from gradekit.screening.screen import ShownCall
+from gradekit.screening.shown_call import ShownCall
 
 if TYPE_CHECKING:
     from gradekit.judge.failure import Failure
@@ -34,18 +34,19 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     comparison, observation = error.comparison, call.observation
     if comparison is None or observation is None:
         return None
-    place = _place(comparison.actual, observation.results)
-    if place is None or sum(one.numel() for one in observation.results if isinstance(one, torch.Tensor)) > MOST_RESULTS:
+    places = _places(comparison.actual, observation.results)
+    if not places or sum(one.numel() for one in observation.results if isinstance(one, torch.Tensor)) > MOST_RESULTS:
         return None
     reference, is_off = comparison.reference, _first_wrong(comparison)
 
     def is_right(results: Sequence[Any]) -> bool:
-        mine = results[place]
-        return mine is not None and not is_off(mine) and Comparison(mine, reference).wrong_count == 0
+        given = [results[place] for place in places if results[place] is not None]
+        return any(not is_off(one) and Comparison(one, reference).wrong_count == 0 for one in given)
 
     def wrong(results: Sequence[Any]) -> int:
-        mine, most = results[place], comparison.actual.numel()
-        return most if mine is None or most == 1 and is_off(mine) else Comparison(mine, reference).wrong_count
+        given, most = [results[place] for place in places if results[place] is not None], comparison.actual.numel()
+        counts = (most if most == 1 and is_off(one) else Comparison(one, reference).wrong_count for one in given)
+        return min(counts, default=most)
 
     few = comparison.actual.numel() <= MOST_COUNTED
     counted = wrong if few else None
@@ -66,7 +67,8 @@ def not_worse(shown: ShownCall) -> ShownCall:
     """A call that another check has made: where it fails, it may have a mistake of its own, and stay as it is."""
     seen = list(shown.results)
     is_as_before = lambda results: all(_alike(one, other) for one, other in zip(seen, results, strict=True))
-    return replace(shown, is_right=lambda results: shown.is_right(results) or is_as_before(results))
+    mended = None if shown.is_right(seen) else shown.is_right
+    return replace(shown, is_right=lambda results: shown.is_right(results) or is_as_before(results), mended=mended)
 
 
 def passing(call: Call, compared: int | None) -> ShownCall | None:
@@ -90,7 +92,8 @@ def place_of_wrong(error: Failure, call: Call) -> int | None:
     """The number of the result that an error is about; None where it is not known."""
     if error.comparison is None or call.observation is None:
         return None
-    return _place(error.comparison.actual, call.observation.results)
+    places = _places(error.comparison.actual, call.observation.results)
+    return places[0] if len(places) == 1 else None
 
 
 def _alike(seen: Any, now: Any) -> bool:
@@ -100,12 +103,12 @@ def _alike(seen: Any, now: Any) -> bool:
     return now is not None and torch.allclose(seen.double(), now.double(), rtol=off, atol=off, equal_nan=True)
 
 
-def _place(actual: torch.Tensor, results: Sequence[Any]) -> int | None:
-    same = (
+def _places(actual: torch.Tensor, results: Sequence[Any]) -> list[int]:
+    """The numbers of the results that may be the one that was compared: several may be alike, all zeros, say."""
+    return [
         number for number, one in enumerate(results) if isinstance(one, torch.Tensor)
         if one.shape == actual.shape and torch.equal(one.nan_to_num(), actual.nan_to_num())
-    )  # fmt: skip
-    return next(same, None)
+    ]  # fmt: skip
 
 
 def _tensors(call: Call) -> list[torch.Tensor]:

@@ -15,6 +15,7 @@ additions.py     what may be missing             screen.py        tries them, wi
 together.py      changes of several places       tried_change.py  a change as it is tried
 static_places.py where constants alone may stand          walked_text.py   a call with another text
 swap.py          what a walk is given            survivor_mends.py  a change as a mend
+shown_call.py    a call with what is right there
 host_walk.py     statements of host code         host_expressions.py  its expressions
 host_values.py   what its names stand for        host_vocabulary.py  what it may call
 host_launches.py the kernels that it launches    host_call.py     a call with its host code

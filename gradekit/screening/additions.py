@@ -71,6 +71,8 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
         yield from _over_another(site, node)
         return
     yield from _with_another(site, node, kind, (text, part, whole))
+    if kind.of == "float" and kind.shape and whole:
+        yield from _with_an_idle_value(site, node, kind)
     if isinstance(node, ast.BinOp) and kind.of == "float" and kind.shape:
         yield from _tile_for_a_number(site, node, kind)
 
@@ -151,6 +153,25 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                 else:
                     soon = FIRST_COMBINED - 1 if symbol == "/" and name in mine else turn  # once more by the same
                     yield site.change(change, node, new, told_here, soon, built, name)
+
+
+def _with_an_idle_value(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
+    """`x - (t - s) / t` for a value x, where nobody uses t: it belongs into a term, together with another name."""
+    statement = site.kernel.statement(node)
+    values = {name for name, other in site.names(node).items() if other == kind}
+    made = getattr(statement, "value", None) is node and not isinstance(node, (ast.Name, ast.Constant))
+    for idle in sorted(name for name in values if made and name in site.kernel.values and site.is_idle(name)):
+        says = f"lacks `{idle}`, which the kernel computes and never uses."
+        for name in sorted(values - {idle}):
+            for term in (form.format(idle, name) for form in _OF_TWO):
+                for symbol in "+-":
+                    told = says, f"is a term with `{idle}` missing there? see the formula in the handout"
+                    new = f"({site.source.of(node)} {symbol} {term})"
+                    yield site.change(ChangeKind.IDLE, node, new, told, 0, lacks=idle)
+
+
+_OF_TWO = ("({0} - {1}) / {0}", "({0} - {1}) / {1}", "{0} / {1}", "{1} / {0}", "{0} * {1}", "({0} - {1})")
+"""Terms of an idle value and another."""
 
 
 def _over_another(site: ChangeSite, node: ast.Constant) -> Iterator[Change]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from gradekit.screening.changes import Change
 from gradekit.screening.host_call import FAILS, HostReplay
 from gradekit.screening.host_changes import LATER, HostSite, host_changes
 from gradekit.screening.host_walk import HostWalk
-from gradekit.screening.screen import ShownCall, is_like
+from gradekit.screening.shown_call import ShownCall, is_like
 from gradekit.screening.swap import Code
 from gradekit.screening.tile_values import NotWalked
 from gradekit.screening.tried_change import parsed
@@ -35,6 +36,7 @@ class HostScreen:
 
     def __init__(self, source: ParsedSource, code: Code, work: int = MOST_WORK) -> None:
         self.source, self.code, self.work_left = source, code, work
+        self._mended: Counter[int] = Counter()
 
     def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
         """The changes with which a failing call, and `more` that are asked for while any change is left, are right.
@@ -50,10 +52,13 @@ class HostScreen:
             found += [pair for pair in self._distinct(mine, site) if self._is_right(pair[1], (failing, replay))]
             if found:
                 break
+        self._mended.clear()
         for call in more if found else ():
             again = self._replay(call)
             if again is not None and found:
                 found = [pair for pair in found if self._is_right(pair[1], (call, again), is_unknown=True)]
+        most = max((self._mended[id(news)] for _, news in found), default=0)  # one mistake explains most calls
+        found = [(change, news) for change, news in found if self._mended[id(news)] == most]
         return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
 
     def _news(self, change: Change) -> dict[ast.AST, ast.AST] | None:
@@ -101,7 +106,10 @@ class HostScreen:
             return False
         finally:
             self.work_left -= replay.spent + STEP
-        return _fits(results, call) and call.is_right(results)
+        if not _fits(results, call):
+            return False
+        self._mended[id(news)] += call.mended is not None and call.mended(results)
+        return call.is_right(results)
 
     def _replay(self, call: ShownCall) -> HostReplay | None:
         """A call as it is, walked; None where that does not give what the call gave, or costs much."""

@@ -249,6 +249,8 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
                 says = f"calls `{path}`.", f"is `tl.{other}` meant?"
                 yield site.change(ChangeKind.FUNCTION, node, new, says)
+    if name == "arange":
+        yield from _for_a_range(site, node)
     if name in _DROPPABLE and node.args:
         says = f"takes `{path}` of {shown(source.of(node.args[0]))}.", "is it meant to be there?"
         yield site.change(ChangeKind.DROPPED, node, source.operand(node.args[0]), says)
@@ -259,6 +261,15 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield from _product(site, node, path)
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin"):
         yield from _axis(site, node, name)
+
+
+def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
+    """A name for `tl.arange(...)`, where that is part of an expression: positions for places in a tile."""
+    mine = site.kind(node)
+    names = site.names(node) if isinstance(site.kernel.parents.get(node), ast.expr) else {}
+    says = f"has {shown(site.source.of(node))} in {context(site, node)}."
+    for name in (one for one, kind in names.items() if kind == mine):
+        yield site.change(ChangeKind.NAME, node, name, (says, f"try `{name}` in its place"), 0)
 
 
 def _product(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:

@@ -5,23 +5,22 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from gradekit.engine.budget import STEP
 from gradekit.mending.dependences import leading_to
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
-from gradekit.program import Program
 from gradekit.screening.additions import FIRST_COMBINED, around
 from gradekit.screening.changes import LAST_TURN, LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
-from gradekit.screening.host_call import HostCall
 from gradekit.screening.kinds import ValueKind, kind_of
 from gradekit.screening.replacements import RULES
+from gradekit.screening.shown_call import ShownCall, is_like
 from gradekit.screening.static_places import is_integer, is_static, needs_constant
 from gradekit.screening.swap import Code, Swap
 from gradekit.screening.tile_values import OutsideEverywhere
@@ -60,22 +59,6 @@ STAGES = (range(OF_IDLE, 0), range(FIRST_COMBINED), range(FIRST_COMBINED, LAST_T
 ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
 """Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
 
-IsRight = Callable[[Sequence[Tensor | None]], bool]
-
-
-@dataclass(frozen=True)
-class ShownCall:
-    """One call: its program and inputs, its results as they were, whether results are right, how many elements of them
-    are wrong, and what host code was called with, where that is known."""
-
-    program: Program
-    inputs: Sequence[Tensor]
-    results: Sequence[Tensor | None]
-    is_right: IsRight
-    wrong: Callable[[Sequence[Tensor | None]], int] | None = None
-    host: HostCall | None = None
-
-
 Walked = tuple[ShownCall, WalkedCall]
 
 _NO_MORE: Any = object()
@@ -100,6 +83,7 @@ class Screen:
         self.code: Code = code_of(draft.source)
         self.work_left = work
         self._better: list[tuple[int, TriedChange]] = []
+        self._mended: Counter[Change] = Counter()
         self.tried = 0
         self._others: frozenset[str] = frozenset()
         self._astray: Collection[int] = ()
@@ -120,7 +104,7 @@ class Screen:
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
-        self._better = []
+        self._better, self._mended = [], Counter()
         first = walked[0][1]
         if first.work > SHARE_OF_A_CALL * self.work_left:
             return []
@@ -139,7 +123,12 @@ class Screen:
                 break
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
-        return [one.change for one in kept]
+        return self._that_mend_most([one.change for one in kept])
+
+    def _that_mend_most(self, found: list[Change]) -> list[Change]:
+        """The changes with which most calls are right that may have stayed wrong: one mistake explains them all."""
+        most = max((self._mended[change] for change in found), default=0)
+        return [change for change in found if self._mended[change] == most]
 
     def _with_replay(self, call: ShownCall) -> Walked | None:
         replay = self._replay(call)
@@ -359,6 +348,8 @@ class Screen:
         self.tried += len(batch)
         given = [(tried, result) for tried, result in zip(batch, results, strict=True) if result is not None]
         right = [tried for tried, result in given if call.is_right(result)]
+        if call.mended is not None:
+            self._mended.update(tried.change for tried, result in given if call.mended(result))
         if is_first and call.wrong is not None:
             before = call.wrong(call.results)
             counted = [(call.wrong(result), tried) for tried, result in given if tried not in right]
@@ -377,16 +368,3 @@ def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:
         names = dict.fromkeys(called(node) for node in one.nodes)
         found += [by_name[name] for name in names if name in by_name and by_name[name] not in found]
     return found
-
-
-def is_like(results: Sequence[Tensor | None], seen: Sequence[Tensor | None]) -> bool:
-    """Whether a walk gave what the engine did, but for rounding."""
-    return all(_close(mine, other) for mine, other in zip(results, seen, strict=True))
-
-
-def _close(mine: Tensor | None, seen: Tensor | None) -> bool:
-    if not isinstance(seen, Tensor) or not isinstance(mine, Tensor):
-        return True
-    if mine.shape != seen.shape:
-        return False
-    return torch.allclose(mine.double(), seen.double(), rtol=1e-2, atol=1e-2, equal_nan=True)

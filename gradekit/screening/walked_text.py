@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gradekit.screening.host_call import FAILS, HostReplay
-from gradekit.screening.screen import ShownCall, is_like
+from gradekit.screening.shown_call import ShownCall, is_like
 from gradekit.screening.walked_call import WRONG, WalkedCall, code_of
 from gradekit.submission.parsed_source import ParsedSource
 

@@ -16,7 +16,8 @@ from gradekit.mending.draft import Draft
 from gradekit.screening import walked_call
 from gradekit.screening.changes import Change, ChangeKind, ChangeSite
 from gradekit.screening.kinds import kind_of
-from gradekit.screening.screen import MOST_WORK, Screen, ShownCall, changes_of
+from gradekit.screening.screen import MOST_WORK, Screen, changes_of
+from gradekit.screening.shown_call import ShownCall
 from gradekit.screening.static_places import is_static
 from gradekit.screening.survivor_mends import mend_of, mends_of
 from gradekit.screening.swap import Swap
@@ -445,6 +446,47 @@ def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
     elsewhere = next(node for node in Draft(text).kernels[0].statements if node.lineno == 15)
     (mend,) = mends_of([*found, replace(found[0], node=elsewhere)], ParsedSource(text))
     assert mend.sentence == "`w` is missing as a factor, in line 14 or in line 15." and mend.line == 14
+
+
+def test_of_changes_that_leave_other_calls_wrong_those_go_that_leave_more_of_them_wrong() -> None:
+    found, text = survivors("x * w", "x")
+    x, w = inputs()
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    other, _ = shown(text, torch.exp((2 * x * w).sum(1) * 0.25), 2 * x, w)
+    anything = replace(other, is_right=lambda results: True, mended=other.is_right)
+    kept = Screen(Draft(text), ()).survivors([call], ["means_kernel"], more=[anything])
+    assert {change.new for change in kept} <= {change.new for change in found} and kept
+    none_right = replace(other, is_right=lambda results: True, mended=lambda results: False)
+    same = Screen(Draft(text), ()).survivors([call], ["means_kernel"], more=[none_right])
+    assert {change.new for change in same} == {change.new for change in found}
+
+
+BOXES = HEAD + '''@triton.jit
+def boxes_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    inner = tl.load(x_ptr + i, mask=i < n, other=1.0)
+    union = inner + tl.load(y_ptr + i, mask=i < n, other=1.0)
+    around = union * union + 1.0
+    ratio = inner / union
+    tl.store(out_ptr + i, ratio, mask=i < n)
+
+
+def entry(x, y):
+    out = torch.empty_like(x)
+    boxes_kernel[(1,)](x, y, out, x.shape[0], BLOCK=16)
+    return out
+'''
+
+
+def test_a_term_of_what_nobody_uses_and_another_value_is_found() -> None:
+    drawn = torch.Generator().manual_seed(5)
+    x, y = torch.rand(10, generator=drawn), torch.rand(10, generator=drawn)
+    union, around = x + y, (x + y) ** 2 + 1
+    call, _ = shown(BOXES, x / union - (around - union) / around, x, y)
+    found = Screen(Draft(BOXES), ()).survivors([call], ["boxes_kernel"])
+    (mend,) = mends_of(found, ParsedSource(BOXES))
+    assert mend.sentence == "Line 12 lacks `around`, which the kernel computes and never uses."
+    assert "ratio = (inner / union - (around - union) / around)" in mend.applied(BOXES)
 
 
 CURVE = HEAD + '''@triton.jit

@@ -1,0 +1,42 @@
+"""The failing call of a check as changes are looked at on it: which of its results is wrong."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from gradekit.causes import Cause
+from gradekit.judge.comparison import Comparison
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Reference, Worked
+from gradekit.plugin.screened_calls import failing, place_of_wrong
+
+
+def call_with(*results: torch.Tensor) -> Any:
+    return SimpleNamespace(observation=SimpleNamespace(program=None, results=results), args=(), entry="f", wanted=())
+
+
+def wrong(actual: torch.Tensor, expected: torch.Tensor) -> Failure:
+    exact, allowed = expected.double(), torch.full_like(expected, 1e-3, dtype=torch.float64)
+    worked = Worked(exact, expected, allowed, (), lambda *args: exact, lambda others: exact)
+    return Failure(Cause.WRONG_VALUES, "", comparison=Comparison(actual, Reference(lambda: [worked], 0, None)))
+
+
+def test_of_results_that_are_alike_any_may_be_the_wrong_one() -> None:
+    zeros, ones = torch.zeros(4), torch.ones(4)
+    error, call = wrong(zeros, ones), call_with(torch.full((4,), 2.0), zeros, zeros.clone())
+    shown = failing(error, call)
+    assert shown is not None and shown.wrong is not None and place_of_wrong(error, call) is None
+    assert shown.is_right([ones, zeros, ones]) and shown.is_right([ones, ones, zeros])
+    assert not shown.is_right([ones, zeros, zeros]) and not shown.is_right([ones, None, zeros])
+    assert (shown.wrong([ones, zeros, ones]), shown.wrong([ones, zeros, zeros])) == (0, 4)
+
+
+def test_of_results_that_differ_the_one_that_was_compared_decides() -> None:
+    zeros, ones = torch.zeros(4), torch.ones(4)
+    error, call = wrong(zeros, ones), call_with(torch.full((4,), 2.0), zeros)
+    shown = failing(error, call)
+    assert shown is not None and place_of_wrong(error, call) == 1
+    assert shown.is_right([zeros, ones]) and not shown.is_right([ones, zeros])
