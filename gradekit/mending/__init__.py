@@ -13,6 +13,7 @@ of_numbers.py   numbers in formulas, powers, terms        of_curves.py    forms 
 of_scores.py    scores and weights of attention           of_attention.py running softmax, shared heads
 of_twins.py     lines unlike their counterparts           of_guards.py    padding, lengths below 0, divisors of 0
 of_walks.py     what a loop begins anew                   of_exchanges.py two things in each other's place
+of_other_kernels.py  lines unlike those of another kernel
 of_dimensions.py   axes of a grid, counts of elements
 of_host_values.py  any value of host code in another's place
 host_numbers.py    what sizes and strides are in the failing call

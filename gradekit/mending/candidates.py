@@ -21,6 +21,7 @@ from gradekit.mending import (
     of_loops,
     of_masks,
     of_numbers,
+    of_other_kernels,
     of_random,
     of_scores,
     of_sums,
@@ -38,6 +39,7 @@ from gradekit.submission.parsed_source import called
 
 _IN_KERNELS = (
     *of_twins.RULES,
+    *of_other_kernels.RULES,
     *of_guards.RULES,
     *of_attention.RULES,
     *of_masks.RULES,

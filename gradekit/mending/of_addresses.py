@@ -120,7 +120,7 @@ def stride_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for access in kernel.accesses:
             for part in terms(kernel.resolved(access.address)):
                 named = kernel.names(part) & {*kernel.indices, *kernel.pids}
-                if named and not kernel.names(part) & set(kernel.strides):
+                if named and not kernel.names(part) & {*kernel.strides, *kernel.pointers}:
                     yield Mend(
                         Family.STRIDES, 5 if _stem(access.pointer)[:1] in stride else 9, part.lineno,
                         (kernel.replaced(part, f"{kernel.source.operand(part)} * {stride}"),),
@@ -128,6 +128,25 @@ def stride_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                         f"`{kernel.source.of(part)}` is not multiplied by a stride.",
                         f"multiply the index by its stride, {stride}", Cause.IGNORES_STRIDES, kernel.name,
                     )  # fmt: skip
+
+
+def numbers_without_stride(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Numbers in the addresses of a tensor that no stride multiplies, though nothing uses a parameter for it: all of
+    them at once."""
+    for stride in (s for s in kernel.strides if kernel.uses.get(s, 0) == 0):
+        for pointer in dict.fromkeys(access.pointer for access in kernel.accesses):
+            mine = [access for access in kernel.accesses if access.pointer == pointer]
+            plain = [part for access in mine for part in terms(access.address) if isinstance(part, ast.Constant)]
+            if plain:
+                first, which = plain[0].lineno, " and ".join(kernel.source.of(part) for part in plain)
+                edits = tuple(kernel.replaced(part, f"{kernel.source.of(part)} * {stride}") for part in plain)
+                yield Mend(
+                    Family.STRIDES, 4, first, edits,
+                    f"The kernel takes {stride} and does not use it: from line {first} on, {which} in the addresses "
+                    f"of {pointer} are not multiplied by a stride.",
+                    f"multiply the numbers in these addresses by the stride, {stride}", Cause.IGNORES_STRIDES,
+                    kernel.name,
+                )  # fmt: skip
 
 
 def other_stride(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -352,6 +371,6 @@ def other_pointer(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    row_left_out, head_left_out, own_length, stride_left_out, other_stride, strides_of_another,
+    row_left_out, head_left_out, own_length, stride_left_out, numbers_without_stride, other_stride, strides_of_another,
     strides_of_its_own, program_not_added, turned_tile, step_of_the_other, within_a_row, other_pointer,
 )  # fmt: skip

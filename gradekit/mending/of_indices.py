@@ -339,7 +339,40 @@ def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
+def elements_side_by_side(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Several elements of an item that lie side by side, where the next item begins one element behind the last."""
+    for pointer in dict.fromkeys(access.pointer for access in kernel.accesses if access.pointer):
+        places = [terms(access.address) for access in kernel.accesses if access.pointer == pointer]
+        numbers = {getattr(part, "value", None) for parts in places for part in parts}
+        count = 1 + max((n for n in numbers if isinstance(n, int)), default=0)
+        if count < 2 or not set(range(1, count)) <= numbers:
+            continue
+        for value in _advances(kernel, pointer):
+            if count not in {getattr(part, "value", None) for part in ast.walk(value)} and _index_names(kernel, value):
+                line = value.lineno
+                yield Mend(
+                    Family.INDEX, 3, line, (kernel.replaced(value, f"({kernel.source.of(value)}) * {count}"),),
+                    f"Line {line} puts one item 1 element behind the other, and each item has {count} elements of "
+                    f"{pointer} side by side.",
+                    f"the next item begins {count} elements further on", None, kernel.name,
+                )  # fmt: skip
+
+
+def _advances(kernel: KernelDraft, pointer: str) -> Iterator[ast.expr]:
+    """What is added to a pointer itself; strides say there how far apart items are."""
+    for statement in kernel.statements:
+        is_sum = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
+        value = value_of(statement) if is_sum and target_of(statement) == pointer else None
+        if value is not None and not kernel.names(value) & set(kernel.strides):
+            yield value
+
+
+def _index_names(kernel: KernelDraft, value: ast.expr) -> set[str]:
+    return kernel.names(value) & {*kernel.indices, *kernel.pids}
+
+
 RULES = (
+    elements_side_by_side,
     program_left_out, program_times_a_size,
     tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
     stays_in_place, loads_exchanged, two_places_off, last_group,

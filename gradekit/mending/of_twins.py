@@ -172,8 +172,24 @@ def _like_its_twin(mine: _Line, model: _Line) -> Iterator[Mend]:
         if not found.is_consistent:
             return
         yield from _changed(mine, model, found.names, *found.places[0])
+    elif len(found.names) >= LEAST and all(kind in ("operator", "comparison") for _, _, kind in found.places):
+        yield from _with_other_signs(mine, model, found)
     else:
         yield from _wrapped(mine, model, found)
+
+
+def _with_other_signs(mine: _Line, model: _Line, found: _Alignment) -> Iterator[Mend]:
+    """One that differs in several signs, or comparisons, and in nothing else."""
+    made = [_other_sign(mine.kernel, place, like) for place, like, _ in found.places]
+    if not found.is_consistent or None in made:
+        return
+    edits, told = zip(*filter(None, made), strict=True)
+    line, beside = mine.statement.lineno, model.statement.lineno
+    yield Mend(
+        Family.FORMULA, 4, line, edits,
+        f"Line {line} is not made like its counterpart, line {beside}: {'; '.join(dict.fromkeys(told))}.",
+        f"compare line {line} with line {beside}: both do the same for different values", None, mine.kernel.name,
+    )  # fmt: skip
 
 
 def _wrapped(mine: _Line, model: _Line, found: _Alignment) -> Iterator[Mend]:
@@ -303,48 +319,4 @@ def _beside(mend: Mend) -> str:
     return mend.sentence.partition("counterpart, line ")[2].partition(":")[0]
 
 
-def other_than_elsewhere(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A line that computes a name otherwise than the line of another kernel that computes the same name."""
-    for other in draft.kernels:
-        if other is kernel:
-            continue
-        for name in kernel.values:
-            mine, model = _only_line(kernel, name), _only_line(other, name)
-            if mine is None or model is None:
-                continue
-            text = other.source.of(model.value)
-            strange = kernel.names(model.value) - {*kernel.values, *kernel.all_params}
-            if text != kernel.source.of(mine.value) and not strange and _looks_alike(mine.value, model.value):
-                line, beside = mine.statement.lineno, model.statement.lineno
-                family = Family.MASK if is_call(mine.value, "tl.load") else Family.FORMULA
-                yield Mend(
-                    family, 4, mine.value.lineno, (kernel.replaced(mine.value, text),),
-                    f"Line {line} computes `{name}` otherwise than line {beside} of {other.name} does"
-                    f"{_left_out(mine, model)}: it has `{_short(mine, mine.value)}` where that has "
-                    f"`{_short(model, model.value)}`.",
-                    f"compare line {line} with line {beside}: both compute {name}", None, kernel.name,
-                )  # fmt: skip
-
-
-def _left_out(mine: _Line, model: _Line) -> str:
-    """ ", and leaves out `bh`": the names of the model that a line lacks, where it has none of its own."""
-    one, other = mine.kernel.names(mine.value), model.kernel.names(model.value)
-    gone = " and ".join(f"`{name}`" for name in sorted(other - one))
-    return f", and leaves out {gone}" if gone and one < other else ""
-
-
-def _only_line(kernel: KernelDraft, name: str) -> _Line | None:
-    made = [s for s in kernel.statements if target_of(s) == name and isinstance(s, ast.Assign)]
-    if len(made) != 1 or len(kernel.values[name]) != 1:
-        return None
-    value = value_of(made[0])
-    return _Line(kernel, made[0], value) if value is not None else None
-
-
-def _looks_alike(mine: ast.expr, model: ast.expr) -> bool:
-    """Whether two expressions share most of their names: what has the same name may be another thing altogether."""
-    one, other = ({n.id for n in ast.walk(e) if isinstance(n, ast.Name)} - {"tl"} for e in (mine, model))
-    return len(one & other) >= 2 and len(one & other) * 3 >= 2 * max(len(one), len(other)) - 2
-
-
-RULES = (other_than_its_twin, other_than_elsewhere)
+RULES = (other_than_its_twin,)

@@ -170,3 +170,46 @@ def test_a_pointer_that_alone_is_not_moved_to_its_row_is_named() -> None:
     (mend,) = (mend for mend in mends(MOVED) if "always points to its first element" in mend.sentence)
     assert mend.sentence.startswith("`y_ptr` always") and mend.line == 6
     assert "    out_ptr += row * n; y_ptr += row * n\n" in mend.applied(MOVED)
+
+
+GIOU = "tests/course/right/giou_loss/"
+UNION = "union = (pr - pl) * (pb - pt) + (gr - gl) * (gb - gt) - inter"
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "said"),
+    [
+        ("sums_by_sample.py", {UNION: "union = pr * pb + gr * gb - inter"}, "and leaves out `gl` and `gt`"),
+        ("sums_by_sample.py", {"p_ptr + pc": "p_ptr + 1", "p_ptr + 2 * pc": "p_ptr + 2", "p_ptr + 3 * pc": "p_ptr + 3"},
+         "under the same names, and leave out `pc`"),
+        ("flat_blocks.py", {"dp_ptr += (batch * N + n) * 4": "dp_ptr += batch * N + n"}, "each item has 4 elements of dp_ptr"),
+        ("flat_blocks.py", {"tl.where(pr < gr": "tl.where(pr > gr", "tl.where(pr > gr, outer": "tl.where(pr < gr, outer"},
+         "its comparison has > where that has <; its comparison has < where that has >"),
+    ],
+)  # fmt: skip
+def test_what_another_line_of_a_submission_shows_is_mended_like_it(path: str, changes: dict[str, str], said: str) -> None:
+    source = text(GIOU + path)
+    wrong = source
+    for right, mistaken in changes.items():
+        wrong = wrong.replace(right, mistaken, 1)
+    mend = next(mend for mend in mends(wrong) if said in mend.sentence)
+    assert wrong != source and mend.applied(wrong) == source
+    assert not any(said in mend.sentence for mend in mends(source))
+
+
+STEPS_BY_ONE = '''
+@triton.jit
+def kernel(x_ptr, out_ptr, n, sx, stride_c, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x_ptr += row * sx
+    first, second = tl.load(x_ptr, mask=row < n), tl.load(x_ptr + 1, mask=row < n)
+    third = tl.load(x_ptr + 2, mask=row < n)
+    tl.store(out_ptr + row, first + second + third, mask=row < n)
+'''
+
+
+def test_numbers_in_addresses_are_multiplied_by_the_stride_that_nobody_uses_all_at_once() -> None:
+    (mend,) = (mend for mend in mends(STEPS_BY_ONE) if "1 and 2 in the addresses of x_ptr" in mend.sentence)
+    assert mend.line == 6 and "tl.load(x_ptr + 1 * stride_c, mask=row < n)" in mend.applied(STEPS_BY_ONE)
+    assert "tl.load(x_ptr + 2 * stride_c, mask=row < n)" in mend.applied(STEPS_BY_ONE)
+    assert not any(" x_ptr * stride_c" in mend.applied(STEPS_BY_ONE) for mend in mends(STEPS_BY_ONE))
