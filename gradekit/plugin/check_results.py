@@ -212,6 +212,7 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
 
     May run further examples: call it while the check is open.
     """
+    from gradekit.judge.by_gradient import refused_gradient
     from gradekit.judge.by_operator import operator_mistake
     from gradekit.judge.diagnose import diagnose
     from gradekit.judge.failure import Failure
@@ -222,8 +223,10 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
         return None
     text = run.submission.text
     if call.observation is None and isinstance(error, (Failure, TraceError)):
-        of_an_operator = error.cause in (Cause.EXCEPTION, Cause.NO_KERNEL)
-        return operator_mistake(text, call.entry, error.cause) if of_an_operator else None
+        if error.cause not in (Cause.EXCEPTION, Cause.NO_KERNEL):
+            return None
+        refused = refused_gradient(text, call.entry, str(error), error.cause)
+        return refused or operator_mistake(text, call.entry, error.cause)
     if not isinstance(error, Failure) or call.observation is None:
         return None
     return diagnose(error, call.observation, _named(call, run), evidence.history, text)
@@ -231,7 +234,8 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
 
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
     """The verdict with the diagnosis's sentence and cause."""
-    message = f"{verdict.message} {diagnosis.sentence}".strip()
+    end = "" if not verdict.message or verdict.message.endswith((".", "!", "?", ":")) else "."
+    message = f"{verdict.message}{end} {diagnosis.sentence}".strip()
     details = verdict.details | {"observed_cause": verdict.cause} | ({"hint": diagnosis.hint} if diagnosis.hint else {})
     line = diagnosis.line or verdict.line
     return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
