@@ -57,6 +57,8 @@ def other_operator(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 continue
             if isinstance(node.op, ast.Sub) and is_call(kernel.parents[node], *EXP):
                 continue
+            if isinstance(node.op, (ast.Mult, ast.Div)) and is_call(node.right, *EXP) and new in "*/":
+                continue  # the sign of its exponent, which other rules look for
             late = 10 * has_twin(kernel, kernel.statement(node))
             yield Mend(
                 Family.FORMULA, _operator_rank(kernel, node) + late, node.lineno,

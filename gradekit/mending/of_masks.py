@@ -58,10 +58,18 @@ def half_a_mask(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for atom in atoms:
             if kernel.is_bounded(access.mask, atom.name) or len(atoms) < 2:
                 continue
-            bounds = kernel.bounds.get(atom.name) or [s for s in kernel.lengths if s not in kernel.bounding]
-            for number, bound in enumerate(bounds[:3]):
+            for number, bound in enumerate(_bounds_for(kernel, atom.name)[:3]):
                 yield _widened(kernel, access, f"({atom.text} < {bound})", atom.name, 12 + 3 * number)
     yield from _all_widened(kernel)
+
+
+def _bounds_for(kernel: KernelDraft, index: str) -> list[str]:
+    """What may bound an index: what does elsewhere; else what bounds one that is made of the same, as rows and columns
+    of one step of a loop are; else the sizes that bound nothing."""
+    made_of = kernel.origins(ast.Name(index, ast.Load())) - {index}
+    alike = [name for name in kernel.bounds if kernel.origins(ast.Name(name, ast.Load())) - {name} == made_of]
+    of_alike = [bound for name in alike for bound in kernel.bounds[name]]
+    return kernel.bounds.get(index) or of_alike or [s for s in kernel.lengths if s not in kernel.bounding]
 
 
 def _all_widened(kernel: KernelDraft) -> Iterator[Mend]:
@@ -71,8 +79,7 @@ def _all_widened(kernel: KernelDraft) -> Iterator[Mend]:
             (access, atom) for access in kernel.accesses if access.mask is not None
             for atom in kernel.atoms(access.address) if atom.name == index and not kernel.is_bounded(access.mask, index)
         ]  # fmt: skip
-        bounds = kernel.bounds.get(index) or [s for s in kernel.lengths if s not in kernel.bounding]
-        for bound in bounds[:2] if len(without) > 1 else ():
+        for bound in _bounds_for(kernel, index)[:2] if len(without) > 1 else ():
             mends = [_widened(kernel, access, f"({atom.text} < {bound})", index, 11) for access, atom in without]
             yield replace(mends[0], edits=tuple(edit for mend in mends for edit in mend.edits))
 

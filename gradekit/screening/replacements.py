@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradekit.mending.kernel_text import target_of
+from gradekit.mending.of_sums import EXP
 from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.submission.parsed_source import called, shown
 
@@ -111,8 +112,8 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     for other in _SIBLINGS.get(type(node.op), ()):
         if other == "/" and site.kind(node.right) is not None and site.kind(node.right).of == "integer":  # type: ignore[union-attr]
             continue
-        if other in "*/" and getattr(node.right, "value", None) == 1:  # which is to leave out that side
-            continue
+        if other in "*/" and (getattr(node.right, "value", None) == 1 or called(node.right) in EXP):
+            continue  # which is to leave out that side, or to give its exponent the other sign
         hint = f"try `{other}` in place of `{op}`"
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
     yield from _chosen_by(site, node, op)
