@@ -19,6 +19,7 @@ from gradekit.mending.draft import draft_of
 from gradekit.mending.host_numbers import KnownNumbers
 from gradekit.mending.mend import Clues, Family, Mend
 from gradekit.mending.of_numbers import numbers_of
+from gradekit.mending.same_lines import in_same_lines
 from gradekit.mending.unexpected import survived
 from gradekit.program import Program
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -139,6 +140,7 @@ class Mending:
         self._has_no_experiments = without_experiments(text) == text
         self.work_left = MOST_WORK
         self.tried = 0
+        self._was_right = False  # the last text that was tried
         self._mends: list[Mend] | None = None
         self._right: list[Mend] = []
         self._wrong: set[Mend] = set()
@@ -178,6 +180,9 @@ class Mending:
                 self._wrong.add(mend)
                 continue
             held = self._held(mend, tries, each)
+            if held is OtherChecks.NOT and self._was_right and (copied := in_same_lines(mend, self.text)) is not None:
+                again = self._held(copied, tries, each)
+                mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
             if held is OtherChecks.ALL:
                 return self._as_told(mend, looked)
             if held is OtherChecks.IN_PART and in_part is None:
@@ -230,6 +235,7 @@ class Mending:
         self.tried += 1
         right = tries.is_right(text if self._has_no_experiments else without_experiments(text))
         self.work_left -= least + tries.spent()
+        self._was_right = right
         return right
 
     def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:

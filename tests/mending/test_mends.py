@@ -17,7 +17,7 @@ from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.mending.candidates import SPECIFIC, in_order, mends
 from gradekit.mending.mend import Clues, Family, Mend
-from gradekit.mending.search import MOST_WORK, Mending, Tries, without_experiments, work_of
+from gradekit.mending.search import MOST_WORK, Mending, OtherChecks, Tries, without_experiments, work_of
 from gradekit.program import Kernel, Launch, Program
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
@@ -239,6 +239,7 @@ def test_exp_with_the_other_sign_and_erf_with_another_factor_are_named() -> None
     right = text("solutions/custom_op/right_flat.py")
     turned = right.replace("tl.exp(-0.5 * h * h)", "tl.exp(0.5 * h * h)")
     assert any("wrong sign" in mend.sentence and "tl.exp(-(0.5 * h * h))" in mend.applied(turned) for mend in mends(turned))
+    assert not any("/ tl.exp(" in mend.applied(turned) for mend in mends(turned))
     halved = right.replace("tl.erf(h * 0.7071067811865476)), mask", "tl.erf(h / 2.0)), mask")
     assert any("another factor than 1 / sqrt(2)" in mend.sentence and mend.applied(halved) == right for mend in mends(halved))
 
@@ -263,6 +264,30 @@ def test_a_mask_that_is_right_for_another_tensor_is_blamed_where_it_is_used() ->
     )
     saying = [mend for mend in mends(kernel) if "does not bound `n`" in mend.sentence]
     assert {mend.line for mend in saying} == {7}
+
+
+def test_a_mask_that_forgets_a_step_is_given_the_bound_of_the_other_tensors_step() -> None:
+    kernel = (
+        "@triton.jit\ndef k(a_ptr, b_ptr, out_ptr, M, K, B: tl.constexpr):\n    i = tl.arange(0, B)[:, None]\n"
+        "    for s in range(0, K, B):\n        ka = s + tl.arange(0, B)[None, :]\n        kb = s + tl.arange(0, B)[:, None]\n"
+        "        a = tl.load(a_ptr + i * K + ka, mask=i < M, other=0.0)\n        b = tl.load(b_ptr + kb, mask=kb < K, other=0.0)\n"
+        "        tl.store(out_ptr + i, tl.dot(a, b), mask=i < M)\n"
+    )
+    saying = [mend for mend in mends(kernel) if "does not bound `ka`" in mend.sentence]
+    assert any("mask=(i < M) & (ka < K)" in mend.applied(kernel) for mend in saying)
+    assert not any("ka < M" in mend.applied(kernel) for mend in saying)
+
+
+def test_a_mend_that_leaves_copies_of_its_line_wrong_is_made_in_all_of_them() -> None:
+    right = text("solutions/dropout/right_tutorial.py")
+    kernel = right[right.index("@triton.jit") :].partition("\n\n\n")[0]
+    twice = f"{right}\n\n{kernel.replace('def ', 'def other_')}\n"
+    wrong = twice.replace("tl.rand(seed, offsets)", "tl.rand(seed, 7)")
+    holds = lambda mend: OtherChecks.ALL if mend.applied(wrong) == twice else OtherChecks.NOT
+    found = Mending(wrong).found(CLUES, Tries(lambda changed: "rand(seed, offsets)" in changed, holds=holds))
+    lines = [number for number, line in enumerate(wrong.splitlines(), 1) if "tl.rand(seed, 7)" in line]
+    assert found is not None and len(lines) == 2 and found.line in lines
+    assert found.sentence.endswith(f"Line {sum(lines) - found.line} is the same.")
 
 
 def test_a_mask_that_holds_an_index_above_zero_alone_does_not_bound_it() -> None:
