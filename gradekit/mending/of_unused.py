@@ -110,6 +110,9 @@ def _is_alias(kernel: KernelDraft, statement: ast.stmt) -> bool:
 
 
 def _is_arithmetic(value: ast.expr) -> bool:
+    """Whether it computes something, and does not just load and convert."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
+        value = value.func.value
     works = any(isinstance(n, ast.BinOp) or is_call(n, "tl.dot", *EXP) for n in ast.walk(value))
     return works and not is_call(value, "tl.load")
 

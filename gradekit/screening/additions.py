@@ -6,6 +6,7 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping
 
+from gradekit.mending.kernel_text import calls, target_of
 from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.screening.kinds import ValueKind, fitted
 from gradekit.submission.parsed_source import called, shown
@@ -62,6 +63,7 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 lacks = _LACKED.get(form, squared)
                 yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
+        yield from _without_its_sign(site, node, kind, whole)
         says = (
             f"has {part} in {context(site, node)}.",
             "powers of 2 want log2(e) as a factor: exp(x) is exp2(x * log2(e))",
@@ -85,6 +87,22 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
             says = f"takes {shown(site.source.of(node))} in all lanes, also where `{name}` is False."
             yield site.change(ChangeKind.LANES, node, new, (says, f"these must count as {value}: {shown(new)}"), 2)
+
+
+def _without_its_sign(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
+    """`tl.where(x < 0, -y, y)` for a y that is made of tl.abs(x) before."""
+    if not is_whole or isinstance(node, ast.Name) or called(node) == "tl.where":
+        return
+    for call in calls(site.kernel.nodes, "tl.abs"):
+        made = target_of(site.kernel.statement(call))
+        of = call.args[0] if call.args else None
+        if isinstance(of, ast.Name) and made in site.kernel.origins(node) and site.names(node).get(of.id) == kind:
+            text = site.source.operand(node)
+            made_of = f"makes {shown(site.source.of(node))} of `tl.abs({of.id})`"
+            says = f"{made_of}, and nothing gives it the sign of `{of.id}` back."
+            hint = f"where `{of.id}` is negative it has the other sign: choose by tl.where({of.id} < 0, ...)"
+            new = f"tl.where({of.id} < 0, -{text}, {text})"
+            yield site.change(ChangeKind.LANES, node, new, (says, hint), 2)
 
 
 def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:

@@ -174,7 +174,7 @@ def test_where_one_name_is_missing_in_every_mend_it_is_named_with_the_likeliest_
     found, text = survivors("tl.exp(total * scale)", "tl.exp(total)", block=8)
     assert len({line for change in found for line in change.lines}) > 2
     (mend,) = mends_of(found, ParsedSource(text))
-    assert mend.sentence == "`scale` is missing as a factor, most likely in line 14."
+    assert mend.sentence == "`scale`, which the kernel never uses, is missing as a factor, most likely in line 14."
 
 
 def test_what_changes_cost_before_they_are_tried_is_counted_and_rejects_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,7 +445,18 @@ def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
     assert mend.sentence == "Line 14 has `x` in `tl.sum(x, axis=0)`, and the kernel never uses `w`."
     elsewhere = next(node for node in Draft(text).kernels[0].statements if node.lineno == 15)
     (mend,) = mends_of([*found, replace(found[0], node=elsewhere)], ParsedSource(text))
-    assert mend.sentence == "`w` is missing as a factor, in line 14 or in line 15." and mend.line == 14
+    assert mend.sentence == "`w`, which the kernel never uses, is missing as a factor, in line 14 or in line 15." and mend.line == 14
+
+
+def test_of_a_product_whose_sign_is_wrong_the_whole_is_told() -> None:
+    source = ParsedSource(MEANS)
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.BinOp)]
+    product = next(node for node in nodes if source.of(node) == "total * scale")
+    parts = [node for node in ast.walk(product) if isinstance(node, (ast.BinOp, ast.Name))]
+    turned = [Change(ChangeKind.WRAPPED, "means_kernel", one, f"-({source.of(one)})", "", "") for one in parts]
+    (mend,) = mends_of([*turned, replace(turned[0], new="(1 - total * scale)")], source)
+    assert mend.sentence == "The sign of `total * scale` in line 15 is wrong." and mend.line == 15
+    assert not any("sign" in mend.sentence for mend in mends_of(turned[:2], source))
 
 
 def test_of_changes_that_leave_other_calls_wrong_those_go_that_leave_more_of_them_wrong() -> None:
@@ -521,12 +532,16 @@ def entry(x, b):
          "where `tl.exp(t)` overflows, that is infinity by infinity, NaN."),
         ("z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)", "z = x + tl.load(b_ptr + i, mask=i < n, other=0.0) + x",
          "Line 15 has `+ x`"),
+        ("0.5 * z * (1.0 + curve(inner))", "z * (1.0 + (2.0 * tl.sigmoid(2.0 * inner) - 1.0))",
+         "`0.5` is missing as a factor, in line 17 or in line 18, or else line 17 has `2.0 *` in"),
+        ("    return 1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "    e = tl.exp(-2.0 * tl.abs(t))\n    return (1.0 - e) / (1.0 + e)",
+         "of `tl.abs(t)`, and nothing gives it the sign of `t` back."),
     ],
 )  # fmt: skip
 def test_of_changes_that_do_the_same_the_one_is_told_that_a_tutor_would_tell(right: str, wrong: str, says: str) -> None:
     drawn = torch.Generator().manual_seed(4)
     x, b = torch.randn(10, generator=drawn), torch.randn(10, generator=drawn)
-    x[0] = 60.0
+    x[0], x[1] = 60.0, -60.0
     z = (x + b).double()
     expected = (0.5 * z * (1 + torch.tanh(z + 0.25 * z**3)) + x).float()
     assert CURVE.count(right) == 1
