@@ -19,6 +19,7 @@ of_host_values.py  any value of host code in another's place
 host_numbers.py    what sizes and strides are in the failing call
 dependences.py  what each result depends on
 search.py       tries one after another, within a budget   two_mistakes.py  a mend on top of another
+same_lines.py   a mend in every copy of its line
 missing_launch.py  a kernel that nothing launches          loop_bounds.py  loops that run as often as memory says
 unexpected.py   errors of the tutoring itself, which cost a mend alone
 
