@@ -367,7 +367,7 @@ def narrow_sum(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             if "float32" not in text:
                 casts = [kernel.replaced(dtype, "tl.float32"), *_casts_beside(kernel, name)]
                 yield Mend(
-                    Family.CAST, 2, call.lineno, tuple(casts),
+                    Family.SUM if "16" in text else Family.CAST, 2, call.lineno, tuple(casts),
                     f"`{name}` is kept in {text} (line {call.lineno}): each addition rounds to 16 bits.",
                     "accumulate in float32, tl.float32, and convert when you store", Cause.LOW_PRECISION, kernel.name,
                 )  # fmt: skip

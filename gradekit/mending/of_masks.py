@@ -244,6 +244,21 @@ def other_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield _bounded(kernel, node, right, size, index, 9)
 
 
+def bound_by_nothing(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An index held against 0, which is never less: the condition holds in all lanes."""
+    for node in (one for one in kernel.nodes if isinstance(one, ast.Compare) and len(one.ops) == 1):
+        is_idle = isinstance(node.ops[0], ast.GtE) and kernel.source.of(node.comparators[0]) == "0"
+        if not is_idle or not isinstance(node.left, ast.Name) or node.left.id not in kernel.indices:
+            continue
+        for size in kernel.lengths:
+            yield Mend(
+                Family.MASK, _bound_rank(kernel, node.left.id, size), node.lineno,
+                (kernel.replaced(node, f"{node.left.id} < {size}"),),
+                f"The mask `{kernel.source.of(node)}` in line {node.lineno} holds in all lanes, and bounds nothing.",
+                f"an index is to be less than its length, {size}", Cause.MISSING_MASK, kernel.name,
+            )  # fmt: skip
+
+
 def _bound_rank(kernel: KernelDraft, index: str, size: str) -> int:
     """By what bounds the index, and other indices, elsewhere in the kernel."""
     if size in kernel.bounds.get(index, ()):
@@ -380,6 +395,6 @@ def one_of_two(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    one_of_two, missing_mask, half_a_mask, other_value, off_by_one, comparison_turned, other_bound, mask_of_a_step,
-    strict_mask,
+    one_of_two, missing_mask, half_a_mask, other_value, off_by_one, comparison_turned, other_bound, bound_by_nothing,
+    mask_of_a_step, strict_mask,
 )  # fmt: skip

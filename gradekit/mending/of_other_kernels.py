@@ -107,7 +107,9 @@ def _left_out(mine: Sequence[_NamedLine], models: Sequence[_NamedLine]) -> str:
     one, other = ({name for line in lines for name in line.kernel.names(line.value)} for lines in (mine, models))
     gone = " and ".join(f"`{name}`" for name in sorted(other - one))
     verb = "leave" if len(mine) > 1 else "leaves"
-    return f", and {verb} out {gone}" if gone and one < other else ""
+    strides = {name for line in mine for name in line.kernel.strides}
+    what = "the stride " if len(other - one) == 1 and other - one <= strides else ""
+    return f", and {verb} out {what}{gone}" if gone and one < other else ""
 
 
 def _only_line(kernel: KernelDraft, name: str) -> _NamedLine | None:

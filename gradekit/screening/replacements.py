@@ -244,9 +244,10 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     name = path.rpartition(".")[2]
     source, whole = site.source, shown(site.source.of(node))
     arguments = ", ".join(source.of(one) for one in (*node.args, *node.keywords))
-    if path.startswith("tl.") and not site.kernel.bounds_a_loop(node):  # a longer loop is right by its masks
+    if path.startswith("tl."):
+        known = ("max",) if site.kernel.bounds_a_loop(node) else None  # a longer loop still is right by its masks
         for group in _FUNCTIONS:
-            for other in (one for one in group if name in group and one != name):
+            for other in (one for one in group if name in group and one != name and one in (known or group)):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
                 says = f"calls `{path}`.", f"is `tl.{other}` meant?"
                 yield site.change(ChangeKind.FUNCTION, node, new, says)

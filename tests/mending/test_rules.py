@@ -181,7 +181,7 @@ UNION = "union = (pr - pl) * (pb - pt) + (gr - gl) * (gb - gt) - inter"
     [
         ("sums_by_sample.py", {UNION: "union = pr * pb + gr * gb - inter"}, "and leaves out `gl` and `gt`"),
         ("sums_by_sample.py", {"p_ptr + pc": "p_ptr + 1", "p_ptr + 2 * pc": "p_ptr + 2", "p_ptr + 3 * pc": "p_ptr + 3"},
-         "under the same names, and leave out `pc`"),
+         "under the same names, and leave out the stride `pc`"),
         ("flat_blocks.py", {"dp_ptr += (batch * N + n) * 4": "dp_ptr += batch * N + n"}, "each item has 4 elements of dp_ptr"),
         ("flat_blocks.py", {"tl.where(pr < gr": "tl.where(pr > gr", "tl.where(pr > gr, outer": "tl.where(pr < gr, outer"},
          "its comparison has > where that has <; its comparison has < where that has >"),
@@ -195,6 +195,14 @@ def test_what_another_line_of_a_submission_shows_is_mended_like_it(path: str, ch
     mend = next(mend for mend in mends(wrong) if said in mend.sentence)
     assert wrong != source and mend.applied(wrong) == source
     assert not any(said in mend.sentence for mend in mends(source))
+
+
+def test_a_mask_that_holds_in_all_lanes_is_named() -> None:
+    source = text("solutions/spmm/solution.py")
+    wrong = MOVED.replace("x_ptr + cols, mask=cols < n", "x_ptr + cols, mask=cols >= 0")
+    (mend,) = (mend for mend in mends(wrong) if "holds in all lanes" in mend.sentence)
+    assert mend.applied(wrong) == MOVED and mend.line == 8
+    assert not any("holds in all lanes" in mend.sentence for mend in mends(source))
 
 
 STEPS_BY_ONE = '''
