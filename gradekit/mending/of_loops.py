@@ -28,7 +28,7 @@ def steps_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield Mend(
                     Family.LOOP, 2 if in_range else 30 if by_program else 7, node.lineno,
                     (kernel.replaced(node, f"tl.cdiv({left}, {right})"),),
-                    f"Line {node.lineno} rounds `{kernel.source.of(node)}` down: the last, partial step along {left} "
+                    f"Line {node.lineno} rounds `{kernel.source.of(node)}` down: the last, partial step along `{left}` "
                     "is left out.",
                     "round the number of steps up, with tl.cdiv", None, kernel.name,
                 )  # fmt: skip

@@ -331,7 +331,7 @@ def _past(kernel: KernelDraft, masks: Sequence[ast.Compare], past: str, rank: in
         tuple(kernel.replaced(mask.comparators[0], f"{bound} - {past}") for mask in masks),
         f"The mask `{kernel.source.of(first)}` in line {first.lineno} is the same in every step of the loop{also}: it "
         f"does not know how far the loop has come along {bound}, so that the last, partial step is not masked.",
-        f"compare with what is left of {bound} in this step", Cause.MISSING_MASK, kernel.name,
+        f"compare with what remains of `{bound}` in this step", Cause.MISSING_MASK, kernel.name,
     )  # fmt: skip
 
 

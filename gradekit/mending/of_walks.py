@@ -130,8 +130,8 @@ def parts_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             yield Mend(
                 Family.LOOP, 6, node.lineno, (kernel.replaced(node, f"(({left}) + {parts - 1}) // {parts}"),),
                 f"Line {node.lineno} rounds `{kernel.source.of(node)}` down: {parts} parts of that size leave the last "
-                f"of {left} out.",
-                f"round up: ({left} + {parts - 1}) // {parts}", None, kernel.name,
+                f"of `{left}` out.",
+                f"round up: `({left} + {parts - 1}) // {parts}`", None, kernel.name,
             )  # fmt: skip
 
 

@@ -57,11 +57,15 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     if kind.of == "float" and not isinstance(node, ast.Constant) and called(node) not in ("tl.zeros", "tl.full"):
         for form, hint in _WRAPS:
             if form != "tl.trans({})" or len(kind.shape) == 2:
-                says = f"takes {part} as it is, in {context(site, node)}.", f"look at `{site.source.of(node)}`: {hint}"
+                number = _LACKED.get(form)
+                what = "term" if "+" in form else "factor"
+                as_it_is = f"takes {part} as it is, in {context(site, node)}."
+                without = f"has {part} without a {what} {number}."
+                told = without if number else as_it_is, f"look at `{site.source.of(node)}`: {hint}"
                 new, built = form.format(text, text), _around(form, node)
                 squared = node.id if isinstance(node, ast.Name) and form == "({} * {})" else ""
                 lacks = _LACKED.get(form, squared)
-                yield site.change(ChangeKind.WRAPPED, node, new, says, 2 + (not whole), built, lacks)
+                yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
         yield from _without_its_sign(site, node, kind, whole)
         says = (

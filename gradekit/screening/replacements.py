@@ -61,8 +61,10 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     parent = site.kernel.parents.get(node)
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
     likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
+    told = f"fills lanes that the mask leaves out with {value:g}, and they take part in the result." if fills else says
     for text in texts:
-        yield site.change(likely, node, text, (says, f"try {text} in its place"), 1)
+        hint = f"try other={text}" if fills else f"try {text} in its place"
+        yield site.change(likely, node, text, (told, hint), 1)
     mine = site.kind(node)
     for name, kind in site.names(node).items():
         if mine is not None and kind == mine:
