@@ -95,7 +95,8 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
 
 def _without_its_sign(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
     """`tl.where(x < 0, -y, y)` for a y that is made of tl.abs(x) before."""
-    if not is_whole or isinstance(node, ast.Name) or called(node) == "tl.where":
+    is_quotient = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    if not (is_whole or is_quotient) or isinstance(node, ast.Name) or called(node) == "tl.where":
         return
     for call in calls(site.kernel.nodes, "tl.abs"):
         made = target_of(site.kernel.statement(call))
