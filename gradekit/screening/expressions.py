@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy as shallow
 from dataclasses import replace
@@ -39,6 +40,19 @@ MOST_STEPS = 4096
 """Of one loop."""
 
 
+FEW_APART = 1000
+"""So many expressions of a walk are evaluated for one copy alone before each of them counts as work of its own."""
+
+OPERATIONS_APART = 6
+"""What each of the others costs beside its own operations, in operations."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _parts(node: ast.AST) -> frozenset[ast.AST]:
+    """All nodes of a tree, which nobody changes: in a loop, each step asks for them."""
+    return frozenset(ast.walk(node))
+
+
 class Expressions(FunctionWalk):
     """Expressions of one launch: `grid` programs of a kernel."""
 
@@ -52,16 +66,20 @@ class Expressions(FunctionWalk):
         self.count = self.programs * self.copies
         self.active: Tensor | None = None
         self.gone: Tensor | None = None  # the programs that have returned
+        self.apart = 0  # expressions that were evaluated for one copy alone
         self.longest, self.patience = 0, MOST_STEPS  # steps of a loop: the most that were seen, and that may be
         self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
 
     def _in_copies(self, node: ast.expr, names: Names) -> Any:
         """An expression where it is another one in some copies."""
         news = self.swap.news.pop(node)  # what stands in its place may contain it
+        self.apart += len(news)
+        if self.apart > FEW_APART:  # of long loops: there the walk itself takes longer than what it computes
+            self.meter.spend(OPERATIONS_APART * len(news))
         try:
             if self.copies == 1:
                 return self.value(cast(ast.expr, news[0][1]), names)
-            changed = {copy for copy, new in news if all(part is not node for part in ast.walk(new))}
+            changed = {copy for copy, new in news if node not in _parts(new)}
             with self.memory.meant_for(torch.tensor([copy not in changed for copy in range(self.copies)])):
                 before = self.value(node, names) if len(changed) < self.copies else None
             values = [(copy, self._in_copy(copy, new, names, (node, before))) for copy, new in news]
@@ -74,10 +92,13 @@ class Expressions(FunctionWalk):
         """What an expression is in one copy, where another is `known`; None where the copy touches what is outside."""
         rows = slice(copy * self.programs, (copy + 1) * self.programs)
         one = shallow(self)
-        one.swap, one.copies, one.count, one.memory = Swap(), 1, self.programs, self.memory.part(copy)
+        parts = _parts(new)
+        one.swap, one.copies, one.count = Swap(), 1, self.programs
+        if any(isinstance(part, ast.Call) for part in parts):  # no other expression touches memory
+            one.memory = self.memory.part(copy)
         one.active, one.gone = _rows(self.active, rows, self.count), _rows(self.gone, rows, self.count)
         one.known = {known[0]: _rows(known[1], rows, self.count)} if known[1] is not None else {}
-        mine = {part.id for part in ast.walk(new) if isinstance(part, ast.Name)} & names.keys()
+        mine = {part.id for part in parts if isinstance(part, ast.Name)} & names.keys()
         try:
             return one.value(cast(ast.expr, new), {name: _rows(names[name], rows, self.count) for name in mine})
         except OutsideEverywhere:
