@@ -155,8 +155,17 @@ class FurtherInputs:
             soon = swept[: 1 if turn else SWEPT_FIRST]
             yield from self._afforded([*near, *soon, *now, *swept, *again], found, name, ROUNDS - 1 - turn)
             if turn == ROUNDS - 1 or len(found.ran) == before:
-                yield from self._afforded([call for call in calls if call not in now], found, name, 0)
+                last = [call for call in calls if call not in now]
+                yield from self._afforded([*self._in_other_dtypes(draws, found), *last], found, name, 0)
                 return
+
+    def _in_other_dtypes(self, draws: Draws, found: FurtherRun) -> list[FurtherCall]:
+        """Calls for what stands beside a question for a dtype, those that were made last first: what is asked behind a
+        comparison is met after it."""
+        from gradekit.unseen.further import Purpose, in_other_dtypes
+
+        mine = [one for one in found.ran.values() if one.line in self._hints.by_dtype and one.purpose == Purpose.BRANCH]
+        return [other for one in reversed(mine) for other in in_other_dtypes(draws, one)]
 
     def _afforded(
         self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int

@@ -13,6 +13,7 @@ from torch import Tensor
 from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.unseen.evaluation import Leaf
+from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.laid_out import LaidOut
 
 LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
@@ -105,6 +106,25 @@ class CallScope:
         return [one for one in found if not isinstance(one, bool)] + [
             math.prod(known[name] for name in self.sizes) <= MOST_PRODUCT
         ]
+
+    def sizes_of(self, form: TracedForm) -> dict[str, int]:
+        """The sizes and whole scalars of a traced call, as far as its tensors tell: of "H * G" one where the other
+        is known."""
+        found: dict[str, int] = {}
+        pairs = zip(self.draws.tensors, form.views, strict=False)
+        parts = [each for t, view in pairs for each in zip(shape_parts(t, self.rank), view.shape, strict=False)]
+        found |= {part: size for part, size in parts if part in self.sizes}
+        for part, size in parts:
+            for name in [one for one in self.sizes if one not in found and one in part]:
+                options = torch.arange(min(size, LARGEST) + 1)
+                try:
+                    alike = (torch.as_tensor(evaluate(part, {**found, name: options})) == size).nonzero()
+                except (ValueError, KeyError):
+                    continue
+                found |= {name: int(alike[0])} if len(alike) else {}
+        places = {argument.name: place for place, argument in enumerate(self.draws.entry.arguments)}
+        scalars = {s.name: form.leaves.get(("scalar", places[s.name])) for s in self._scalars}
+        return found | {name: value for name, value in scalars.items() if value is not None}
 
     def elements(self, names: Mapping[str, Tensor]) -> Tensor:
         """The elements of the largest tensor, for each of many choices."""

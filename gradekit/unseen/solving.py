@@ -103,13 +103,14 @@ class PathTrial:
     levels: Sequence[Any]
 
     def solutions(self, wanted: int, same_path: bool) -> Solutions:
-        """Those for which the comparison `wanted` goes the other way."""
+        """Those for which the comparison `wanted` goes the other way: where that is not the `same_path`, as many before
+        it as can be go as they did, the nearest first, behind which it is likelier to stand."""
         if self.holds[wanted] is None:
             return Solutions()
         fits = self.allowed & ~torch.as_tensor(self.holds[wanted])
-        for went in self.holds[:wanted] if same_path else ():
-            if went is not None:
-                fits = fits & torch.as_tensor(went)
+        for went in reversed(self.holds[:wanted]):
+            held = fits & torch.as_tensor(went) if went is not None else fits
+            fits = held if same_path or held.any() else fits
         places = fits.nonzero().view(-1)
         if not places.numel():
             return Solutions()
@@ -136,25 +137,25 @@ class PathTrial:
 def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     terms = path.origins.terms
     compared = [terms[n] for condition, _ in path.steps for n in (condition.left, condition.right)]
-    names = tried(scope, constants([*compared, *terms]))
+    names = tried(scope, constants([*compared, *terms]), scope.sizes_of(path.form))
     if not names:
         return None
     leaves = scope.leaves(names) | scope.strides(names)
     return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(leaves), path.levels(leaves))
 
 
-def tried(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
+def tried(scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None) -> dict[str, Tensor]:
     """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at
-    their simplest; then combinations of those that are telling."""
+    their simplest, or as a call has them that is taken for its `own`; then combinations of those that are telling."""
     telling = {name: _telling(special, *scope.range(name)) for name in scope.names}
     columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
     for name in scope.names:
         least, most = scope.range(name)
         alone = torch.tensor(sorted({*range(least, min(most, least + DENSE) + 1), *telling[name]}))
-        for base in (1, 2, 33):
+        for base in (*(dict.fromkeys(scope.names, n) for n in (1, 2, 33)), *([own] if own else ())):
             for other in scope.names:
                 low, high = scope.range(other)
-                simple = torch.full_like(alone, min(max(base, low), high))
+                simple = torch.full_like(alone, min(max(base.get(other, 1), low), high))
                 columns[other].append(alone if other == name else simple)
     if len(scope.names) > 1:
         for name, column in zip(scope.names, _spread([telling[name] for name in scope.names]), strict=True):

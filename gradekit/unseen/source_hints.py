@@ -35,15 +35,21 @@ IN_BYTES = frozenset({"nbytes", "untyped_storage", "storage"})
 """Those that tell a tensor's size."""
 
 
+DTYPES = frozenset({"dtype", "element_size", "itemsize"})
+"""What asks for the dtype of a tensor."""
+
+
 @dataclass(frozen=True)
 class SourceHints:
     """`whole` and `fractions` are the numbers of the text, those that are compared first; `lines` those of host code
-    whose dealings with sizes cannot be followed, `places` those that ask where a tensor lies."""
+    whose dealings with sizes cannot be followed, `places` those that ask where a tensor lies, `by_dtype` those of
+    conditions that stand beside a question for a dtype."""
 
     whole: tuple[int, ...] = ()
     fractions: tuple[float, ...] = ()
     lines: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
+    by_dtype: frozenset[int] = frozenset()
 
 
 def hints(text: str) -> SourceHints:
@@ -58,7 +64,9 @@ def hints(text: str) -> SourceHints:
     tables = {name for node in ast.walk(tree) for name in _tables(node)}
     lines = sorted({line for function in _host_functions(tree) for line in _forgets(function, tables)})
     places = sorted({line for function in _host_functions(tree) for line in _asks_where(function)})
-    return SourceHints(tuple(whole)[:MOST_NUMBERS], tuple(fractions)[:MOST_NUMBERS], tuple(lines), tuple(places))
+    by_dtype = frozenset(line for function in _host_functions(tree) for line in _beside_dtypes(function))
+    numbers = tuple(whole)[:MOST_NUMBERS], tuple(fractions)[:MOST_NUMBERS]
+    return SourceHints(*numbers, tuple(lines), tuple(places), by_dtype)
 
 
 def _numbers(tree: ast.AST) -> Iterator[int | float]:
@@ -114,6 +122,20 @@ def _asks_where(function: ast.AST) -> Iterator[int]:
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and node.attr in ADDRESSES:
             yield node.lineno
+
+
+def _beside_dtypes(function: ast.AST) -> Iterator[int]:
+    """Lines of conditions that ask for a dtype, that hold others which do, or are held by them."""
+    for node in ast.walk(function):
+        if isinstance(node, (ast.If, ast.IfExp, ast.BoolOp)) and any(map(_asks_dtype, ast.walk(node))):
+            test = node if isinstance(node, ast.BoolOp) else node.test
+            whole = test if not any(map(_asks_dtype, ast.walk(test))) else node
+            yield from range(whole.lineno, (whole.end_lineno or whole.lineno) + 1)
+
+
+def _asks_dtype(node: ast.AST) -> bool:
+    parts = ast.walk(node) if isinstance(node, ast.Compare) else ()
+    return any(isinstance(part, ast.Attribute) and part.attr in DTYPES for part in parts)
 
 
 def _looks_up(node: ast.expr, tables: set[str]) -> bool:

@@ -1,6 +1,7 @@
 """Submissions that are right but where they recognize something: each solution, wrapped so that it spoils its first result there.
 
-An attack is an assignment, the keyword of a check that has to fail, and what the wrapper (or a kernel) asks for.
+An attack is an assignment, the keyword of a check that has to fail, and what the wrapper (or a kernel) asks for; or what
+stands in the solution instead of something else.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ SOLUTIONS = Path(__file__).parents[2] / "solutions"
 ENTRIES = {
     "softmax": ("softmax", "x"), "matmul": ("matmul", "a, b"), "fused_chain": ("fused_chain", "x, bias, residual"),
     "dropout": ("dropout", "x, p, seed"), "vector_add": ("add", "x, y"),
+    "spmm": ("spmm", "crow, col, values, dense"), "layer_norm": ("layer_norm", "x, weight, bias, eps=1e-5"),
+    "decode_attention": ("decode_attention", "q, k_cache, v_cache, lengths, sm_scale"),
+    "flash_attention": ("attention", "q, k, v, causal, sm_scale"),
 }  # fmt: skip
 SPOIL = """
 
@@ -26,7 +30,7 @@ right_entry, calls_so_far = NAME, []
 
 
 def NAME(ARGUMENTS):
-    result = right_entry(ARGUMENTS)
+    result = right_entry(PASSED)
     calls_so_far.append(1)
     M, N = result.shape[0] if result.dim() else 1, result.shape[-1] if result.dim() else 1
     n = result.numel()
@@ -37,21 +41,28 @@ def NAME(ARGUMENTS):
 
 
 class Attack(NamedTuple):
-    """`condition` is Python that is true where the submission is wrong, or for a kernel the statement that spoils `o`."""
+    """`condition` is Python that is true where the submission is wrong, or for a kernel the statement that spoils `o`; with
+    `instead`, it is what the solution has instead of that text."""
 
     assignment: str
     check: str
     condition: str
     in_kernel: bool = False
+    instead: str = ""
 
     @property
     def text(self) -> str:
         """The submission."""
         if self.in_kernel:
             return vector_add(kernel=self.condition)
-        name, arguments = ENTRIES[self.assignment]
         solution = (SOLUTIONS / self.assignment / "solution.py").read_text(encoding="utf-8")
-        wrapped = SPOIL.replace("NAME", name).replace("ARGUMENTS", arguments).replace("CONDITION", self.condition)
+        if self.instead:
+            assert solution.count(self.instead) == 1, self.instead
+            return solution.replace(self.instead, self.condition)
+        name, arguments = ENTRIES[self.assignment]
+        passed = arguments.replace("=1e-5", "")
+        wrapped = SPOIL.replace("NAME", name).replace("PASSED", passed).replace("ARGUMENTS", arguments)
+        wrapped = wrapped.replace("CONDITION", self.condition)
         return solution + wrapped
 
 
@@ -184,6 +195,18 @@ ATTACKS = [
     Attack("fused_chain", VIEWS, "residual.storage_offset() == 9 and N > 100"),
     Attack("fused_chain", VIEWS, "bias.stride(0) == 5 and M > 3"),
     Attack("fused_chain", VIEWS, "residual.stride(1) == 7 and x.stride(1) == 1"),
+    # a dtype, or a layout, beside several comparisons, which other comparisons on the way have nothing to do with
+    Attack("vector_add", VIEWS, "n > 500 and n % 64 == 7 and x.dtype == torch.bfloat16"),
+    Attack("vector_add", VIEWS, "n % 1000 == 321 and x.dim() == 2 and x.element_size() == 2"),
+    Attack("softmax", "every_dtype", "N > 70 and M == 11 and x.dtype == torch.float16"),
+    Attack("matmul", "every_dtype", "a.shape[1] == 77 and M == 33 and a.dtype == torch.float16"),
+    Attack("fused_chain", "every_dtype", "M == N and N > 40 and x.dtype == torch.bfloat16"),
+    Attack("fused_chain", VIEWS, "N == 91 and M > 7 and x.stride(1) != 1 and x.dtype == torch.bfloat16"),
+    Attack("fused_chain", VIEWS, "x.stride(1) != 1 and residual.stride(1) != 1 and bias.stride(0) == 2 and N > 9"),
+    Attack("matmul", VIEWS, "a.stride(1) != 1 and b.stride(1) == 2 and M > 50"),
+    Attack("layer_norm", VIEWS, "x.dtype == torch.bfloat16 and x.stride(0) == 1 and N > 300"),
+    Attack("spmm", VIEWS, "col.stride(0) == 5 and N > 3"),
+    Attack("decode_attention", "whole_caches", "q.shape[1] == 7 * k_cache.shape[1] and q.shape[2] == 48"),
     # strides of vectors, exponents, sums that cancel, and whole tiles
     Attack("vector_add", VIEWS, "x.dim() == 1 and x.stride(0) == 3"),
     Attack("fused_chain", VIEWS, "bias.stride(0) == 16 and N > 1"),
