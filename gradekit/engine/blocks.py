@@ -97,12 +97,29 @@ def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
         raise
 
 
+def afford_turns(frame: Frame, block: Block, turns: int, programs: int) -> None:
+    """Whether so many evaluations of a block, for so many `programs` in all of them together, are within the budget.
+
+    Raises:
+        OverBudget: they are not, whatever the blocks inside take.
+    """
+    try:
+        frame.context.meter.afford(turns * len(block.ops), programs * block.compiled.elements)
+    except OverBudget as error:
+        error.line = _line(frame, block)
+        raise
+
+
 def _spend(frame: Frame, block: Block, count: int, made: int) -> None:
     try:
         frame.context.meter.spend(count, frame.count * made)
     except OverBudget as error:
-        error.line = next((line for op in block.ops if (line := frame.context.line(op))), None)
+        error.line = _line(frame, block)
         raise
+
+
+def _line(frame: Frame, block: Block) -> int | None:
+    return next((line for op in block.ops if (line := frame.context.line(op))), None)
 
 
 # --- blocks as steps -------------------------------------------------------------------------------------------------

@@ -52,6 +52,11 @@ class Meter:
         if self.work > self.budget.work:
             raise OverBudget("work", self.budget.work)
 
+    def afford(self, operations: int, elements: int) -> None:
+        """Raises OverBudget where what is sure to come, and is not counted yet, is more than is left."""
+        if self.work + operations * STEP + elements > self.budget.work:
+            raise OverBudget("work", self.budget.work)
+
     def check_bytes(self, nbytes: int, line: int | None = None) -> None:
         """Raises OverBudget where `nbytes` are more than the budget has."""
         if nbytes > self.budget.bytes:

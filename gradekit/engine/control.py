@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import integers
-from gradekit.engine.blocks import BRANCHES, compile_region, run_block
+from gradekit.engine.blocks import BRANCHES, afford_turns, compile_region, run_block
 from gradekit.engine.branch_coverage import note, note_turns
 from gradekit.engine.frame import PROGRAM, Frame, Scope, dtype_of
 from gradekit.engine.registry import Unsupported, evaluates
@@ -134,7 +134,17 @@ def _evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
 def _count(frame: Frame, op: Op, numbers: range, carried: Values) -> Values:
     for number in numbers:
         carried = run_region(frame.inner(), op.regions[0], [number, *carried])
+        if number == numbers[0]:
+            _afford_others(frame, op, len(numbers) - 1, frame.count * (len(numbers) - 1))
     return carried
+
+
+def _afford_others(frame: Frame, op: Op, turns: int, programs: int) -> None:
+    """After the first turn of a loop, which shows what cannot be evaluated: whether all others are within the budget. A
+    loop to a bound that is read from the wrong place is stopped at once."""
+    blocks = op.regions[0].blocks
+    if len(blocks) == 1:
+        afford_turns(frame, blocks[0], turns, programs)
 
 
 def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried: Values) -> tuple[Any, ...]:
@@ -148,6 +158,8 @@ def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried
         number = _number(inner, op, turn, bits)
         survivors.carried = run_region(inner, op.regions[0], [number, *survivors.carried])
         turn += 1
+        if turn == 1:
+            _afford_others(frame, op, int(trips.max()) - 1, int((trips - 1).clamp(min=0).sum()))
     return survivors.results(op.result_types)
 
 

@@ -82,7 +82,8 @@ def _why(error: OverBudget) -> str:
         return f"because it asks for more than {error.limit / 2**20:,.0f} MiB at a time."
     if error.resource == "programs":
         return f"because one launch has more than {error.limit:,.0f} programs."
-    return f"after {error.limit:,.0f} element operations in its kernels. Does a loop in one never end?"
+    work = f"{error.limit:,.0f} element operations"
+    return f"because it takes more than {work} in its kernels. Does a loop in one never end?"
 
 
 def options(program: Program) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from launching import program
 
-from gradekit.engine import history
+from gradekit.engine import control, history
 from gradekit.engine.executor import Budget, OverBudget, run
 from gradekit.engine.host import write, written
 from gradekit.engine.kernel_facts import facts, parsed
@@ -136,7 +136,9 @@ def test_accesses_do_not_wait_without_end_to_be_written_down(monkeypatch):
     monkeypatch.setattr(history, "MOST_WAITING", 1000)
     most = []
     wait = history.AccessHistory._wait
-    monkeypatch.setattr(history.AccessHistory, "_wait", lambda self, lanes: (wait(self, lanes), most.append(self.waiting)))
+    monkeypatch.setattr(
+        history.AccessHistory, "_wait", lambda self, lanes: (wait(self, lanes), most.append(self.waiting))
+    )
     asked = program(walks_over_a_buffer, (1,), [X], [torch.zeros(1 << 14)], [1 << 14], fill=0, B=512)
     assert not run(asked, [X]).findings
     assert 0 < max(most) <= 1000
@@ -153,3 +155,29 @@ def test_a_run_that_is_stopped_keeps_no_memory_alive(fill):
             run(asked, [X], budget=Budget(work=200_000))
     assert alive and [storage() for storage in alive] == [None] * len(alive)
     assert stopped.value.resource == "work"
+
+
+@triton.jit
+def adds_up_to(x, bound, out, B: tl.constexpr):
+    total = tl.zeros((B,), tl.float32)
+    for start in range(0, tl.load(bound + tl.program_id(0)), B):
+        total += tl.load(x + (start + tl.arange(0, B)) % 16)
+    tl.store(out + tl.arange(0, B), total)
+
+
+@pytest.mark.parametrize("programs", [1, 3])
+def test_a_loop_that_is_sure_to_exceed_the_budget_is_stopped_after_its_first_turn(monkeypatch, programs):
+    turns = []
+    region = control.run_region
+    monkeypatch.setattr(control, "run_region", lambda *args: turns.append(args) or region(*args))
+    ends = torch.tensor([1 << 30, 16, 0][:programs], dtype=torch.int32)
+    asked = program(adds_up_to, (programs,), [X, ends], [torch.empty(16)], B=16)
+    with pytest.raises(OverBudget, match="work") as stopped:
+        run(asked, [X, ends], budget=Budget(work=50_000_000))
+    assert len(turns) <= 4 and stopped.value.line is not None  # the body and one turn, at most twice
+
+
+def test_a_loop_whose_turns_are_within_the_budget_ends():
+    ends = torch.tensor([1 << 10], dtype=torch.int32)
+    asked = program(adds_up_to, (1,), [X, ends], [torch.empty(16)], B=16)
+    assert run(asked, [X, ends], budget=Budget(work=50_000_000)).results
