@@ -22,7 +22,7 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
         cause: why the check failed, which the diagnosis keeps.
     """
     said = _REFUSED.search(message)
-    source = _parsed(text) if said is not None else None
+    source = ParsedSource.parsed(text) if said is not None else None
     if said is None or source is None:
         return None
     number, got, wanted = int(said[1]), said[2], said[3]
@@ -39,13 +39,6 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
         "a gradient has the shape of its input: what was spread over several dimensions is added up over all of these "
         "again, and over no other",
     )
-
-
-def _parsed(text: str) -> ParsedSource | None:
-    try:
-        return ParsedSource(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _differentiated(source: ParsedSource, entry: str, number: int) -> str:

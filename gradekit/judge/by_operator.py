@@ -20,9 +20,8 @@ def operator_mistake(text: str, entry: str, cause: Cause) -> Diagnosis | None:
         entry: the function that was called.
         cause: why the check failed, which the diagnosis keeps.
     """
-    try:
-        source = ParsedSource(text)
-    except (SyntaxError, ValueError, RecursionError):
+    source = ParsedSource.parsed(text)
+    if source is None:
         return None
     rules = (_unregistered, _claims_to_write, _not_wrapped, _hidden)
     return next((found for rule in rules for found in rule(source, entry, cause)), None)

@@ -11,9 +11,8 @@ from gradekit.submission.parsed_source import ParsedSource, called
 
 def unparenthesized_masks(evidence: Evidence) -> Diagnosis | None:
     """A kernel compares with what `&` makes of two comparisons' sides: `i < M & j < N` means `i < (M & j) < N`."""
-    try:
-        source = ParsedSource(evidence.text)
-    except (SyntaxError, ValueError, RecursionError):
+    source = ParsedSource.parsed(evidence.text)
+    if source is None:
         return None
     meant = ((node, _meant(node)) for node in source.in_kernels() if isinstance(node, ast.Compare))
     found = next(((node, parts) for node, parts in meant if len(parts) > 1), None)
@@ -51,9 +50,8 @@ _SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", 
 
 def rows_beside_columns(evidence: Evidence) -> Diagnosis | None:
     """A number for each row meets a tile and is taken for one for each column: it compiles where the tile is square."""
-    try:
-        source = ParsedSource(evidence.text)
-    except (SyntaxError, ValueError, RecursionError):
+    source = ParsedSource.parsed(evidence.text)
+    if source is None:
         return None
     for kernel in source.kernels:
         shapes = _Shapes(kernel)

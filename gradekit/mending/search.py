@@ -87,9 +87,8 @@ def work_of(programs: Iterable[Program]) -> int:
 def without_experiments(text: str) -> str:
     """A source without the statements outside of functions and classes that call a function of its own, as Triton's
     tutorials end with: each try imports the submission, and would run them. No line moves."""
-    try:
-        source = ParsedSource(text)
-    except (SyntaxError, ValueError, RecursionError):
+    source = ParsedSource.parsed(text)
+    if source is None:
         return text
     own = {node.name for node in source.tree.body if isinstance(node, ast.FunctionDef)}
     run = (ast.Expr, ast.Assign, ast.AnnAssign, ast.For, ast.While, ast.With)

@@ -45,9 +45,8 @@ def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, text: str) -> in
         evidence: its last call, and what was diagnosed.
         text: the submission's source.
     """
-    try:
-        source = ParsedSource(text)
-    except (SyntaxError, ValueError, RecursionError):
+    source = ParsedSource.parsed(text)
+    if source is None:
         return None
     call = evidence.call
     program = call.observation.program if call is not None and call.observation is not None else None

@@ -49,9 +49,8 @@ class WalkedText:
 
     def is_wrong_with(self, text: str) -> bool:
         """Whether the call is wrong with another text; False where that is not known."""
-        try:
-            source = ParsedSource(text)
-        except (SyntaxError, ValueError, RecursionError):
+        source = ParsedSource.parsed(text)
+        if source is None:
             return False
         return self._with_kernels(source) if _host_of(source) == self._host else self._with_host_code(source)
 

@@ -38,6 +38,14 @@ class ParsedSource:
         lines = self._data.splitlines(keepends=True)
         self._starts = [0, *accumulate(map(len, lines))]
 
+    @staticmethod
+    def parsed(text: str) -> ParsedSource | None:
+        """The text, parsed; None where Python cannot parse it."""
+        try:
+            return ParsedSource(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+
     @cached_property
     def kernels(self) -> list[ast.FunctionDef]:
         """The functions that Triton compiles, in the order of the text."""
