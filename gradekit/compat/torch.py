@@ -124,6 +124,15 @@ def schema(operator: Any) -> Any:
     return operator._schema
 
 
+def by_parts(operator: Any, args: Any, kwargs: Any) -> Any:
+    """The result of an operator that torch composes of others ("aten::reshape"); NotImplemented for others.
+
+    Where autograd is off, as in a custom operator's code, torch hands on such an operator as it is.
+    """
+    with relies_on("torch"):
+        return operator.decompose(*args, **kwargs)
+
+
 def custom_operator(operator: Any) -> Callable[..., Any] | None:
     """The Python code of an operator that was made with torch.library.custom_op or triton_op; None for torch's own."""
     definition = OPDEFS.get(schema(operator).name)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gradekit.compat.torch import DisableTorchFunction, DispatchMode, custom_operator, schema
+from gradekit.compat.torch import DisableTorchFunction, DispatchMode, by_parts, custom_operator, schema
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
 from gradekit.tracer.errors import ReadsValues
 from gradekit.tracer.layout import empty_like
@@ -59,7 +59,9 @@ class StepRecorder(DispatchMode):
             with self.around, self:
                 return custom(*args, **kwargs)
         with DisableTorchFunction():
-            return self._dispatch(func, args, kwargs)
+            with self:
+                composed = by_parts(func, args, kwargs)
+            return self._dispatch(func, args, kwargs) if composed is NotImplemented else composed
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = schema(func).name

@@ -68,6 +68,13 @@ def test_a_copy_is_recorded_from_view_to_view(made: str) -> None:
     assert copy.origin.storage == 0 and copy.target.storage == program.steps[0].storage
 
 
+@pytest.mark.parametrize("made", ["x.T.reshape(-1)", "x.to(torch.float64)", "x.half()", "x.T.flatten()"])
+def test_a_copy_is_recorded_alike_where_autograd_is_off(made: str) -> None:
+    """torch hands on reshape and to as they are there, and is asked what they are made of"""
+    program = traced(f"@torch.inference_mode()\ndef entry(x):\n    return {made}", tensor(0, 4, 6))
+    assert kinds(program.steps) == ["Allocate", "Copy"]
+
+
 def test_contiguous_of_a_contiguous_tensor_is_nothing() -> None:
     """A copy that torch does not make is not recorded"""
     assert traced("def entry(x):\n    return x.contiguous().float().to('cuda')", X).steps == ()
