@@ -49,12 +49,29 @@ def _forbidden(rule: Rule, factors: Mapping[str, Sequence[Hashable]], names: lis
 
 @functools.lru_cache(maxsize=256)
 def _numbered(counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...]) -> list[tuple[int, ...]]:
-    """The design by numbers alone: factors with as many levels, and the same ones forbidden, have the same."""
-    factors = {f"f{place}": list(range(count)) for place, count in enumerate(counts)}
-    constraints = [_constraint(places, refused) for places, refused in forbidden if refused]
-    rows = [[row[name] for name in factors] for row in make(factors, strength=strength, constraints=constraints)]
+    """The design by numbers alone: factors with as many levels, and the same ones forbidden, have the same. covertable
+    is not told of factors with one level: there is nothing to choose."""
+    chosen = {place: f"f{place}" for place, count in enumerate(counts) if count > 1}
+    constraints = [_constraint(places, refused, chosen) for places, refused in forbidden if refused]
+    factors = {name: list(range(counts[place])) for place, name in chosen.items()}
+    made = make(factors, strength=min(strength, len(factors)), constraints=constraints) if factors else [{}]
+    rows = [[row.get(f"f{place}", 0) for place in range(len(counts))] for row in made]
+    rows = _needed([row for row in rows if _legal(row, forbidden)], strength)
     _even_out(rows, counts, strength, forbidden)
     return [tuple(row) for row in rows]
+
+
+def _needed(rows: list[list[int]], strength: int) -> list[list[int]]:
+    """Those without which a combination is missing: where much is forbidden, covertable makes many that add nothing."""
+    covered = Counter(combination for row in rows for combination in _combinations(row, strength))
+    kept = []
+    for row in reversed(rows):
+        own = list(_combinations(row, strength))
+        if min(covered[one] for one in own) > 1:
+            covered.subtract(own)
+        else:
+            kept.append(row)
+    return kept[::-1]
 
 
 def _even_out(rows: list[list[int]], counts: tuple[int, ...], strength: int, forbidden: tuple[Forbidden, ...]) -> None:
@@ -84,10 +101,12 @@ def _combinations(row: Sequence[int], strength: int) -> Iterator[tuple[tuple[int
     return itertools.combinations(enumerate(row), strength)
 
 
-def _constraint(places: tuple[int, ...], refused: frozenset[tuple[int, ...]]) -> dict[str, Any]:
-    keys = [f"f{place}" for place in places]
+def _constraint(
+    places: tuple[int, ...], refused: frozenset[tuple[int, ...]], chosen: Mapping[int, str]
+) -> dict[str, Any]:
+    """What may not be combined at these places, asked once all factors among them that are `chosen` have a level."""
     return {
         "operator": "fn",
-        "requires": keys,
-        "evaluate": lambda row: tuple(row[key] for key in keys) not in refused,
+        "requires": [chosen[place] for place in places if place in chosen],
+        "evaluate": lambda row: tuple(row.get(chosen.get(place), 0) for place in places) not in refused,
     }

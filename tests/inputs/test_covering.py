@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 
 import pytest
@@ -25,6 +26,13 @@ def test_every_combination_that_is_allowed_is_there_and_no_other(strength: int) 
 def test_a_design_of_pairs_has_few_more_rows_than_its_two_largest_factors_need() -> None:
     factors = {name: list(range(levels)) for name, levels in {"a": 7, "b": 7, "c": 4, "d": 6, "e": 3}.items()}
     assert 49 <= len(design(factors)) <= 60
+
+
+def test_a_design_of_which_much_is_forbidden_has_no_row_too_many() -> None:
+    sizes = {"B": [1, 2], "H": [1], "G": [1], "S": [1000, 2048, 4000], "D": [16, 64]}
+    factors = {"dtype": list("abc"), **sizes, "scale": [0, 1], "layout": [0], "values": list("abc")}
+    fits = Rule(tuple(sizes), lambda row: math.prod(int(str(row[name])) for name in sizes) <= 1 << 18)
+    assert len(design(factors, 2, [fits])) <= 12
 
 
 def test_levels_come_evenly() -> None:
