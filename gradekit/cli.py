@@ -16,6 +16,7 @@ import click
 
 from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.lms.lms_commands import COMMANDS as LMS
+from gradekit.processes import usual_jobs
 from gradekit.proving.prove_command import prove
 from gradekit.replaying import replay
 from gradekit.stepview.view_command import view
@@ -140,6 +141,10 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     help="Refuse to run where submissions are isolated below LEVEL (2): see doctor.",
 )
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(1), default=lambda: usual_jobs(),
+    help="Run checks in N processes at once; by default one for each core, at most 4.",
+)  # fmt: skip
 @click.option(
     "--marks", metavar="FILE", type=click.Path(exists=True, path_type=Path), help="Marks that a person gave: they win."
 )

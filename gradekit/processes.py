@@ -2,22 +2,26 @@
 
 The fork server, the GPU worker, the offline compiler, Inductor's process and a class's warm graders all start here.
 Each is a module run by this Python in a session of its own, so that one signal reaches everything below it; none
-outlives this process or the object that stands for it.
+outlives this process or the object that stands for it. A `ForkedProcess` begins with all that this one knows.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib.util
+import multiprocessing.connection
 import os
 import signal
 import socket
 import subprocess
 import sys
+import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 END_SECONDS = 10.0
 """How long the kernel may take to end a process that was killed: a driver may still be busy with it."""
@@ -123,6 +127,92 @@ class _Ending:
             os.killpg(self.popen.pid, signal.SIGKILL)  # what it has started may have outlived it
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(END_SECONDS)
+
+
+class ForkedProcess:
+    """A fork of this process that answers messages in their order, each with what `answer` gives for it. It ends with
+    this object, with this process, or when `answer` raises.
+
+    Raises:
+        OSError: this process cannot be forked.
+    """
+
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        ours, theirs = multiprocessing.Pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # libraries have threads that the fork does not need
+            pid = os.fork()
+        if pid == 0:
+            ours.close()
+            _answer_forever(theirs, answer)
+        theirs.close()
+        self._connection = ours
+        self._finalizer = weakref.finalize(self, _end_fork, pid, ours, os.getpid())
+
+    def ask(self, message: bytes) -> None:
+        """Sends a message; it is answered once those before it are.
+
+        Raises:
+            OSError: the fork has ended.
+        """
+        self._connection.send_bytes(message)
+
+    def take(self, seconds: float) -> bytes:
+        """The next answer.
+
+        Raises:
+            EOFError, OSError: the fork has ended, or has not answered for so long.
+        """
+        if not self._connection.poll(seconds):
+            raise TimeoutError("no answer")
+        return self._connection.recv_bytes()
+
+    def end(self) -> None:
+        """Ends it."""
+        self._finalizer()
+
+
+def _answer_forever(connection: multiprocessing.connection.Connection, answer: Callable[[bytes], bytes]) -> NoReturn:
+    """What a fork does. It leaves no trace: Python's ordinary end, and its collector, would end what belongs to the
+    process that it is a fork of."""
+    try:
+        gc.disable()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for that process, which then closes the connection
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        while True:
+            connection.send_bytes(answer(connection.recv_bytes()))
+    finally:
+        os._exit(0)
+
+
+def _end_fork(pid: int, connection: multiprocessing.connection.Connection, owner: int) -> None:
+    connection.close()
+    if os.getpid() != owner:
+        return
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+MOST_JOBS, JOB_BYTES = 4, 1 << 30
+"""Checks that run at once by themselves, and the memory that must be there for each."""
+
+
+def usual_jobs() -> int:
+    """How many checks run at once where nobody says: as many as there are processors, and memory."""
+    there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(min(processors(), MOST_JOBS, there // JOB_BYTES), 1)
+
+
+def processors() -> int:
+    """How many processors this process may use, a container's quota counted in whole ones."""
+    allowed = len(os.sched_getaffinity(0))
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        allowed = min(allowed, max(int(quota) // int(period), 1))
+    return allowed
 
 
 def _is_alive(popen: subprocess.Popen[bytes]) -> bool:

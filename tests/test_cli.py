@@ -124,14 +124,21 @@ def test_check_shows_the_report_and_hands_its_options_on(checked: list[Any]) -> 
     result = run("check", "a.py", "-a", "softmax", "-k", "test_a", "--seed", "3", "--quick")
     assert (result.exit_code, result.output) == (0, TEXT)
     ((path, id, options),) = checked
-    wanted = GradingOptions(keyword="test_a", profile="quick", seed=3)
+    wanted = GradingOptions(keyword="test_a", profile="quick", seed=3, jobs=options.jobs)
     assert (path, id, options) == (Path("a.py"), "softmax", wanted)
 
 
 def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> None:
-    run("check")
+    run("check", "-j", "1")
     ((path, id, options),) = checked
     assert (path, id, options) == (Path("."), None, GradingOptions())
+
+
+def test_check_runs_in_as_many_processes_as_there_are_cores(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
+    monkeypatch.setattr("os.sysconf", lambda name: 1 << 20)
+    run("check")
+    assert [options.jobs for _, _, options in checked] == [3]
 
 
 def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from gradekit.request import PROFILE_NAMES, GradingOptions, GradingRequest
 UNUSUAL: dict[str, Any] = {
     "keyword": "dtype", "kind": "memory", "seed": 0, "secret_seed": 5, "inputs": "{}", "profile": "quick",
     "hidden": True, "device": "cpu",
-    "trivial": "zeros", "shrink": False, "diagnose": False, "isolation": 0, "stop": True,
+    "trivial": "zeros", "shrink": False, "diagnose": False, "isolation": 0, "stop": True, "jobs": 3,
 }  # fmt: skip
 
 

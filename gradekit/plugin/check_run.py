@@ -121,7 +121,7 @@ class CheckRun:
             self.run.profile,
             fixtures=frozenset(getattr(self.item, "funcargs", {})),
             deferred=(Unsupported, NeedsCard, NeedsPerson),
-            hopeless=_hopeless,
+            hopeless=_hopeless if not self.run.only_tries else lambda error: True,
             begin=self.subject.forget_calls,
             ended=ended,
         )

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from gradekit.compat.pytest import format_comparisons_without_terminal
+from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, evidence_of, running
+from gradekit.plugin.check_workers import CheckWorkers
 from gradekit.plugin.design import coverage_lines, prepare
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
@@ -31,6 +32,7 @@ class GradingPlugin:
 
     def __init__(self, run: GradingRun) -> None:
         self.run = run
+        self._workers = CheckWorkers(run)
         self._collected: list[str] = []
         self.report: Report | None = None
 
@@ -77,14 +79,21 @@ class GradingPlugin:
             for item in self.run.items:
                 prepare(getattr(item, "obj", None), self.run.profile)
             self.run.load()
+            if self.run.rejection is None:
+                self._workers.share_out(session.items)
 
     # --- each check --------------------------------------------------------------------------------------------------
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Tell those who watch that a check begins."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Tell those who watch that a check begins; one that has passed in another process is not run here."""
         self.config.hook.pytest_gradekit_begin(title=check_points.title(item), **self._progress())
-        return (yield)
+        check = self._workers.passed(item)
+        if check is None:
+            return None
+        report_passed(item, nextitem)
+        self._record(check, evidence_of(item), None)
+        return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
@@ -116,11 +125,14 @@ class GradingPlugin:
             evidence = evidence_of(item)
             error = call.excinfo.value if call.excinfo else None
             check = check_results.check_of(item, self.run, error, evidence)
-            self.run.checks.append(check)
             _as_pytest_says(report, check, item)
-            self.config.hook.pytest_gradekit_check(check=check, **self._progress())
-            self.config.hook.pytest_gradekit_evidence(check=check, evidence=evidence, error=error)
+            self._record(check, evidence, error)
         return report
+
+    def _record(self, check: Check, evidence: check_results.CheckEvidence, error: BaseException | None) -> None:
+        self.run.checks.append(check)
+        self.config.hook.pytest_gradekit_check(check=check, **self._progress())
+        self.config.hook.pytest_gradekit_evidence(check=check, evidence=evidence, error=error)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -135,6 +147,7 @@ class GradingPlugin:
         Where the user asked to stop at a failure (-x), the checks after it are left out, as with -k.
         """
         run = self.run
+        self._workers.close()
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
         if run.rejection is not None:  # -x or not, every check ends with it
             run.checks += [

@@ -52,7 +52,8 @@ class GradingRun:
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
-    from what the submission itself compares. `values_asked` are the questions whether a call is its reference for all
+    from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
+    this one. `values_asked` are the questions whether a call is its reference for all
     values that were asked so far: each is asked once. `mended` is the subject of the last mended text; `held` are
     examples of all checks on which mends are held, and `held_before` what they raised without any; `screens` and
     `host_screens` have what looks at all changes of a text, by the text.
@@ -71,6 +72,7 @@ class GradingRun:
     values_asked: set[Any] = field(default_factory=set)
     began: float = field(default_factory=time.monotonic)
     further: FurtherInputs | None = None
+    only_tries: bool = False
     mending: Mending | None = None
     mended: Subject | None = None
     screens: dict[str, Screen] = field(default_factory=dict)
@@ -156,6 +158,18 @@ class GradingRun:
             if owner is not None:
                 owner.close()
         self._started = None
+
+    def another_subject(self) -> Subject:
+        """The submission in processes of its own, which have not begun; not for a card."""
+        from gradekit.subject.subject import Subject
+
+        assert self.submission is not None
+        return Subject(self.submission, self.request.assignment, self._tracer)
+
+    @property
+    def has_card(self) -> bool:
+        """Whether programs may run on a card."""
+        return self._device is not None and self._device.card is not None
 
     def card(self) -> dict[str, str]:
         """The names of the card that took part; empty where none did."""

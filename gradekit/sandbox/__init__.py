@@ -19,7 +19,7 @@ from gradekit.sandbox.limits import Limits
 from gradekit.sandbox.replies import Loaded
 from gradekit.sandbox.servers import host
 from gradekit.sandbox.trace_error import TraceError, Unavailable
-from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer, signature
+from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer
 
 __all__ = [
     "MANY",
@@ -34,5 +34,4 @@ __all__ = [
     "clean_environment",
     "host",
     "multiprocessors_for",
-    "signature",
 ]

@@ -74,6 +74,15 @@ class Tracer:
         self._asked: dict[str, Form] = {}  # in the order of the answers that are to come
         self._ready: dict[str, Program | TraceError] = {}  # what came before it was wanted
 
+    def start(self) -> None:
+        """Starts the process, and waits for nothing.
+
+        Raises:
+            TraceError: it cannot be started.
+        """
+        if self._sock is None:
+            self._server, self._pid, self._sock, self._run_queue = host.fork(self._limits)
+
     def load(self) -> Loaded:
         """Runs the submission's top-level statements (once).
 
@@ -226,8 +235,7 @@ class Tracer:
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         self._refuse_too_slow()
-        if self._sock is None:
-            self._server, self._pid, self._sock, self._run_queue = host.fork(self._limits)
+        self.start()
         try:
             self._send(request, seconds)
         except wire.WireError as error:
@@ -384,12 +392,3 @@ def _load_nothing() -> None:
     except TraceError as error:
         why = f"Not even an empty file can be loaded here ({error.message.rstrip('.')})"
         raise Unavailable(f"{why}: see `gradekit doctor`.") from None
-
-
-def signature(ttir: str) -> list[str] | None:
-    """The types of the arguments of a kernel, read by Triton itself in a clean process; None where that refuses it."""
-    try:
-        with Tracer(NO_SUBMISSION) as tracer:
-            return tracer.signature(ttir)
-    except TraceError:
-        return None

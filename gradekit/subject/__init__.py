@@ -11,6 +11,7 @@ runs.py         runs of traced calls, each made once
 run_cache.py    runs that a warm grader need not repeat
 digest.py       which programs compute the same
 provenance.py   whose kernel, or which torch operation, computed a value
+kernel_ways.py  the branch coverage of a check
 expected_calls.py  the calls that a check is going to make, so that they can be traced ahead
 entry_proofs.py what is proved of an entry, and refutations run
 timed_call.py   what a test asserts about speed

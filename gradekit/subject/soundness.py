@@ -39,6 +39,14 @@ class Soundness:
         self._reader = Tracer(NO_SUBMISSION)  # its process begins with the first question
         weakref.finalize(self, self._reader.abandon)
 
+    def start(self) -> None:
+        """Starts the process that shows kernels to Triton.
+
+        Raises:
+            TraceError: it cannot be started.
+        """
+        self._reader.start()
+
     @contextlib.contextmanager
     def held(self, program: Program, entry: str) -> Iterator[None]:
         """Open while the engine runs `program`, which a call of `entry` became.

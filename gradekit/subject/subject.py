@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gradekit.engine.branch_coverage import merged
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Kernel, Program
+from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec, interleaved
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry, part_of
+from gradekit.subject.kernel_ways import KernelWays
 from gradekit.subject.runs import BRIEF_WORK, MOST_WORK, Case, Observation, Runs, Share, Substitution
 from gradekit.subject.speed_trial import SpeedTrial, measure
 from gradekit.subject.timed_call import Timed
@@ -47,21 +47,6 @@ class Call:
     args: tuple[Any, ...]
     observation: Observation | None = None
     wanted: tuple[int, ...] = ()
-
-
-@dataclass
-class KernelWays:
-    """The branch coverage of the kernels that a check's calls have run: for each kernel, by the number of an operation
-    (see gradekit.engine.branch_coverage), beside the arguments that it was launched with first."""
-
-    kernels: dict[str, Kernel] = field(default_factory=dict)
-    ways: dict[str, dict[int, int]] = field(default_factory=dict)
-
-    def add(self, observation: Observation) -> None:
-        """Adds what a call has shown."""
-        for name, ways in observation.ways.items():
-            self.kernels[name] = observation.program.kernels[name]
-            self.ways[name] = merged(self.ways.get(name, {}), ways)
 
 
 class Subject:
@@ -298,6 +283,17 @@ class Subject:
     def forget_calls(self) -> None:
         """A new example begins: what was called before is not evidence for it."""
         self.calls.clear()
+
+    def start(self) -> None:
+        """Starts all processes that it needs, so that a fork of this one has them.
+
+        Raises:
+            TraceError: they cannot be started.
+        """
+        self._tracer, self._exploring = self._start(), self._start()
+        self._tracer.start()
+        self._exploring.start()
+        self._runs.soundness.start()
 
     def load(self) -> Loaded:
         """What the submission defines, once it has been executed in its own process.

@@ -11,7 +11,7 @@ from gradekit.engine.executor import run
 from gradekit.engine.ttir import parse
 from gradekit.inputs.spec import normal
 from gradekit.program import Choice, Fill, Kernel, Launch, Program, Scalar, Source, View
-from gradekit.sandbox import Tracer, signature
+from gradekit.sandbox import NO_SUBMISSION, Tracer
 from gradekit.subject import digest
 
 TEXT = """
@@ -96,7 +96,8 @@ def test_whatever_a_student_changes_is_another_program(program: Program, one: st
 
 
 def test_the_plain_text_is_what_triton_accepts(program: Program) -> None:
-    assert signature(digest.plain(ttir(program))) == ["*f32", "*f32", "i32"]
+    with Tracer(NO_SUBMISSION) as triton:
+        assert triton.signature(digest.plain(ttir(program))) == ["*f32", "*f32", "i32"]
 
 
 def test_the_plain_text_computes_the_same(program: Program) -> None:
