@@ -9,6 +9,8 @@ from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.submission.parsed_source import ParsedSource
 
+_KEEP_SHAPES = {"to", "type", "float", "half", "bfloat16", "contiguous", "clone"}
+
 _REFUSED = re.compile(r"invalid gradient at index (\d+) - got (\[.*?\]) but expected shape compatible with (\[.*?\])")
 
 
@@ -26,12 +28,12 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
     if said is None or source is None:
         return None
     number, got, wanted = int(said[1]), said[2], said[3]
-    backward = [function for function in source.host if function.name == "backward"]
-    returns = [node for function in backward for node in ast.walk(function) if isinstance(node, ast.Return)]
-    name = _differentiated(source, entry, number)
-    if len(returns) != 1 or not name:
+    returns = [node for function in source.backwards for node in ast.walk(function) if isinstance(node, ast.Return)]
+    names = source.differentiated or _arguments(source, entry)
+    if len(returns) != 1 or number >= len(names):
         return None
-    line = _made_at(backward[0], _returned(returns[0], number))
+    name = names[number]
+    line = _made_at(source.backwards[0], _returned(returns[0], number))
     return Diagnosis(
         cause,
         f"The gradient of `{name}`, which line {line} makes, has the shape {got}, and `{name}` has {wanted}.",
@@ -41,13 +43,9 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
     )
 
 
-def _differentiated(source: ParsedSource, entry: str, number: int) -> str:
-    """The argument that a gradient is of: one of `forward`, behind ctx, or else of the operator; "" where none is."""
-    forward = next((function for function in source.host if function.name == "forward"), None)
-    operator = next((function for function in source.host if function.name == entry), None)
-    function, first = (forward, 1) if forward is not None else (operator, 0)
-    names = [argument.arg for argument in function.args.args[first:]] if function is not None else []
-    return names[number] if number < len(names) else ""
+def _arguments(source: ParsedSource, entry: str) -> list[str]:
+    function = next((function for function in source.host if function.name == entry), None)
+    return [argument.arg for argument in function.args.args] if function is not None else []
 
 
 def _returned(statement: ast.Return, number: int) -> ast.expr | None:
@@ -58,12 +56,12 @@ def _returned(statement: ast.Return, number: int) -> ast.expr | None:
 
 
 def _made_at(function: ast.FunctionDef, value: ast.expr | None) -> int:
-    """Where the name that a returned value begins with was last given what it is, or else where it is returned."""
+    """Where a returned value was last given its shape: in a line that assigns it, or else where it is returned."""
     if value is None:
         return function.lineno
     first = value
-    while isinstance(first, (ast.Attribute, ast.Call)):
-        first = first.value if isinstance(first, ast.Attribute) else first.func
+    while isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute) and first.func.attr in _KEEP_SHAPES:
+        first = first.func.value
     name = first.id if isinstance(first, ast.Name) else ""
     made = [
         node.lineno for node in ast.walk(function)

@@ -69,6 +69,25 @@ def rows_beside_columns(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
+def never_used(evidence: Evidence) -> Diagnosis | None:
+    """A kernel of a wrong result computes something that nothing uses."""
+    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
+    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
+    for kernel in source.kernels if source is not None else ():
+        used = {n.id for n in ast.walk(kernel) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        idle = {name: value.lineno for name, value in _assigned(kernel) if name not in used and name[0] != "_"}
+        if kernel.name in launched and idle:
+            (name, line), *others = idle.items()
+            more = f", nor `{others[0][0]}`" if len(others) == 1 else f", nor {len(others)} others" if others else ""
+            return Diagnosis(
+                evidence.failure.cause,
+                f"Nothing in {kernel.name} uses `{name}`, which line {line} computes{more}.",
+                line,
+                "compare with the formula: is a part of it missing? What is not needed may be deleted",
+            )
+    return None
+
+
 class _Shapes:
     """Which variables of a kernel are surely tiles of two dimensions, and which surely have a number for each row."""
 

@@ -3,7 +3,9 @@ to say if it then comes out right.
 
 mend.py         one edit with its sentence                draft.py        a submission's kernels and launches
 kernel_text.py  what a kernel's source shows              candidates.py   all mends of a text, and their order
-of_masks.py     masks and bounds                          mask_conditions.py  comparisons
+of_masks.py     masks                                     mask_conditions.py  comparisons
+of_bounds.py    what masks compare with                   loop_text.py    what heads of loops show
+node_text.py    single expressions and statements
 of_loops.py     steps, accumulators, running maxima
 of_indices.py   program ids and offsets                   of_addresses.py strides, rows, heads, pointers
 of_launches.py  grids, arguments, allocations             of_sums.py      statistics, reductions, precision

@@ -10,6 +10,7 @@ from gradekit.causes import Cause
 from gradekit.mending import (
     of_addresses,
     of_attention,
+    of_bounds,
     of_curves,
     of_dimensions,
     of_exchanges,
@@ -43,6 +44,7 @@ _IN_KERNELS = (
     *of_guards.RULES,
     *of_attention.RULES,
     *of_masks.RULES,
+    *of_bounds.RULES,
     *of_scores.RULES,
     *of_loops.RULES,
     *of_walks.RULES,
@@ -89,6 +91,9 @@ SPECIFIC = 5
 
 LATER_IF_SPECIFIC = 12
 """Added in place of LATER to the rank of such a mend, and of one of memory, of which there are few."""
+
+MOST_OF_REFUSED = 16
+"""So many mends are tried of a kernel that Triton does not compile."""
 
 LATER = 40
 """Added to a mend's rank where the evidence speaks for other families."""
@@ -168,6 +173,9 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
 
     mine = {*clues.kernels, *clues.others}
     kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
+    if clues.lines:  # nothing has run: what Triton refuses is in one place
+        kept = [mend for mend in kept if mend.line in clues.lines or not mend.kernel and mend.rank <= SPECIFIC]
+        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:MOST_OF_REFUSED]
     if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
         kept = [mend for mend in kept if mend.family is not Family.MEMORY]
     if clues.wrong:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 from dataclasses import replace
 
-from gradekit.mending.draft import Draft
+from gradekit.mending.draft import Draft, draft_of
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Mend
 
@@ -36,6 +36,19 @@ def leading_to(kernel: KernelDraft, lines: Collection[int]) -> set[ast.stmt]:
     names = {behind for node in (*parts, *heads) for behind in kernel.origins(node)}
     made = {s for s in kernel.statements if isinstance(s, _HEADS) or names & _assigned(s)}
     return made | {kernel.statement(access.call) for access in mine}
+
+
+def making(text: str, line: int) -> frozenset[int]:
+    """A line of a kernel, those that give its names their values, and those of its launches."""
+    draft = draft_of(text)
+    found = {line}
+    for kernel in draft.kernels if draft is not None else ():
+        mine = [one for one in kernel.statements if not isinstance(one, _HEADS) and line in _span(one)]
+        names = {name for one in mine for name in kernel.names(one)}
+        values = [value for name in names for value in kernel.values.get(name, ())]
+        launches = [launch.call for launch in draft.launches_of(kernel)] if mine and draft is not None else []
+        found |= {one for node in (*values, *launches) for one in _span(node)}
+    return frozenset(found)
 
 
 def with_feeds(mend: Mend, fed: Behind, text: str) -> Mend:

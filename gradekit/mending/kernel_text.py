@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+from gradekit.mending.loop_text import Loop, counter_of, head_of
 from gradekit.mending.mask_conditions import is_condition, smaller_sides
+from gradekit.mending.node_text import calls, is_call, is_stride, target_of, terms
 from gradekit.submission.parsed_source import Edit, ParsedSource, called
 
 ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}
@@ -168,11 +170,23 @@ class KernelDraft:
         ]
 
     def _is_of_values(self, value: ast.expr) -> bool:
-        """Whether loaded values or pointers take part in it, but for those that bound the loop that counts it on."""
-        counters = {name for loop in self.loops for name in _names(loop.target)}
+        """Whether loaded values or pointers take part in it, but for those that say where a range of places begins."""
+        if _is_range(value):
+            return self.pointer_of(value) in self.pointers
+        counters = {counter_of(loop) for loop in self.loops} | self._spread
         names = {name for first in _names(value) - counters for name in self._walked(first, counters)} - counters
         made_by = {called(part) for part in ast.walk(value)}.union(*map(self._called_for, names))
         return bool(made_by & _VALUES or names & set(self.pointers))
+
+    def block_of(self, index: str) -> str:
+        """How many places the range has that an index is made of, as it is written; "" where none is seen."""
+        made = [part for value in self.values.get(index, ()) for part in ast.walk(value)]
+        return next((self.source.of(call.args[-1]) for call in calls(made, "tl.arange") if call.args), "")
+
+    @cached_property
+    def _spread(self) -> set[str]:
+        """The names of ranges of places."""
+        return {name for name, values in self.values.items() if any(map(_is_range, values))}
 
     @cached_property
     def multiplies(self) -> bool:
@@ -192,15 +206,16 @@ class KernelDraft:
         keywords = {k.arg: k.value for k in call.keywords}
         mask = keywords.get("mask", call.args[place] if len(call.args) > place else None)
         other = keywords.get("other", call.args[place + 1] if len(call.args) > place + 1 else None)
-        return PointerAccess(call, called(call), call.args[0], mask, other, self._pointer(call.args[0]))
+        return PointerAccess(call, called(call), call.args[0], mask, other, self.pointer_of(call.args[0]))
 
-    def _pointer(self, address: ast.expr, depth: int = 0) -> str:
+    def pointer_of(self, address: ast.expr, depth: int = 0) -> str:
+        """The parameter that an address goes through; "" if none is seen."""
         for part in terms(address):
             if isinstance(part, ast.Name) and depth < 4:
                 if part.id in self.params and part.id not in self.values:
                     return part.id
                 for value in self.values.get(part.id, ()):
-                    found = self._pointer(value, depth + 1)
+                    found = self.pointer_of(value, depth + 1)
                     if found in self.params and self._looks_like_pointer(found):
                         return found
                 if part.id in self.params and self._looks_like_pointer(part.id):
@@ -214,7 +229,7 @@ class KernelDraft:
     def pointers(self) -> list[str]:
         """The parameters that something is loaded or stored through."""
         calls = [n for n in self.nodes if isinstance(n, ast.Call) and called(n) in ACCESSES and n.args]
-        return list(dict.fromkeys(p for n in calls if (p := self._pointer(n.args[0]))))
+        return list(dict.fromkeys(p for n in calls if (p := self.pointer_of(n.args[0]))))
 
     @cached_property
     def stored(self) -> set[str]:
@@ -280,14 +295,14 @@ class KernelDraft:
         return any(name in self.origins(smaller_sides(part)) for part in compared)
 
     @cached_property
-    def loops(self) -> list[ast.For]:
+    def loops(self) -> list[Loop]:
         """The loops, in the order of the text."""
-        return [node for node in self.statements if isinstance(node, ast.For)]
+        return [node for node in self.statements if isinstance(node, Loop)]
 
     def bounds_a_loop(self, node: ast.expr) -> bool:
         """Whether a loop goes as far as an expression says."""
         target = target_of(self.statement(node))
-        return any(node in ast.walk(loop.iter) or target in self.origins(loop.iter) for loop in self.loops)
+        return any(node in ast.walk(head) or target in self.origins(head) for head in map(head_of, self.loops))
 
     def is_within(self, node: ast.AST, around: ast.AST) -> bool:
         """Whether a node stands inside of another."""
@@ -297,11 +312,11 @@ class KernelDraft:
                 return True
         return False
 
-    def in_loop(self, node: ast.AST) -> ast.For | None:
+    def in_loop(self, node: ast.AST) -> Loop | None:
         """The innermost loop around a node."""
         while node in self.parents:
             node = self.parents[node]
-            if isinstance(node, ast.For):
+            if isinstance(node, Loop):
                 return node
         return None
 
@@ -329,62 +344,12 @@ class KernelDraft:
         return Edit(last, last, f", {keyword}", keyword)
 
 
-_VALUES = {"tl.load", "tl.dot", "tl.zeros", "tl.full"}
+_VALUES = {"tl.load", "tl.dot", "tl.zeros", "tl.full", "tl.rand", "tl.rand4x", "tl.randn", "tl.randint", "tl.randint4x"}
 
 
-def terms(node: ast.expr) -> list[ast.expr]:
-    """The summands of a sum, in their order."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        return [*terms(node.left), *terms(node.right)]
-    return [node]
-
-
-def factors(node: ast.expr) -> list[ast.expr]:
-    """The factors of a product, in their order."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return [*factors(node.left), *factors(node.right)]
-    return [node]
-
-
-def is_stride(name: str) -> bool:
-    """Whether a parameter is named as strides are: stride_am, x_row_stride, sxm, sn."""
-    lower = name.lower()
-    return "stride" in lower or (len(lower) in (2, 3) and lower[0] == "s")
-
-
-def simple(statement: ast.stmt) -> bool:
-    """Whether another statement may stand behind it on its line."""
-    return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass))
-
-
-def value_of(statement: ast.AST) -> ast.expr | None:
-    """What a statement computes: the right side of an assignment, or the value that a store stores."""
-    value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)) else None
-    if isinstance(statement, ast.Expr):
-        return value.args[1] if isinstance(value, ast.Call) and is_stored(statement) else None
-    return value
-
-
-def is_stored(statement: ast.AST) -> bool:
-    """Whether a statement stores a value, or adds one atomically."""
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Call) and called(value) in ("tl.store", "tl.atomic_add") and len(value.args) > 1
-
-
-def target_of(statement: ast.AST) -> str:
-    """The one name that a statement assigns; "" where it is none or several."""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-    return target.id if isinstance(target, ast.Name) and not isinstance(statement, ast.For) else ""
-
-
-def calls(nodes: list[ast.AST], *names: str) -> Iterator[ast.Call]:
-    """The calls of functions of these names among nodes."""
-    return (node for node in nodes if isinstance(node, ast.Call) and called(node) in names)
-
-
-def is_call(node: ast.AST | None, *names: str) -> bool:
-    """Whether a node is a call of one of these."""
-    return node is not None and called(node) in names
+def _is_range(value: ast.expr) -> bool:
+    """Whether it is `start + tl.arange(0, BLOCK)`, wherever that begins."""
+    return any(is_call(part, "tl.arange") for part in terms(value))
 
 
 def _names(node: ast.AST) -> set[str]:

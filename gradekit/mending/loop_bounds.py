@@ -21,7 +21,7 @@ def bounds_from_memory(text: str, line: int | None) -> Diagnosis | None:
             where = " and ".join(f"`{name}` in line {number}" for name, number in loaded.items())
             sentence = f"How often the loop in line {loops[-1].lineno} runs is read from memory: {where}."
             hint = "see whether these addresses are right, each index times its stride: a wrong one reads any number"
-            return Diagnosis(Cause.BUDGET_EXCEEDED, sentence, loops[-1].lineno, hint)
+            return Diagnosis(Cause.BUDGET_EXCEEDED, sentence, max(loaded.values()), hint)
     return None
 
 

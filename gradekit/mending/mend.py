@@ -32,7 +32,8 @@ class Clues:
     result and the `others` that it comes from, whether errors are as `small` as rounding makes them, whether an
     input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
     wrong result was stored through, where that is known. `call` is the entry that was called, with a Layout for each
-    tensor, whole numbers, and None for any other argument."""
+    tensor, whole numbers, and None for any other argument. `lines` are those that a mend of a kernel may be of, where
+    it was refused by Triton."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
@@ -42,6 +43,7 @@ class Clues:
     elements: int = 0
     wrong: frozenset[str] = frozenset()
     call: tuple[str, tuple[Any, ...]] | None = None
+    lines: frozenset[int] = frozenset()
 
     @property
     def likeliest(self) -> Cause:

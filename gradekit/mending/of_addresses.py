@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, PointerAccess, target_of, terms
+from gradekit.mending.kernel_text import KernelDraft, PointerAccess
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import target_of, terms
 from gradekit.mending.of_indices import program_ids
 from gradekit.submission.parsed_source import Edit
 
@@ -27,8 +28,8 @@ def row_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             idle = any(kernel.uses.get(name, 0) == 0 for name in (pid, step) if name != "1")
             rank = 8 if idle or access.pointer in kernel.stored else 23
             yield Mend(
-                Family.INDEX, rank + number, access.line, (kernel.replaced(base, f"{base.id} + {pid} * {step}"),),
-                f"The address in line {access.line} leaves `{pid}` out: every program {verb} the same row of "
+                Family.INDEX, rank + number, base.lineno, (kernel.replaced(base, f"{base.id} + {pid} * {step}"),),
+                f"The address in line {base.lineno} leaves `{pid}` out: every program {verb} the same row of "
                 f"{access.pointer}.",
                 f"add {pid} times the step from one row to the next to the address", None, kernel.name,
             )  # fmt: skip
@@ -71,15 +72,15 @@ def head_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             continue
         for access in lacking:
             base = _pointer_name(kernel, access)
+            if base is None:
+                continue
             unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
-            for number, step in enumerate(
-                [*unused, *_like_others(kernel, pid, having)][:4] if base is not None else ()
-            ):
+            for number, step in enumerate([*unused, *_like_others(kernel, pid, having)][:4]):
                 likely = access.pointer in kernel.stored or step in unused
                 yield Mend(
-                    Family.INDEX, (4 if likely else 24) + number, access.line,
-                    (kernel.replaced(base, f"{access.pointer} + {pid} * {step}"),),  # type: ignore[arg-type]
-                    f"The address in line {access.line} leaves `{pid}` out, which the others have: every program "
+                    Family.INDEX, (4 if likely else 24) + number, base.lineno,
+                    (kernel.replaced(base, f"{access.pointer} + {pid} * {step}"),),
+                    f"The address in line {base.lineno} leaves `{pid}` out, which the others have: every program "
                     "takes the same part of "
                     f"{access.pointer}.",
                     f"add {pid} times its stride to the address", None, kernel.name,
@@ -342,10 +343,10 @@ def step_of_the_other(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 def _turned(kernel: KernelDraft, access: PointerAccess, edits: tuple[Edit, ...], rank: int) -> Mend:
-    verb = "loads" if access.is_load else "stores"
+    verb, line = "loads" if access.is_load else "stores", kernel.resolved(access.address).lineno
     return Mend(
-        Family.INDEX, rank, access.line, edits,
-        f"Line {access.line} {verb} the tile transposed: its rows and columns are swapped in the address.",
+        Family.INDEX, rank, line, edits,
+        f"Line {line} {verb} the tile transposed: its rows and columns are swapped in the address.",
         "a tile of [rows, columns] takes rows[:, None] and columns[None, :]", None, kernel.name,
     )  # fmt: skip
 

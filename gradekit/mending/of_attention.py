@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, calls, is_call, simple, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, is_call, simple, target_of, value_of
 from gradekit.mending.of_sums import EXP
 
 _LEAST = '-float("inf")'

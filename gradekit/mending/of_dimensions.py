@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft, LaunchCall
-from gradekit.mending.kernel_text import KernelDraft, calls, target_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, target_of
 from gradekit.submission.parsed_source import Edit, called
 
 

@@ -8,8 +8,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, is_call, is_stored, value_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import is_call, is_stored, value_of
 from gradekit.submission.parsed_source import called
 
 
@@ -60,19 +61,44 @@ def saved_in_order(draft: Draft) -> Iterator[Mend]:
 
 def gradients_in_order(draft: Draft) -> Iterator[Mend]:
     """Two of the gradients that `backward` returns in each other's place."""
-    for function in (f for f in draft.source.host if f.name == "backward"):
+    names = draft.source.differentiated
+    for function in draft.source.backwards:
         for node in ast.walk(function):
             parts = node.value.elts if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) else []
             named = [part for part in parts if not isinstance(part, ast.Constant)]
             for first, second in itertools.combinations(named, 2):
                 one, other = draft.source.of(first), draft.source.of(second)
+                i, j = (parts.index(part) for part in (first, second))
+                fit = _fit(one, names[j]) + _fit(other, names[i]) if j < len(names) else 0.0
+                better = j < len(names) and fit > _fit(one, names[i]) + _fit(other, names[j])
                 yield Mend(
-                    Family.INDEX, 12, first.lineno,
+                    Family.INDEX, 2 if better else 12, first.lineno,
                     draft.source.exchanged(first, second),
                     f"Line {first.lineno} returns {one} and {other} in each other's place: the order of gradients is "
                     "that of the arguments of the forward pass.",
                     "return one gradient for each argument, in their order",
                 )  # fmt: skip
+
+
+def _fit(gradient: str, name: str) -> float:
+    """How much a gradient's name is like that of what it is the gradient of."""
+    return difflib.SequenceMatcher(None, gradient.lower(), name.lower()).ratio()
+
+
+def attributes_exchanged(draft: Draft) -> Iterator[Mend]:
+    """`ctx.p, ctx.seed = seed, p`."""
+    for node in draft.host_nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not (isinstance(node, ast.Assign) and isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)):
+            continue
+        to = [one.attr for one in target.elts if isinstance(one, ast.Attribute)]
+        values = [draft.source.of(one) for one in node.value.elts]
+        if to != values and sorted(to) == sorted(values):
+            yield Mend(
+                Family.INDEX, 1, node.lineno, (draft.source.replaced(node.value, ", ".join(to)),),
+                f"Line {node.lineno} keeps {', '.join(values)} as {', '.join(to)}: the order is another.",
+                "give each its own name",
+            )  # fmt: skip
 
 
 def own_call_exchanged(draft: Draft) -> Iterator[Mend]:
@@ -115,4 +141,4 @@ def same_table_twice(draft: Draft) -> Iterator[Mend]:
 
 
 RULES = (names_exchanged,)
-HOST_RULES = (saved_in_order, gradients_in_order, own_call_exchanged, same_table_twice)
+HOST_RULES = (saved_in_order, attributes_exchanged, gradients_in_order, own_call_exchanged, same_table_twice)

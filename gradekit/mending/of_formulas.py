@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, calls, is_call, is_stored, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mask_conditions import is_condition
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, is_call, is_stored, target_of, value_of
 from gradekit.mending.of_sums import EXP
 from gradekit.mending.of_twins import has_twin
 from gradekit.mending.of_unused import is_index_line
@@ -354,12 +355,14 @@ def logarithm_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         for name in sorted(kernel.names(value) & set(_sums(kernel))):
             named = next(n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id == name)
             if not is_call(kernel.parents[named], "tl.log", "tl.log2"):
-                yield _completed(kernel, access.line, kernel.replaced(named, f"tl.log({name})"), "tl.log")
+                edit, beside = kernel.replaced(named, f"tl.log({name})"), kernel.names(value) & set(tops)
+                rank = 1 if beside else 6  # a maximum plus a sum is nothing
+                yield _completed(kernel, access.line, edit, "tl.log", rank)
 
 
-def _completed(kernel: KernelDraft, line: int, edit: Edit, what: str) -> Mend:
+def _completed(kernel: KernelDraft, line: int, edit: Edit, what: str, rank: int = 6) -> Mend:
     return Mend(
-        Family.FORMULA, 6, line, (edit,),
+        Family.FORMULA, rank, line, (edit,),
         f"What line {line} stores for the backward pass lacks {what}: it needs the maximum plus the logarithm of the "
         "sum.",
         "store maximum + log(sum) of each row", None, kernel.name,

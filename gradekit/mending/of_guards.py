@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, calls, is_call, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mask_conditions import is_condition
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, is_call, target_of, value_of
 from gradekit.mending.of_unused import is_index_line
 from gradekit.submission.parsed_source import called
 

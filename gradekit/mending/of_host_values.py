@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gradekit.mending.draft import Draft, LaunchCall
-from gradekit.mending.kernel_text import target_of
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import target_of
 from gradekit.submission.parsed_source import called
 
 ALIKE = 0.25

@@ -6,17 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import (
-    KernelDraft,
-    PointerAccess,
-    calls,
-    factors,
-    is_call,
-    target_of,
-    terms,
-    value_of,
-)  # fmt: skip
+from gradekit.mending.kernel_text import KernelDraft, PointerAccess
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, factors, is_call, target_of, terms, value_of
 
 
 def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -25,21 +17,7 @@ def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         statement, sum_ = kernel.statement(call), _sum_around(kernel, call)
         text, block = kernel.source.of(call), kernel.source.of(call.args[-1])
         behind = kernel.calls_behind(statement.value) if isinstance(statement, ast.Assign) else set()
-        loop = kernel.in_loop(call)
-        if (
-            loop is not None
-            and isinstance(loop.target, ast.Name)
-            and loop.target.id not in behind_names(kernel, statement)
-        ):
-            for step in (f"{loop.target.id} * {block}", loop.target.id):
-                yield Mend(
-                    Family.INDEX, 4 if kernel.uses.get(loop.target.id, 0) == 0 else 33, call.lineno,
-                    (kernel.replaced(call, f"({step} + {text})"),),
-                    f"The offsets in line {call.lineno} are the same in every step of the loop: `{loop.target.id}` "
-                    "takes no part.",
-                    "add how far the loop has come", None, kernel.name,
-                )  # fmt: skip
-        if "tl.program_id" not in behind and loop is None:
+        if "tl.program_id" not in behind and kernel.in_loop(call) is None:
             idle = not kernel.pids or any(kernel.uses.get(pid, 0) == 0 for pid in kernel.pids)
             for number, pid in enumerate(program_ids(kernel)[:3]):
                 yield Mend(
@@ -91,12 +69,6 @@ def tile_of_the_first(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                         f"`{kernel.source.of(call)}`, which is the same in every program: each takes the first tile.",
                         f"use the offsets that the other addresses have, {name}", None, kernel.name,
                     )  # fmt: skip
-
-
-def behind_names(kernel: KernelDraft, statement: ast.stmt) -> set[str]:
-    """The names that a statement's value is computed from."""
-    value = value_of(statement)
-    return kernel.origins(value) if value is not None else set()
 
 
 def _sum_around(kernel: KernelDraft, node: ast.expr) -> ast.expr:

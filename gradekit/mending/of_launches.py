@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft, LaunchCall
-from gradekit.mending.kernel_text import KernelDraft, calls, simple, target_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, simple, target_of
 from gradekit.mending.of_dimensions import behind_conversion
 from gradekit.submission.parsed_source import Edit, called
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, calls, is_call, simple, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft
+from gradekit.mending.loop_text import Loop, counter_of, head_of, names_of_steps, range_of
 from gradekit.mending.mend import Family, Mend
-from gradekit.submission.parsed_source import Edit
+from gradekit.mending.node_text import calls, is_call, simple, target_of
+from gradekit.submission.parsed_source import Edit, called
 
 
 def steps_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -21,7 +22,7 @@ def steps_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             and "- 1" not in kernel.source.of(node.left)
         ):
             left, right = kernel.source.of(node.left), kernel.source.of(node.right)
-            in_range = any(node in ast.walk(loop.iter) for loop in kernel.loops)
+            in_range = any(node in ast.walk(head_of(loop)) for loop in kernel.loops)
             counts = in_range or (isinstance(node.right, ast.Name) and node.right.id in kernel.constexprs)
             if counts:
                 by_program = "tl.program_id" in kernel.calls_behind(node.left)
@@ -37,9 +38,9 @@ def steps_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loop that begins too late, ends too early, or goes in the wrong steps."""
     for loop in kernel.loops:
-        if not is_call(loop.iter, "range", "tl.range", "tl.static_range") or not isinstance(loop.iter, ast.Call):
+        given = range_of(loop)
+        if not given:
             continue
-        given = loop.iter.args
         stop = given[1] if len(given) > 1 else given[0]
         if len(given) > 1 and kernel.source.of(given[0]) != "0":
             rank, first = 6 if isinstance(given[0], ast.Constant) else 32, kernel.source.of(given[0])
@@ -56,7 +57,7 @@ def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 step = kernel.source.of(given[2])
                 if step != block and "causal" not in block.lower():
                     fits = any(
-                        kernel.source.of(c.args[-1]) == step for c in calls(list(ast.walk(loop)), "tl.arange") if c.args
+                        kernel.source.of(c.args[-1]) == step for c in calls(kernel.nodes, "tl.arange") if c.args
                     )
                     yield _ranged(kernel, loop, given[2], block, f"goes in steps of {step}", 34 if fits else 5)
         elif len(given) in (1, 2) and isinstance(stop, ast.Name) and stop.id in kernel.sizes:
@@ -70,7 +71,7 @@ def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 def ends_before_its_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loop that ends elsewhere than the masks of what it counts: range(0, 1, BLOCK) beside `s < length`."""
     for loop in kernel.loops:
-        given = loop.iter.args if is_call(loop.iter, "range", "tl.range") and isinstance(loop.iter, ast.Call) else []
+        given = range_of(loop)
         counted = [n for n in kernel.bounds if any(_is_counted_by(kernel, loop, v) for v in kernel.values[n])]
         for bound in dict.fromkeys(kernel.bounds[name][0] for name in counted):
             stop = given[1] if len(given) > 1 else None
@@ -79,20 +80,20 @@ def ends_before_its_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield _ranged(kernel, loop, stop, bound, _ends_at(kernel.source.of(stop), bound, counted[0]), 8)
 
 
-def _is_counted_by(kernel: KernelDraft, loop: ast.For, value: ast.expr) -> bool:
-    return kernel.in_loop(value) is loop and bool(kernel.names(value) & kernel.names(loop.target))
+def _is_counted_by(kernel: KernelDraft, loop: Loop, value: ast.expr) -> bool:
+    return kernel.in_loop(value) is loop and counter_of(loop) in kernel.names(value)
 
 
 def _ends_at(stop: str, bound: str, index: str) -> str:
     return f"ends at {stop}, and `{index}` goes up to {bound}: what comes after the first steps of the loop is left out"
 
 
-def _blocks(kernel: KernelDraft, loop: ast.For) -> list[str]:
+def _blocks(kernel: KernelDraft, loop: Loop) -> list[str]:
     inside = {n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name)}
     return [name for name in kernel.constexprs if name in inside][:2]
 
 
-def _ranged(kernel: KernelDraft, loop: ast.For, node: ast.expr, new: str, what: str, rank: int) -> Mend:
+def _ranged(kernel: KernelDraft, loop: Loop, node: ast.expr, new: str, what: str, rank: int) -> Mend:
     return Mend(
         Family.LOOP, rank, loop.lineno, (kernel.replaced(node, new),), f"The loop in line {loop.lineno} {what}.",
         f"`{new}` belongs in the place of `{kernel.source.of(node)}`", None, kernel.name,
@@ -115,11 +116,11 @@ def pointer_stays(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield from _other_steps(kernel, moved[name], name)
 
 
-def _made_in(loop: ast.For, name: str) -> bool:
+def _made_in(loop: Loop, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(loop))
 
 
-def _moved_on(kernel: KernelDraft, loop: ast.For, name: str) -> Iterator[Mend]:
+def _moved_on(kernel: KernelDraft, loop: Loop, name: str) -> Iterator[Mend]:
     for number, step in enumerate(_steps(kernel, loop, name)):
         yield Mend(
             Family.LOOP, 3 + number, loop.lineno, (kernel.after(loop.body[-1], f"{name} += {step}"),),
@@ -128,12 +129,21 @@ def _moved_on(kernel: KernelDraft, loop: ast.For, name: str) -> Iterator[Mend]:
         )  # fmt: skip
 
 
-def _steps(kernel: KernelDraft, loop: ast.For, name: str) -> list[str]:
-    used = [n.id for value in kernel.values.get(name, ()) for n in ast.walk(value) if isinstance(n, ast.Name)]
-    strides = [s for s in kernel.strides if s in used]
+def _steps(kernel: KernelDraft, loop: Loop, name: str) -> list[str]:
+    values = [part for value in kernel.values.get(name, ()) for part in ast.walk(value)]
+    used = [part.id for part in values if isinstance(part, ast.Name)]
     blocks = _blocks(kernel, loop) or kernel.constexprs
-    stepped = [b for b in blocks if b in kernel.source.of(loop.iter)] or [b for b in blocks if "K" in b.upper()]
-    return [f"{block} * {stride}" for block in (stepped or blocks)[:1] for stride in strides] or (stepped or blocks)[:1]
+    stepped = [b for b in blocks if b in names_of_steps(loop)] or [b for b in blocks if "K" in b.upper()]
+    first = (stepped or blocks)[:1]
+    mine = {n for part in values if _is_along(kernel, part, first) for n in kernel.names(part)}
+    strides = sorted((s for s in kernel.strides if s in used), key=lambda stride: stride not in mine)
+    return [f"{block} * {stride}" for block in first for stride in strides] or first
+
+
+def _is_along(kernel: KernelDraft, node: ast.AST, blocks: list[str]) -> bool:
+    """Whether it is a product of an index that has such a block's places, as of its stride."""
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    return is_product and any(kernel.block_of(name) in blocks for name in kernel.names(node) & set(kernel.indices))
 
 
 def _other_steps(kernel: KernelDraft, statement: ast.AugAssign, name: str) -> Iterator[Mend]:
@@ -172,7 +182,7 @@ def not_added_up(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _comes_in(kernel: KernelDraft, loop: ast.For, name: str) -> int:
+def _comes_in(kernel: KernelDraft, loop: Loop, name: str) -> int:
     """How often a loop assigns a name that has a value before it; 0 where it has none."""
     before = any(target_of(s) == name for s in kernel.statements if s.lineno < loop.lineno)
     return before * sum(target_of(part) == name for part in ast.walk(loop))
@@ -261,7 +271,8 @@ def not_rescaled(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             is_sum = isinstance(statement, (ast.Assign, ast.AugAssign)) and _comes_in(
                 kernel, loop, target_of(statement)
             )
-            if is_sum and isinstance(statement, (ast.Assign, ast.AugAssign)):
+            is_counted = target_of(statement) == counter_of(loop)
+            if is_sum and isinstance(statement, (ast.Assign, ast.AugAssign)) and not is_counted:
                 yield from _scaled_down(kernel, statement, factors)
 
 
@@ -298,9 +309,12 @@ def _tiles(kernel: KernelDraft) -> set[str]:
 
 def _scaled_down(kernel: KernelDraft, statement: ast.Assign | ast.AugAssign, scales: list[str]) -> Iterator[Mend]:
     target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
-    if not isinstance(target, ast.Name) or len(kernel.values.get(target.id, ())) < 2:
+    is_sum = isinstance(target, ast.Name) and len(kernel.values.get(target.id, ())) > 1
+    if not isinstance(target, ast.Name) or not is_sum or kernel.pointer_of(target) in kernel.pointers:
         return
     name, value = target.id, statement.value
+    if any(_is_scaled(part, name) for part in ast.walk(value)):
+        return
     for scale in scales:
         if scale in kernel.names(value) or scale in kernel.source.of(value) or name == scale:
             continue
@@ -319,6 +333,14 @@ def _scaled_down(kernel: KernelDraft, statement: ast.Assign | ast.AugAssign, sca
                     f"when the maximum grows, multiply {name} by exp(old maximum - new maximum) first", None,
                     kernel.name,
                 )  # fmt: skip
+
+
+def _is_scaled(node: ast.AST, name: str) -> bool:
+    """Whether it is `name * exp(...)`."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else []
+    return any(isinstance(side, ast.Name) and side.id == name for side in sides) and any(
+        isinstance(side, ast.Call) and called(side).rpartition(".")[2] in ("exp", "exp2") for side in sides
+    )
 
 
 def _factor_there(kernel: KernelDraft, statement: ast.stmt, scale: str) -> str:
@@ -346,55 +368,16 @@ def not_updated(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                         if isinstance(a, ast.Name) and (o := a.id) != name and o in kernel.values), "")  # fmt: skip
             kept = any(isinstance(v, ast.Name) and v.id == name for v in kernel.values.get(old, ()))
             if old and not kept and simple(loop.body[-1]) and _made_in(loop, name):
+                line = values[0].lineno
                 yield Mend(
-                    Family.SUM, 3, loop.lineno, (kernel.after(loop.body[-1], f"{old} = {name}"),),
-                    f"`{old}` is never updated: the loop in line {loop.lineno} computes `{name}`, and the next step "
-                    "compares with the "
-                    "old maximum again.",
+                    Family.SUM, 3, line, (kernel.after(loop.body[-1], f"{old} = {name}"),),
+                    f"`{old}` is never updated: line {line} computes `{name}`, and the next step of the loop compares "
+                    "with the old maximum again.",
                     f"keep the new maximum at the end of each step: {old} = {name}", None, kernel.name,
                 )  # fmt: skip
 
 
-def narrow_sum(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An accumulator of 16 bits."""
-    for call in calls(kernel.nodes, "tl.zeros", "tl.full", "tl.zeros_like"):
-        statement = kernel.statement(call)
-        name = kernel.source.of(statement.targets[0]) if isinstance(statement, ast.Assign) else "it"
-        given = [k.value for k in call.keywords if k.arg == "dtype"]
-        given += call.args[1:2] if kernel.source.of(call).startswith("tl.zeros(") else call.args[2:3]
-        for dtype in given:
-            text = kernel.source.of(dtype)
-            if "float32" not in text:
-                casts = [kernel.replaced(dtype, "tl.float32"), *_casts_beside(kernel, name)]
-                yield Mend(
-                    Family.SUM if "16" in text else Family.CAST, 2, call.lineno, tuple(casts),
-                    f"`{name}` is kept in {text} (line {call.lineno}): each addition rounds to 16 bits.",
-                    "accumulate in float32, tl.float32, and convert when you store", Cause.LOW_PRECISION, kernel.name,
-                )  # fmt: skip
-
-
-def _casts_beside(kernel: KernelDraft, name: str) -> Iterator[Edit]:
-    """The casts to the narrow dtype where something is added to an accumulator; tl.dot's out_dtype."""
-    for statement in kernel.statements:
-        value = value_of(statement)
-        if value is None or target_of(statement) != name or kernel.in_loop(statement) is None:
-            continue
-        for node in ast.walk(value):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "to"
-                and node.args
-            ):
-                outer = kernel.parents[node]
-                if not is_call(outer, "tl.dot"):
-                    yield kernel.replaced(node.args[0], "tl.float32")
-            elif isinstance(node, ast.keyword) and node.arg == "out_dtype":
-                yield kernel.replaced(node.value, "tl.float32")
-
-
 RULES = (
     steps_rounded_down, other_range, ends_before_its_bound, pointer_stays, not_added_up, added_twice, set_back,
-    starts_wrong, not_rescaled,
-    not_updated, narrow_sum,
+    starts_wrong, not_rescaled, not_updated,
 )  # fmt: skip

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, PointerAccess, calls, is_call, target_of
+from gradekit.mending.kernel_text import KernelDraft, PointerAccess
+from gradekit.mending.loop_text import Loop, counter_of, counts_down, counts_steps, head_of, names_of_steps
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, is_call, target_of
 from gradekit.submission.parsed_source import Edit
 
 
@@ -27,8 +29,9 @@ def missing_mask(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 def _masked(kernel: KernelDraft, access: PointerAccess, mask: str, rank: int) -> Mend:
     verb, what = ("loads", "read") if access.is_load else ("stores", "written")
+    other = ", other=0.0" if access.is_load and access.other is None else ""
     return Mend(
-        Family.MASK, rank, access.line, (kernel.with_keyword(access.call, f"mask={mask}"),),
+        Family.MASK, rank, access.line, (kernel.with_keyword(access.call, f"mask={mask}{other}"),),
         f"Line {access.line} {verb} without a mask, so that lanes past the end are {what} too.",
         f"give it a mask that bounds its offsets, as in `{mask}`", Cause.MISSING_MASK, kernel.name,
     )  # fmt: skip
@@ -170,128 +173,25 @@ def _filled(kernel: KernelDraft, access: PointerAccess, now: str, value: str) ->
     )  # fmt: skip
 
 
-_SHARPER = {ast.LtE: ("<=", "<"), ast.Lt: ("<", "<="), ast.GtE: (">=", ">"), ast.Gt: (">", ">=")}
-
-
-def off_by_one(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A comparison that takes one place too many, or one too few."""
-    for node in kernel.nodes:
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SHARPER:
-            old, new = _SHARPER[type(node.ops[0])]
-            edit = kernel.source.between_replaced(node.left, node.comparators[0], old, new)
-            bound = kernel.source.of(node.comparators[0])
-            many = (
-                "takes one place too many"
-                if old == "<="
-                else "leaves one place out"
-                if old == "<"
-                else "is one place off"
-            )
-            both = all(kernel.names(side) & set(kernel.indices) for side in (node.left, node.comparators[0]))
-            rank = 8 if old == "<=" else 4 if old == ">" and both else 30 if old in "<>" else 38
-            rank = 38 if old == "<=" and kernel.names(node.comparators[0]) & set(kernel.indices) else rank
-            sentence = f"The comparison `{kernel.source.of(node)}` in line {node.lineno} {many} at {bound}."
-            parent = kernel.parents[node]
-            if isinstance(parent, ast.If) and parent.test is node and "=" not in old:
-                rank = 8
-                sentence = (
-                    f"The `if` in line {node.lineno} leaves out the case {kernel.source.of(node.left)} == {bound}: "
-                    "what it guards is not done there, as in an empty row, whose elements are then never written."
-                )
-            yield Mend(
-                Family.MASK, rank, node.lineno, (edit,), sentence, f"compare with {new} in place of {old}", None,
-                kernel.name,
-            )  # fmt: skip
-
-
-def comparison_turned(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Two indices compared the wrong way round, as in a causal mask."""
-    for node in kernel.nodes:
-        if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SHARPER):
-            continue
-        right = node.comparators[0]
-        both = kernel.names(node.left) & set(kernel.indices) and kernel.names(right) & set(kernel.indices)
-        if both:
-            old = _SHARPER[type(node.ops[0])][0]
-            usual = ("<=", ">=")[kernel.source.of(node.left).replace(" ", "").endswith("[:,None]")]
-            for new in ((">=", "<=")[old.startswith(">")], (">", "<")[old.startswith(">")]):
-                yield Mend(
-                    Family.MASK, 5 if new == usual else 34, node.lineno,
-                    (kernel.source.between_replaced(node.left, right, old, new),),
-                    f"The comparison `{kernel.source.of(node)}` in line {node.lineno} keeps the wrong side: the "
-                    "direction of the "
-                    "causal mask is turned round.",
-                    "a query may look at itself and at what stands before it", None, kernel.name,
-                )  # fmt: skip
-
-
-def other_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An index held against the size of another dimension, or against a size that is one off."""
-    for node in kernel.nodes:
-        if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE))):
-            continue
-        index = next(iter(sorted(kernel.names(node.left) & set(kernel.indices))), "")
-        right = node.comparators[0]
-        if not index:
-            continue
-        for size in kernel.lengths:
-            if isinstance(right, ast.Name) and size != right.id:
-                yield _bounded(kernel, node, right, size, index, _bound_rank(kernel, index, size))
-        if isinstance(right, ast.BinOp) and isinstance(right.right, ast.Constant):
-            yield _bounded(kernel, node, right, kernel.source.of(right.left), index, 9)
-        if isinstance(right, ast.Name) and right.id in kernel.constexprs:
-            for size in kernel.lengths:
-                yield _bounded(kernel, node, right, size, index, 9)
-
-
-def bound_by_nothing(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An index held against 0, which is never less: the condition holds in all lanes."""
-    for node in (one for one in kernel.nodes if isinstance(one, ast.Compare) and len(one.ops) == 1):
-        is_idle = isinstance(node.ops[0], ast.GtE) and kernel.source.of(node.comparators[0]) == "0"
-        if not is_idle or not isinstance(node.left, ast.Name) or node.left.id not in kernel.indices:
-            continue
-        for size in kernel.lengths:
-            yield Mend(
-                Family.MASK, _bound_rank(kernel, node.left.id, size), node.lineno,
-                (kernel.replaced(node, f"{node.left.id} < {size}"),),
-                f"The mask `{kernel.source.of(node)}` in line {node.lineno} holds in all lanes, and bounds nothing.",
-                f"an index is to be less than its length, {size}", Cause.MISSING_MASK, kernel.name,
-            )  # fmt: skip
-
-
-def _bound_rank(kernel: KernelDraft, index: str, size: str) -> int:
-    """By what bounds the index, and other indices, elsewhere in the kernel."""
-    if size in kernel.bounds.get(index, ()):
-        return 5
-    return 12 if size not in kernel.bounding else 27
-
-
-def _bounded(kernel: KernelDraft, node: ast.Compare, right: ast.expr, size: str, index: str, rank: int) -> Mend:
-    return Mend(
-        Family.MASK, rank, node.lineno, (kernel.replaced(right, size),),
-        f"Line {node.lineno} bounds `{index}` by {kernel.source.of(right)}, which is the wrong bound for it.",
-        f"its bound is {size}", Cause.MISSING_MASK if rank == 9 else None, kernel.name,
-    )  # fmt: skip
-
-
 def mask_of_a_step(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Masks in a loop that do not know how far the loop has come: one, or all that have one bound."""
     fixed = [(loop, node) for node in kernel.nodes if isinstance(node, ast.Compare) and (loop := _fixed(kernel, node))]
     for loop, node in fixed:
         group = [other for of, other in fixed if of is loop and _bound(other) == _bound(node)]
-        rank = 4 if _is_moved(kernel, loop) and _begins_before(kernel, node) else 32
-        for past in _steps(kernel, loop):
-            yield _past(kernel, [node], past, rank)
+        in_steps = any(kernel.block_of(name) in names_of_steps(loop) for name in _indices(kernel, node))
+        rank = 4 if _is_moved(kernel, loop) and _begins_before(kernel, node) and in_steps else 32
+        for rest in _remaining(kernel, loop, _bound(node)):
+            yield _past(kernel, [node], rest, rank)
             if len(group) > 1 and node is group[0]:
-                yield _past(kernel, group, past, rank)
+                yield _past(kernel, group, rest, rank)
 
 
-def _fixed(kernel: KernelDraft, node: ast.Compare) -> ast.For | None:
+def _fixed(kernel: KernelDraft, node: ast.Compare) -> Loop | None:
     """The loop around a mask that says nothing of the loop's turn."""
     loop = kernel.in_loop(node)
-    if loop is None or len(node.ops) != 1 or not isinstance(loop.target, ast.Name) or not _bound(node):
+    if loop is None or len(node.ops) != 1 or not counter_of(loop) or not _bound(node):
         return None
-    says_nothing = _indices(kernel, node) and loop.target.id not in kernel.origins(node)
+    says_nothing = _indices(kernel, node) and counter_of(loop) not in kernel.origins(node)
     return loop if says_nothing else None
 
 
@@ -312,30 +212,32 @@ def _begins_before(kernel: KernelDraft, node: ast.Compare) -> bool:
     return any(kernel.in_loop(value) is None for value in values)
 
 
-def _steps(kernel: KernelDraft, loop: ast.For) -> list[str]:
-    """How far a loop has come, as it may be written."""
-    assert isinstance(loop.target, ast.Name)
-    if is_call(loop.iter, "range", "tl.range") and len(getattr(loop.iter, "args", [])) == 3:
-        return [loop.target.id]
-    counted = [name for name in kernel.constexprs if name in kernel.origins(loop.iter)]
-    return [f"{loop.target.id} * {name}" for name in (counted or kernel.constexprs)[:2]]
+def _remaining(kernel: KernelDraft, loop: Loop, bound: str) -> list[str]:
+    """What remains of a bound in a step of a loop, as it may be written."""
+    name = counter_of(loop)
+    if counts_down(loop):
+        return [name]
+    if not counts_steps(loop):
+        return [f"{bound} - {name}"]
+    counted = [block for block in kernel.constexprs if block in kernel.origins(head_of(loop))]
+    return [f"{bound} - {name} * {block}" for block in (counted or kernel.constexprs)[:2]]
 
 
-def _past(kernel: KernelDraft, masks: Sequence[ast.Compare], past: str, rank: int) -> Mend:
-    """Takes from the bound of these masks how far the loop has come."""
+def _past(kernel: KernelDraft, masks: Sequence[ast.Compare], rest: str, rank: int) -> Mend:
+    """Compares in these masks with what remains in a step."""
     first, bound = masks[0], _bound(masks[0])
     others = sorted({mask.lineno for mask in masks[1:]} - {first.lineno})
     also = f", and so in line {' and '.join(map(str, others))}" if others else ""
     return Mend(
         Family.MASK, rank, first.lineno,
-        tuple(kernel.replaced(mask.comparators[0], f"{bound} - {past}") for mask in masks),
+        tuple(kernel.replaced(mask.comparators[0], rest) for mask in masks),
         f"The mask `{kernel.source.of(first)}` in line {first.lineno} is the same in every step of the loop{also}: it "
         f"does not know how far the loop has come along {bound}, so that the last, partial step is not masked.",
         f"compare with what remains of `{bound}` in this step", Cause.MISSING_MASK, kernel.name,
     )  # fmt: skip
 
 
-def _is_moved(kernel: KernelDraft, loop: ast.For) -> bool:
+def _is_moved(kernel: KernelDraft, loop: Loop) -> bool:
     """Whether the loop moves a pointer on that it loads through."""
     moved = {target_of(part) for part in ast.walk(loop) if isinstance(part, ast.AugAssign)}
     return any(isinstance(a.address, ast.Name) and a.address.id in moved for a in kernel.accesses)
@@ -395,6 +297,5 @@ def one_of_two(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    one_of_two, missing_mask, half_a_mask, other_value, off_by_one, comparison_turned, other_bound, bound_by_nothing,
-    mask_of_a_step, strict_mask,
+    one_of_two, missing_mask, half_a_mask, other_value, mask_of_a_step, strict_mask,
 )  # fmt: skip

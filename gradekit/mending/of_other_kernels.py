@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, is_call, target_of, value_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import is_call, target_of, value_of
 
 LONGEST = 90
 """Characters of an expression that a sentence shows."""

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, calls, is_call, is_stored, value_of
+from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mask_conditions import is_condition
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls, is_call, is_stored, target_of, value_of
 from gradekit.submission.parsed_source import Edit, called
 
 EXP = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
@@ -304,7 +305,46 @@ def _both_terms(kernel: KernelDraft, tile: ast.Name, others: list[str], size: st
             )  # fmt: skip
 
 
+def narrow_sum(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An accumulator of 16 bits."""
+    for call in calls(kernel.nodes, "tl.zeros", "tl.full", "tl.zeros_like"):
+        statement = kernel.statement(call)
+        name = kernel.source.of(statement.targets[0]) if isinstance(statement, ast.Assign) else "it"
+        given = [k.value for k in call.keywords if k.arg == "dtype"]
+        given += call.args[1:2] if kernel.source.of(call).startswith("tl.zeros(") else call.args[2:3]
+        for dtype in given:
+            text = kernel.source.of(dtype)
+            if "float32" not in text:
+                casts = [kernel.replaced(dtype, "tl.float32"), *_casts_beside(kernel, name)]
+                yield Mend(
+                    Family.SUM if "16" in text else Family.CAST, 2, call.lineno, tuple(casts),
+                    f"`{name}` is kept in {text} (line {call.lineno}): each addition rounds to 16 bits.",
+                    "accumulate in float32, tl.float32, and convert when you store", Cause.LOW_PRECISION, kernel.name,
+                )  # fmt: skip
+
+
+def _casts_beside(kernel: KernelDraft, name: str) -> Iterator[Edit]:
+    """The casts to the narrow dtype where something is added to an accumulator; tl.dot's out_dtype."""
+    for statement in kernel.statements:
+        value = value_of(statement)
+        if value is None or target_of(statement) != name or kernel.in_loop(statement) is None:
+            continue
+        for node in ast.walk(value):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "to"
+                and node.args
+            ):
+                outer = kernel.parents[node]
+                if not is_call(outer, "tl.dot"):
+                    yield kernel.replaced(node.args[0], "tl.float32")
+            elif isinstance(node, ast.keyword) and node.arg == "out_dtype":
+                yield kernel.replaced(node.value, "tl.float32")
+
+
 RULES = (
+    narrow_sum,
     other_divisor,
     maximum_left_in,
     other_axis_of_reduction,

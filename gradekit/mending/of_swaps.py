@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gradekit.mending.draft import Draft, LaunchCall
-from gradekit.mending.kernel_text import target_of
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import target_of
 from gradekit.submission.parsed_source import called
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import ACCESSES, KernelDraft, is_call, target_of, value_of
+from gradekit.mending.kernel_text import ACCESSES, KernelDraft
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import is_call, target_of, terms, value_of
 from gradekit.mending.of_unused import is_index_line
 from gradekit.submission.parsed_source import Edit, called
 
@@ -319,4 +320,33 @@ def _beside(mend: Mend) -> str:
     return mend.sentence.partition("counterpart, line ")[2].partition(":")[0]
 
 
-RULES = (other_than_its_twin,)
+def sum_unlike_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`h + g` where another line has `h * G + g`."""
+    sums = [node for node in kernel.nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
+    products = {}  # by the names of a product's first factor and of what is added to it
+    for node in sums:
+        parts = terms(node)
+        added = [name for part in parts if (name := _spread_name(part))]
+        for part in parts:
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and isinstance(part.left, ast.Name):
+                products.update({(part.left.id, name): part for name in added})
+    for node in sums:
+        one, other = node.left, _spread_name(node.right)
+        product = products.get((one.id, other)) if isinstance(one, ast.Name) else None
+        if product is not None and isinstance(one, ast.Name):
+            text = kernel.source.of(product)
+            yield Mend(
+                Family.INDEX, 3, node.lineno, (kernel.replaced(one, text),),
+                f"Line {node.lineno} has `{kernel.source.of(node)}` where line {product.lineno} has `{text}` and adds "
+                f"`{other}` to that.",
+                f"is it `{text}` here, too?", None, kernel.name,
+            )  # fmt: skip
+
+
+def _spread_name(node: ast.expr) -> str:
+    """`g` of g and of g[:, None]."""
+    inner = node.value if isinstance(node, ast.Subscript) else node
+    return inner.id if isinstance(inner, ast.Name) else ""
+
+
+RULES = (sum_unlike_another, other_than_its_twin,)

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from gradekit.mending.draft import Draft
-from gradekit.mending.kernel_text import KernelDraft, calls, is_call, simple, target_of, terms
+from gradekit.mending.kernel_text import KernelDraft
+from gradekit.mending.loop_text import Loop, counter_of, counts_down, counts_steps, names_of_steps, range_of, steps_of
 from gradekit.mending.mend import Family, Mend
-
-_RANGES = ("range", "tl.range", "tl.static_range")
+from gradekit.mending.node_text import calls, is_call, simple, target_of, terms, value_of
 
 
 def step_not_counted(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Offsets in a loop without how far it has come; or with the number of the step, not multiplied by the block."""
     for call in calls(kernel.nodes, "tl.arange"):
         loop = kernel.in_loop(call)
-        if loop is None or not isinstance(loop.target, ast.Name):
+        if loop is None or not counter_of(loop):
             continue
-        name, block = loop.target.id, kernel.source.of(call.args[-1])
-        inside = [n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name)]
-        if name not in inside:
+        name, block = counter_of(loop), kernel.source.of(call.args[-1])
+        value = value_of(kernel.statement(call))
+        steps = [f"{name} * {block}", name] if counts_steps(loop) else [name]
+        for step in steps if value is None or name not in kernel.origins(value) else ():
             yield Mend(
-                Family.INDEX, 3, call.lineno, (kernel.replaced(call, f"({name} + {kernel.source.of(call)})"),),
+                Family.INDEX, 33 if _is_used(loop, name) else 3, call.lineno,
+                (kernel.replaced(call, f"({step} + {kernel.source.of(call)})"),),
                 f"The offsets in line {call.lineno} are the same in every step of the loop: `{name}` takes no part.",
                 "add how far the loop has come", None, kernel.name,
             )  # fmt: skip
-        counted = is_call(loop.iter, *_RANGES) and isinstance(loop.iter, ast.Call) and len(loop.iter.args) < 3
-        for part in terms(_sum_around(kernel, call)) if counted else ():
+        for part in terms(_sum_around(kernel, call)) if counts_steps(loop) else ():
             if isinstance(part, ast.Name) and part.id == name:
                 yield Mend(
                     Family.INDEX, 4, part.lineno, (kernel.replaced(part, f"{name} * {block}"),),
@@ -35,6 +37,11 @@ def step_not_counted(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     f"is not multiplied by {block}.",
                     f"step i begins at i * {block}", None, kernel.name,
                 )  # fmt: skip
+
+
+def _is_used(loop: Loop, name: str) -> bool:
+    """Whether a loop's body asks for its counter, but to move it on."""
+    return any(node.id == name for part in loop.body for node in _loads(part))
 
 
 def _sum_around(kernel: KernelDraft, node: ast.expr) -> ast.expr:
@@ -48,7 +55,7 @@ def shared_steps(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Steps that several programs share, and each of them takes: a constexpr that nothing uses."""
     idle = [name for name in kernel.constexprs if kernel.uses.get(name, 0) == 0]
     for loop in kernel.loops:
-        given = loop.iter.args if is_call(loop.iter, *_RANGES) and isinstance(loop.iter, ast.Call) else []
+        given = range_of(loop)
         for name in idle if len(given) == 3 and "tl.program_id" in kernel.calls_behind(given[0]) else ():
             step = kernel.source.operand(given[2])
             yield Mend(
@@ -82,7 +89,84 @@ def not_begun_anew(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _sums_in(loop: ast.For, name: str) -> bool:
+def index_stays(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Places that a loop loads from, made before it and never moved on, where nothing in it asks for its counter."""
+    for loop in kernel.loops:
+        named = {n for a in kernel.accesses if kernel.in_loop(a.call) is loop for n in kernel.origins(a.address)}
+        named -= {n for a in kernel.accesses if not a.is_load for n in kernel.origins(a.address)}
+        idle = not _is_used(loop, counter_of(loop)) and simple(loop.body[-1])
+        for name, start in _ranges(kernel).items() if idle else ():
+            if name in named and len(kernel.values[name]) == 1 and not kernel.is_within(start, loop):
+                block = kernel.block_of(name)
+                yield Mend(
+                    Family.LOOP, 3, loop.lineno, (kernel.after(loop.body[-1], f"{name} += {block}"),),
+                    f"`{name}` is the same in every step of the loop in line {loop.lineno}: each takes the same.",
+                    f"move {name} on by {block} at the end of each step", None, kernel.name,
+                )  # fmt: skip
+
+
+def _ranges(kernel: KernelDraft) -> dict[str, ast.expr]:
+    """The names of ranges of places, each with what it begins as."""
+    first = {name: kernel.values[name][0] for name in kernel.indices}
+    return {name: value for name, value in first.items() if any(is_call(p, "tl.arange") for p in terms(value))}
+
+
+def takes_too_few_steps(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A loop that moves places on, and does not go on until they have reached what they are compared with."""
+    starts = _ranges(kernel)
+    for loop in kernel.loops:
+        moved = [step.target.id for step in steps_of(loop) if isinstance(step.target, ast.Name)]
+        for name in moved if counts_steps(loop) else ():
+            bound, stop = next(iter(kernel.bounds.get(name, ())), ""), range_of(loop)[-1]
+            if name not in starts or not bound or bound in kernel.origins(stop):
+                continue
+            first = [kernel.source.of(part) for part in terms(starts[name]) if not is_call(part, "tl.arange")]
+            steps = f"tl.cdiv({' - '.join([bound, *first])}, {kernel.block_of(name)})"
+            yield Mend(
+                Family.LOOP, 4, loop.lineno, (kernel.replaced(stop, steps),),
+                f"The loop in line {loop.lineno} ends at {kernel.source.of(stop)}, and `{name}` goes up to {bound}: "
+                "the rest is left out.",
+                f"go on until `{name}` has reached `{bound}`", None, kernel.name,
+            )  # fmt: skip
+
+
+def ends_with_a_step_left(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """`while left > BLOCK` and `while done + BLOCK <= n`: the last, partial step is left out."""
+    for loop in kernel.loops:
+        test = loop.test if isinstance(loop, ast.While) else None
+        if not isinstance(test, ast.Compare) or not counter_of(loop):
+            continue
+        left, right = kernel.source.of(test.left), kernel.source.of(test.comparators[0])
+        whole = f"{counter_of(loop)} > 0" if counts_down(loop) else f"{counter_of(loop)} < {right}"
+        if isinstance(test.comparators[0], ast.BinOp) and isinstance(test.comparators[0].op, ast.Sub):
+            whole = f"{left} < {kernel.source.of(test.comparators[0].left)}"
+        if kernel.names(test) & names_of_steps(loop) & set(kernel.constexprs) and whole != kernel.source.of(test):
+            yield Mend(
+                Family.LOOP, 4, loop.lineno, (kernel.replaced(test, whole),),
+                f"The loop in line {loop.lineno} goes on only while `{kernel.source.of(test)}`: the last, partial step "
+                "is left out.",
+                f"go on as long as anything is left: while {whole}", None, kernel.name,
+            )  # fmt: skip
+
+
+def counter_not_set_back(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Two `while` loops that count with one name, which stands at its end when the second begins."""
+    walks = [loop for loop in kernel.loops if isinstance(loop, ast.While) and counter_of(loop)]
+    for first, second in itertools.pairwise(walks):
+        name, before = counter_of(second), _simple_before(kernel, second)
+        begun = [s for s in kernel.statements if isinstance(s, ast.Assign) and target_of(s) == name]
+        earlier = [s for s in begun if s.lineno < first.lineno]
+        if name != counter_of(first) or before is None or not earlier or earlier != begun:
+            continue
+        yield Mend(
+            Family.LOOP, 3, second.lineno, (kernel.after(before, f"{name} = {kernel.source.of(earlier[-1].value)}"),),
+            f"`{name}` stands where the loop in line {first.lineno} has left it: the one in line {second.lineno} takes "
+            "no step.",
+            f"set {name} back before the second loop", None, kernel.name,
+        )  # fmt: skip
+
+
+def _sums_in(loop: Loop, name: str) -> bool:
     return any(target_of(part) == name for part in ast.walk(loop))
 
 
@@ -110,7 +194,7 @@ def _loads(statement: ast.stmt) -> Iterator[ast.Name]:
     return (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
-def _simple_before(kernel: KernelDraft, loop: ast.For) -> ast.stmt | None:
+def _simple_before(kernel: KernelDraft, loop: Loop) -> ast.stmt | None:
     """The simple statement right before a loop, in the same body."""
     parent = kernel.parents[loop]
     body = getattr(parent, "body", [])
@@ -152,5 +236,6 @@ def pointer_not_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    step_not_counted, shared_steps, not_begun_anew, parts_rounded_down, overwritten_too_early, pointer_not_moved,
+    step_not_counted, shared_steps, not_begun_anew, counter_not_set_back, ends_with_a_step_left,
+    index_stays, takes_too_few_steps, parts_rounded_down, overwritten_too_early, pointer_not_moved,
 )  # fmt: skip

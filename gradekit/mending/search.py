@@ -205,6 +205,10 @@ class Mending:
         self._right = [mend, *(other for other in self._right if other != mend)]
         return mend
 
+    def has_made_right(self, text: str) -> bool:
+        """Whether a text is that of a mend which has made a check right."""
+        return any(mend.applied(self.text) == text for mend in self._right)
+
     def halves(self, in_part: Sequence[Mend] = ()) -> list[Mend]:
         """The mends that may be one of two: what made another check right, then what made more examples of this one
         right than others, then what helps the failing call `in_part`."""

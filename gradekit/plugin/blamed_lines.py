@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradekit.causes import Cause
 from gradekit.program import Allocate, Program, View, every_step
-from gradekit.submission.parsed_source import ParsedSource
+from gradekit.submission.parsed_source import ParsedSource, called
 
 if TYPE_CHECKING:
     from gradekit.plugin.check_results import CheckEvidence, CheckVerdict
 
 _REFUSED_GRADIENTS = r"Backward returned an (incorrect number of gradients|invalid gradient)|gives no gradient for"
+_BY_CHANCE = "than chance explains"
+MOST_CALLS = 5
+"""So many functions of the submission may hand on what the next one returns."""
+
 _NOT_CONNECTED = r"is not differentiable|no autograd formula was registered"
 
 
@@ -130,22 +134,48 @@ def _functions(seen: _Failed, name: str) -> list[ast.FunctionDef]:
 
 
 def _returned_input(seen: _Failed) -> int | None:
-    """Where the name that is returned was given its value, or else the `return`."""
-    for function in _functions(seen, seen.entry)[-1:]:
-        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
-        value = returns[-1].value if returns else None
+    """Where the name that is returned was given its value, or else the `return`: of the entry, or of the function whose
+    result it hands on."""
+    name, line = seen.entry, None
+    for _ in range(MOST_CALLS):
+        function = next(iter(_functions(seen, name)[-1:]), None)
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function is not None else []
+        if function is None or not returns:
+            return line
+        value = returns[-1].value
         made = [
             node.lineno for node in ast.walk(function)
             if isinstance(node, ast.Assign) and isinstance(value, ast.Name)
             and any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
         ]  # fmt: skip
-        return max(made) if made else returns[-1].lineno if returns else None
-    return None
+        line = max(made) if made else returns[-1].lineno
+        to = called(value) if value is not None else ""
+        name = "forward" if to.endswith(".apply") else to
+    return line
+
+
+def _choice(seen: _Failed) -> int | None:
+    """Where kernels compare something that is no index, where they do so in one line: what chance is to decide."""
+    from gradekit.mending.draft import draft_of
+
+    draft = draft_of(seen.source.text) if _BY_CHANCE in seen.message else None
+    lines = {
+        node.lineno for kernel in (draft.kernels if draft is not None else ()) for node in kernel.nodes
+        if isinstance(node, ast.Compare) and not _is_mask(node, kernel.indices)
+    }  # fmt: skip
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _is_mask(node: ast.Compare, indices: Collection[str]) -> bool:
+    """Whether it holds indices, and nothing that is computed by a function, against something."""
+    parts = list(ast.walk(node.left))
+    is_index = any(isinstance(part, ast.Name) and part.id in indices for part in parts)
+    return is_index and not any(isinstance(part, ast.Call) for part in parts)
 
 
 def _gradients(seen: _Failed) -> int | None:
-    """Where `backward` returns, if there is one such function with one `return`."""
-    found = [n for function in _functions(seen, "backward") for n in ast.walk(function) if isinstance(n, ast.Return)]
+    """Where a function that autograd asks for gradients returns, if there is one with one `return`."""
+    found = [n for function in seen.source.backwards for n in ast.walk(function) if isinstance(n, ast.Return)]
     return found[0].lineno if len(found) == 1 else None
 
 
@@ -175,7 +205,7 @@ _BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {
     Cause.WRONG_DTYPE: _allocation,
     Cause.WRONG_SHAPE: _allocation,
     Cause.UNWRITTEN_OUTPUT: _launch,
-    Cause.WRONG_VALUES: _left_out,
+    Cause.WRONG_VALUES: lambda seen: _left_out(seen) or _choice(seen),
     Cause.IGNORES_STRIDES: _first_load,
     Cause.INPUT_MODIFIED: _schema,
     Cause.UNCHANGED_INPUT: _returned_input,

@@ -18,11 +18,14 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     """The clues of an error in a call of a text."""
     from gradekit.inputs.spec import Input
     from gradekit.judge.evidence import errors_are_small
+    from gradekit.mending.dependences import making
     from gradekit.mending.mend import Clues
 
     observation = call.observation
     if observation is None:
-        return Clues(frozenset({error.cause}), ())
+        is_refused = error.cause is Cause.COMPILATION_ERROR and error.line is not None
+        lines = making(text, error.line) if is_refused and error.line is not None else frozenset[int]()
+        return Clues(frozenset({error.cause}), (), lines=lines)
     small = error.comparison is not None and errors_are_small(error.comparison)
     strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
     first, others = _kernels(error, observation, text)

@@ -5,9 +5,8 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from gradekit.plugin.check_points import awarding, worth
 from gradekit.plugin.design import DESIGN
 from gradekit.plugin.every_check import held_examples
 from gradekit.plugin.mend_clues import clues_of
-from gradekit.plugin.other_checks import alike, with_a_mend
+from gradekit.plugin.other_checks import alike, untouched, with_a_mend
 
 if TYPE_CHECKING:
     from gradekit.judge.failure import Failure
@@ -86,6 +85,8 @@ class MendTries:
         self._error, self._call, self._failing = failing.error, failing.call, failing.example
         self._subject: Subject | None = None
         self._passed, self._repeats = 0, False
+        self._cut_off: list[Example] = []  # of the last text
+        self._long: dict[Hashable, bool] = {}  # whether an example is cut off with the text that fails
         self.in_part: list[Mend] = []  # that make the failing call right in part, at the first look
         findings = self._call.observation.findings if self._call.observation is not None else ()
         self._mine = {finding.cause for finding in findings}
@@ -125,13 +126,25 @@ class MendTries:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
         in memory than before, none of this call's among them."""
         subject, self._passed, self._repeats = self._subject_of(text), 0, False
+        self._cut_off.clear()
         with awarding():
             for one in self._wanted():
                 if not (self._passes(subject, one) and self._makes_no_other(subject)):
                     return False
                 self._passed += 1
                 self._repeats |= _stores_again(subject)
-            return self._keeps_values(subject) and self._makes_no_other(subject)
+            is_kept = self._keeps_values(subject, text) and self._makes_no_other(subject)
+            return is_kept and (not self._cut_off or self._took_as_long(text))
+
+    def _took_as_long(self, text: str) -> bool:
+        """Whether what was cut off with another `text` is cut off with this one, too: a grid of too many programs never
+        comes to an end that could be wrong."""
+        before, new = self._subject_of(self._text), [one for one in self._cut_off if one.key not in self._long]
+        for one in new:
+            assert self._examples is not None
+            self._long[one.key] = _is_too_long(self._examples.again(one, submission=before))
+        self._subject_of(text)
+        return all(self._long[one.key] for one in self._cut_off)
 
     def refutes(self, text: str) -> bool:
         """Whether the failing call is wrong with a text whose host code is the same, at a walk; False where that is
@@ -148,6 +161,9 @@ class MendTries:
         from gradekit.plugin.screened_calls import failing
         from gradekit.screening.walked_text import walked_text
 
+        comparison = self._error.comparison
+        if comparison is None or comparison.reference.key is None:
+            return None  # what is right may follow from the result: which elements were dropped
         shown, draft = failing(self._error, self._call), draft_of(self._text)
         allow = self._run.request.assignment.allow
         return walked_text(shown, draft.source, allow) if shown is not None and draft is not None else None
@@ -171,7 +187,7 @@ class MendTries:
         """What an example of another check raises with the submission as it is."""
         subject, known = self._run.subject, self._run.held_before
         if held not in known and subject is not None:
-            with _untouched(subject):
+            with untouched(subject):
                 known[held] = held.failure(subject, "")
         return known.get(held)
 
@@ -276,19 +292,11 @@ class MendTries:
 
     def _run_once(self, run: Callable[[Subject], BaseException | None], compared: int | None) -> ShownCall | None:
         """The last call of what is run on the submission as it is; the result of the number `compared` is looked at."""
-        from gradekit.judge.failure import Failure
-        from gradekit.plugin.screened_calls import failing, passing
+        from gradekit.plugin.screened_calls import shown_by
 
         is_own = self._run.submission is not None and self._text == self._run.submission.text
         subject = self._run.subject if is_own else self._subject_of(self._text)
-        if subject is None:
-            return None
-        with _untouched(subject), awarding():
-            error = run(subject)
-            call = subject.calls[-1] if subject.calls else None
-        if call is None or error is not None and not isinstance(error, Failure):
-            return None
-        return failing(error, call) if error is not None else passing(call, compared)
+        return shown_by(run, subject, compared) if subject is not None else None
 
     def spent(self) -> int:
         """The units of work that the last text has cost."""
@@ -296,11 +304,14 @@ class MendTries:
 
         return work_of(self._subject.programs) if self._subject is not None else 0
 
-    def _keeps_values(self, subject: Subject) -> bool:
+    def _keeps_values(self, subject: Subject, text: str) -> bool:
         """Whether a check of memory has the results that it had: one that does nothing touches nothing outside. Of
-        elements that programs compete for, or that begin with what nobody wrote, nothing is asked."""
-        observation = self._call.observation
+        elements that programs compete for, or that begin with what nobody wrote, nothing is asked, nor where a `text`
+        has made other checks right."""
+        observation, mending = self._call.observation, self._run.mending
         if worth(self._item).kind is not Kind.MEMORY or observation is None or self._mine & _CHANGES_VALUES:
+            return True
+        if mending is not None and mending.has_made_right(text):
             return True
         try:
             results = subject.call(self._call.entry, self._call.args, self._call.wanted).results
@@ -343,7 +354,10 @@ class MendTries:
                 return True
             if example is not None and self._examples is not None:
                 error = self._examples.again(example, submission=subject)
-                return error is None or (self._passed > 1 and _is_too_long(error))
+                if self._passed > 1 and _is_too_long(error):
+                    self._cut_off.append(example)
+                    return True
+                return error is None
             if self._examples is not None:
                 return self._is_clean(subject)
             self._item.obj(**{**arguments(self._item), "submission": subject})
@@ -357,27 +371,16 @@ class MendTries:
         return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
 
 
-def _is_too_long(error: BaseException) -> bool:
+def _is_too_long(error: BaseException | None) -> bool:
     """Whether an example takes more than a try may: the submission, which has more, may well have had the time."""
     return getattr(error, "cause", None) is Cause.BUDGET_EXCEEDED
 
 
-@contextlib.contextmanager
-def _untouched(subject: Subject) -> Iterator[None]:
-    """Forgets the calls that are made inside, and what they show."""
-    kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
-    subject.forget_calls()
-    try:
-        yield
-    finally:
-        subject.calls[:] = kept
-        subject.found_in_memory = found_in_memory
-
-
 def _stores_again(subject: Subject) -> bool:
-    """Whether the kernels of the last call store clearly more than all that it allocates."""
+    """Whether the last call stores clearly more than all that it allocates; what atomics added twice would be wrong."""
     seen = subject.calls[-1].observation if subject.calls else None
-    return seen is not None and 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated
+    has_atomics = seen is not None and any("tt.atomic_rmw" in one.ttir for one in seen.program.kernels.values())
+    return seen is not None and not has_atomics and 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated
 
 
 def _elements(example: Example) -> int:

@@ -6,6 +6,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,25 +40,45 @@ def mended_diagnosis(
     `examples` are the check's, and the one among them that failed.
     """
     from gradekit.judge.failure import Failure
+    from gradekit.sandbox import TraceError
 
     error, call = failed
+    if isinstance(error, TraceError) and error.cause is Cause.COMPILATION_ERROR and call is not None:
+        refused = Failure(error.cause, error.said, line=error.line)
+        return _of_refused(item, run, Failing(refused, call, examples[1]), examples[0])
     if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
         return None  # a check that is pending comes here too, and needs none of what is imported below
     from gradekit.mending.loop_bounds import bounds_from_memory
     from gradekit.mending.missing_launch import launch_missing
-    from gradekit.mending.search import Mending
 
     assert run.submission is not None
     if error.cause is Cause.BUDGET_EXCEEDED:
         return bounds_from_memory(run.submission.text, error.line)
     if not _is_mendable(error, call) or not isinstance(item, pytest.Function):
         return None
-    mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
-    run.mending = mending
-    every, example = examples
+    mending, (every, example) = _mending(run), examples
     tries = MendTries(item, run, every, Failing(error, call, example), mending.text)
     launch = launch_missing(mending.text, tries.clues)
     return launch or mending.diagnosis(tries.clues, tries.asked()) or _of_two(mending, tries)
+
+
+def _mending(run: GradingRun) -> Mending:
+    """The mends of a run's submission, and what came of them so far."""
+    from gradekit.mending.search import Mending
+
+    assert run.submission is not None
+    run.mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
+    return run.mending
+
+
+def _of_refused(item: pytest.Item, run: GradingRun, failing: Failing, every: Examples | None) -> Diagnosis | None:
+    """What is told where a mend lets Triton compile a kernel, and makes everything right."""
+    if failing.error.line is None or not _is_for_mending(item, run) or not isinstance(item, pytest.Function):
+        return None
+    mending = _mending(run)
+    tries = MendTries(item, run, every, failing, mending.text)
+    found = mending.diagnosis(tries.clues, tries.asked())
+    return replace(found, cause=failing.error.cause) if found is not None else None
 
 
 def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,3 +60,15 @@ def alike(before: Any, after: Any) -> bool:
         return type(before) is type(after) and not isinstance(before, torch.Tensor)
     known = before.double().isfinite()
     return torch.allclose(before.double()[known], after.double()[known], rtol=0.01, atol=0.01, equal_nan=False)
+
+
+@contextlib.contextmanager
+def untouched(subject: Subject) -> Iterator[None]:
+    """Forgets the calls that are made inside, and what they show."""
+    kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
+    subject.forget_calls()
+    try:
+        yield
+    finally:
+        subject.calls[:] = kept
+        subject.found_in_memory = found_in_memory

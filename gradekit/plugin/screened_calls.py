@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit.inputs.spec import Input
+from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
+from gradekit.judge.failure import Failure
+from gradekit.plugin.check_points import awarding
+from gradekit.plugin.other_checks import untouched
 from gradekit.screening.host_call import HostCall
 from gradekit.screening.shown_call import ShownCall
 
 if TYPE_CHECKING:
-    from gradekit.judge.failure import Failure
-    from gradekit.subject.subject import Call
+    from gradekit.judge.reference import Reference
+    from gradekit.subject.subject import Call, Subject
 
 MOST_RESULTS = 1 << 16
 """Elements of all results of a call that is screened."""
@@ -39,12 +43,15 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
         return None
     reference, is_off = comparison.reference, _first_wrong(comparison)
 
+    def given_of(results: Sequence[Any]) -> list[torch.Tensor]:
+        every = [results[place] for place in places if results[place] is not None]
+        return [one for one in every if one.shape == comparison.actual.shape]  # host code may make another
+
     def is_right(results: Sequence[Any]) -> bool:
-        given = [results[place] for place in places if results[place] is not None]
-        return any(not is_off(one) and Comparison(one, reference).wrong_count == 0 for one in given)
+        return any(not is_off(one) and Comparison(one, reference).wrong_count == 0 for one in given_of(results))
 
     def wrong(results: Sequence[Any]) -> int:
-        given, most = [results[place] for place in places if results[place] is not None], comparison.actual.numel()
+        given, most = given_of(results), comparison.actual.numel()
         counts = (most if most == 1 and is_off(one) else Comparison(one, reference).wrong_count for one in given)
         return min(counts, default=most)
 
@@ -71,9 +78,25 @@ def not_worse(shown: ShownCall) -> ShownCall:
     return replace(shown, is_right=lambda results: shown.is_right(results) or is_as_before(results), mended=mended)
 
 
-def passing(call: Call, compared: int | None) -> ShownCall | None:
-    """A call whose result was right, and is to stay as it is but for rounding: that of the number `compared`; None
-    where there are several, and it is not known which."""
+Tried = Callable[["Subject"], BaseException | None]
+"""Makes calls of a subject; what it raises."""
+
+
+def shown_by(run: Tried, subject: Subject, compared: int | None) -> ShownCall | None:
+    """The last call of what is run on a subject, of which the result of the number `compared` is looked at."""
+    wanted: list[Reference] = []
+    with untouched(subject), awarding(), telling(lambda _, expected: wanted.__setitem__(slice(None), expected)):
+        error = run(subject)
+        call = subject.calls[-1] if subject.calls else None
+    if call is None or error is not None and not isinstance(error, Failure):
+        return None
+    return failing(error, call) if error is not None else passing(call, compared, wanted)
+
+
+def passing(call: Call, compared: int | None, wanted: Sequence[Reference] = ()) -> ShownCall | None:
+    """A call whose result was right, that of the number `compared`: it is to stay as it is but for rounding, or to be
+    what is `wanted`, which may be as far from it as the check allows. None where there are several results, and it is
+    not known which was compared."""
     observation = call.observation
     if observation is None:
         return None
@@ -81,9 +104,11 @@ def passing(call: Call, compared: int | None) -> ShownCall | None:
     if compared is None and len(seen) > 1:
         return None
     place = compared or 0
+    reference = wanted[place] if len(wanted) == len(seen) else wanted[0] if len(wanted) == 1 else None
 
     def is_right(results: Sequence[Any]) -> bool:
-        return place < len(results) and _alike(seen[place], results[place])
+        now = results[place] if place < len(results) else None
+        return now is not None and (_alike(seen[place], now) or _is_within(now, reference))
 
     return ShownCall(observation.program, _tensors(call), seen, is_right, host=_as_called(call))
 
@@ -94,6 +119,12 @@ def place_of_wrong(error: Failure, call: Call) -> int | None:
         return None
     places = _places(error.comparison.actual, call.observation.results)
     return places[0] if len(places) == 1 else None
+
+
+def _is_within(now: torch.Tensor, reference: Reference | None) -> bool:
+    """Whether a result is what a reference expects, as far as that is known."""
+    is_one = reference is not None and now.shape == reference.native.shape and now.dtype is reference.native.dtype
+    return is_one and reference is not None and Comparison(now, reference).wrong_count == 0
 
 
 def _alike(seen: Any, now: Any) -> bool:

@@ -13,6 +13,9 @@ from typing import Any
 
 CheckRecord = Mapping[str, Any]
 
+_MADE_RIGHT = "(with this alone changed, this example and others are right)"
+"""How the hint of a change ends that was tried."""
+
 _EXPLAINS = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
 """What some checks only see at a line where another knows the cause: they have its story."""
 
@@ -35,16 +38,18 @@ def stories(checks: Iterable[CheckRecord]) -> list[Story]:
     for number, check in enumerate(_parametrized(checks)):
         alone = check["outcome"] != "failed" or "speed" in check["details"] or check["kind"] == "quiz"
         found.setdefault((number if alone else None, blame(check)), []).append(check)
-    for alone, (outcome, cause, where) in list(found):
-        for seen in _EXPLAINS.get(cause, ()):
-            found[alone, (outcome, cause, where)] += found.pop((alone, (outcome, seen, where)), [])
+    for (alone, (outcome, why, where)), members in list(found.items()):
+        for seen in _EXPLAINS.get(members[0]["cause"], ()):
+            members += found.pop((alone, (outcome, seen, where)), []) if seen != why else []
     return [Story(tuple(members)) for members in found.values()]
 
 
 def blame(check: CheckRecord) -> tuple[Any, ...]:
-    """What the student has to mend: two checks of one blame did not pass for one reason."""
+    """What the student has to mend: two checks of one blame did not pass for one reason, also where one change of one
+    line made both right, whatever each of them saw."""
     where = check["source"]["line"] if check["cause"] and check["source"] else check["message"]
-    return (check["outcome"], check["cause"], where)
+    hint = str(check.get("hint", ""))
+    return (check["outcome"], hint if hint.endswith(_MADE_RIGHT) else check["cause"], where)
 
 
 def is_untouched(checks: Sequence[CheckRecord]) -> bool:

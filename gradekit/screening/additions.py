@@ -6,7 +6,8 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping
 
-from gradekit.mending.kernel_text import calls, target_of
+from gradekit.mending.loop_text import counter_of, counts_steps, head_of
+from gradekit.mending.node_text import calls, target_of
 from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.screening.kinds import ValueKind, fitted
 from gradekit.submission.parsed_source import called, shown
@@ -156,7 +157,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     further = (*_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node))
     loop = site.kernel.in_loop(node)
-    bounds = site.kernel.names(loop.iter) if loop is not None else set()
+    bounds = site.kernel.names(head_of(loop)) if loop is not None else set()
     for name, other in [*sorted(site.names(node).items(), key=lambda one: one[0] not in bounds), *further]:
         wanted = "integer" if kind.of.startswith("pointer") else kind.of
         one = fitted(name, other.shape, kind.shape)
@@ -252,10 +253,9 @@ def _is_loaded(site: ChangeSite, node: ast.expr) -> bool:
 def _come_so_far(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
     """`k * BLOCK` in a loop that counts steps of a block."""
     loop = site.kernel.in_loop(node)
-    given = loop.iter.args if loop is not None and isinstance(loop.iter, ast.Call) else []
-    if loop is not None and isinstance(loop.target, ast.Name) and len(given) < 3:
-        used = {name for part in given for name in site.kernel.names(part)}
-        yield from ((f"{loop.target.id} * {c}", ValueKind("integer", ())) for c in site.kernel.constexprs if c in used)
+    if loop is not None and counts_steps(loop) and (counter := counter_of(loop)):
+        used = site.kernel.names(head_of(loop))
+        yield from ((f"{counter} * {c}", ValueKind("integer", ())) for c in site.kernel.constexprs if c in used)
 
 
 def _numbers_of_programs(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:

@@ -153,6 +153,11 @@ class ChangeSite:
         """All of the source."""
         return [one for one in ast.walk(self.source.tree) if isinstance(one, ast.Compare)]
 
+    @cached_property
+    def functions(self) -> set[str]:
+        """The functions of the source that a kernel may call."""
+        return {function.name for function in self.source.kernels}
+
     def is_steady(self, node: ast.AST) -> bool:
         """Whether an expression stands in no loop."""
         return not any(isinstance(one, (ast.For, ast.While)) for one in self._around(node))

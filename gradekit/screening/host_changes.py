@@ -233,8 +233,8 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
         texts = site.source.of(one), site.source.of(other)
         kinds = {_kind(site.value(part)) or "tensor" for part in (one, other)}
         if texts[0] != texts[1] and len(kinds) == 1:
-            says = f"has `{texts[0]}`, and then `{texts[1]}`, in {site.context(one)}."
-            hint = "do the two belong in each other's place? They may be swapped"
+            says = f"has `{texts[0]}` and `{texts[1]}` in each other's place, in {site.context(one)}."
+            hint = "exchange the two: they are swapped"
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
             first = site.change(ChangeKind.SIDES, one, texts[1], (says, hint))
             yield replace(first, also=(back,))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradekit.mending.kernel_text import target_of
+from gradekit.mending.node_text import target_of
 from gradekit.mending.of_sums import EXP
 from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.submission.parsed_source import called, shown
@@ -31,7 +31,9 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
             likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
             is_far = kind.of == "float" and bool(kind.shape) and not site.is_near(name, node)
             turn = LAST_TURN if is_far else turn
-            told = says, f"try `{name}` in its place" if is_alike else "is it the number that belongs there?"
+            told = (says, f"try `{name}` in its place" if is_alike else "is it the number that belongs there?")
+            if site.is_idle(name):
+                likely, turn, told = ChangeKind.IDLE, OF_IDLE, _where_an_idle_one_belongs(says, name)
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
 
 
@@ -67,8 +69,15 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(likely, node, text, (told, hint), 1)
     mine = site.kind(node)
     for name, kind in site.names(node).items():
-        if mine is not None and kind == mine:
+        if mine is not None and kind == mine and site.is_idle(name):
+            yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), OF_IDLE)
+        elif mine is not None and kind == mine:
             yield site.change(ChangeKind.NUMBER, node, name, (says, f"try `{name}` in its place"), 1)
+
+
+def _where_an_idle_one_belongs(says: str, name: str) -> tuple[str, str]:
+    """What is said, with what nobody uses, and where that belongs."""
+    return f"{says.removesuffix('.')}, and the kernel never uses `{name}`.", f"`{name}` belongs there"
 
 
 def _stands_in_for_an_integer(site: ChangeSite, node: ast.AST) -> bool:
@@ -255,6 +264,8 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
                 yield site.change(ChangeKind.FUNCTION, node, new, says)
     if name == "arange":
         yield from _for_a_range(site, node)
+    if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
+        yield from _out_of_brackets(site, node)
     if name in _DROPPABLE and node.args:
         says = f"takes `{path}` of {shown(source.of(node.args[0]))}.", "is it meant to be there?"
         yield site.change(ChangeKind.DROPPED, node, source.operand(node.args[0]), says)
@@ -265,6 +276,20 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield from _product(site, node, path)
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin"):
         yield from _axis(site, node, name)
+
+
+def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`f(a) + c` for `f(a + c)`."""
+    inner = node.args[0]
+    op = _WRITTEN.get(type(inner.op)) if isinstance(inner, ast.BinOp) else None
+    if op not in ("+", "-", "*", "/"):
+        return
+    start, rest = site.source.of(node.func), "".join(f", {site.source.of(one)}" for one in node.keywords)
+    a, c = site.source.operand(inner.left), site.source.operand(inner.right)
+    says = f"takes `{start}` of {shown(site.source.of(inner))}.", "look at the brackets: does all of it belong inside?"
+    yield site.change(ChangeKind.BRACKET, node, f"({start}({a}{rest}) {op} {c})", says)
+    if op in "+*":
+        yield site.change(ChangeKind.BRACKET, node, f"({a} {op} {start}({c}{rest}))", says)
 
 
 def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:

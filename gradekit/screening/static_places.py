@@ -46,6 +46,11 @@ def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bo
             return True
         name = _name_of(node)
         is_step = name == "range" and isinstance(node, ast.Call) and before in node.args[2:]
-        if is_step or name in functions or name in _STATIC:
+        if is_step or name in _STATIC or name in functions and _may_be_constant(site, before):
             return True
     return False
+
+
+def _may_be_constant(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether an argument is of constants alone, so that a function may need one: no size and no stride is."""
+    return not site.kernel.names(node) & set(site.kernel.params)

@@ -54,7 +54,8 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if not found:
         return []
     kept = sorted(found, key=lambda change: change.kind)
-    kept = [change for change in kept if change.kind is ChangeKind.IDLE] or kept
+    idle = [change for change in kept if change.kind is ChangeKind.IDLE]
+    kept = [change for change in idle if not change.lacks] or idle or kept  # in the place of another, or put to it
     if len(_lines(kept)) > 1:  # one place is likelier than several
         kept = [change for change in kept if not change.also] or kept
     either = _either(kept, source)
@@ -195,11 +196,15 @@ def _turns(change: Change, source: ParsedSource) -> bool:
 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
     """The line that is the likeliest to lack a name: it does more than load, or does nothing but to give something
-    another name."""
+    another name. What was loaded and is never used is likeliest to be missing at the end, in what is stored."""
     lines, texts = Counter(map(_line, found)), source.text.splitlines()
+    loads = [function.name for function in source.kernels if re.search(r"return tl\.load\(", source.of(function))]
+    is_load = lambda line: any(f"{one}(" in texts[line - 1] for one in ("tl.load", *loads))
     is_alias = lambda line: re.fullmatch(r"\s*\w+ = \w+\s*(#.*)?", texts[line - 1]) is not None
     has_name = lambda line: name.isidentifier() and re.search(rf"\b{name}\b", texts[line - 1]) is not None
-    does_more = lambda line: ("tl.load(" not in texts[line - 1], is_alias(line), has_name(line))
+    was_loaded = any(re.match(rf"\s*{re.escape(name)} = ", one) and is_load(at) for at, one in enumerate(texts, 1))
+    at_end = lambda line: was_loaded and "tl.store(" in texts[line - 1]
+    does_more = lambda line: (not is_load(line), is_alias(line), has_name(line), at_end(line))
     return max(lines, key=lambda line: (*does_more(line), lines[line], -line))
 
 

@@ -38,6 +38,7 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
         yield from _repeated(site, group)
     yield from _other_axes(site)
     yield from _other_strides(site, walked)
+    yield from _of_another_tensor(site, walked)
 
 
 def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
@@ -49,7 +50,7 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
     for one, other in itertools.combinations(once, 2):
         if site.kind(one) == site.kind(other) and site.kernel.parents[one] is not site.kernel.parents[other]:
             back = site.change(ChangeKind.SIDES, other, one.id, ("", ""))
-            says = f"uses `{one.id}`, and then `{other.id}`.", "do the two belong in each other's place?"
+            says = f"has `{one.id}` and `{other.id}` in each other's place.", "exchange the two"
             first = site.change(ChangeKind.SIDES, one, other.id, says, 1)
             yield replace(first, also=(back,))
 
@@ -108,6 +109,32 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
         hint = "do those belong there?"
         first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], (says, hint), OF_IDLE) for node in loads)
         yield replace(first, also=tuple(rest))
+
+
+def _of_another_tensor(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
+    """The pointer of a statement and its strides replaced by those of another tensor."""
+    used = {one: _pointer_and_strides(site, one) for one in walked if not hasattr(one, "body")}
+    strides: dict[str, set[str]] = {}
+    for pointers, mine in used.values():
+        if len({node.id for node in pointers}) == 1:
+            strides.setdefault(pointers[0].id, set()).update(node.id for node in mine)
+    order = site.kernel.params.index
+    for pointers, mine in used.values():
+        name = pointers[0].id if len(pointers) == 1 and mine else ""
+        for other in strides if name else ():
+            if other == name or len(strides[other]) != len(strides[name]) or strides[other] & strides[name]:
+                continue
+            to = dict(zip(sorted(strides[name], key=order), sorted(strides[other], key=order), strict=True))
+            says = f"goes through {name}, with its strides.", f"is it {other} that is meant there, with its own?"
+            first = site.change(ChangeKind.NAME, pointers[0], other, says)
+            yield replace(first, also=tuple(site.change(ChangeKind.NAME, node, to[node.id], says) for node in mine))
+
+
+def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[ast.Name], list[ast.Name]]:
+    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    given = [(node, kind) for node in names if node.id in site.kernel.params and (kind := site.kind(node)) is not None]
+    pointers = [node for node, kind in given if kind.of.startswith("pointer")]
+    return pointers, [node for node in names if node.id in site.kernel.strides]
 
 
 def _other_axes(site: ChangeSite) -> Iterator[Change]:

@@ -186,8 +186,15 @@ def _returns_what_kernels_computed(program: Program, entry: str) -> None:
     computed = provenance.computed_by_kernels(program)
     for result in program.results:
         if isinstance(result, View) and result.numel and result.storage not in computed:
-            message = f"{entry} returns a tensor that no kernel has stored to: torch copied or computed its values."
-            raise Failure(Cause.NO_KERNEL, message)
+            by_torch = _set_by_torch(program, result)
+            why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
+            raise Failure(Cause.NO_KERNEL, f"{entry} returns a tensor that no kernel has stored to: {why}.")
+
+
+def _set_by_torch(program: Program, result: View) -> bool:
+    """Whether a step beside the launches gives the memory of a result its values."""
+    steps = (step for step in every_step(program.steps) if not isinstance(step, (Allocate, Launch)))
+    return any(view.storage == result.storage for step in steps for view in views_in(tuple(vars(step).values())))
 
 
 def _returns_what_it_made(program: Program, entry: str) -> None:

@@ -57,6 +57,27 @@ class ParsedSource:
         return [node for node in self._functions if not _is_jitted(node)]
 
     @cached_property
+    def backwards(self) -> list[ast.FunctionDef]:
+        """The functions that autograd asks for gradients: those called backward, or given to register_autograd."""
+        given = {first.id for _, call in self._registered for first in call.args[:1] if isinstance(first, ast.Name)}
+        return [node for node in self.host if node.name == "backward" or node.name in given]
+
+    @cached_property
+    def differentiated(self) -> list[str]:
+        """The arguments that gradients are of: those of `forward`, behind ctx, or else of an operator that has a
+        derivative."""
+        operators = {name for name, _ in self._registered}
+        forward = [node.args.args[1:] for node in self.host if node.name == "forward"]
+        found = forward or [node.args.args for node in self.host if node.name in operators]
+        return [argument.arg for argument in found[0]] if found else []
+
+    @cached_property
+    def _registered(self) -> list[tuple[str, ast.Call]]:
+        """The calls NAME.register_autograd(...), with that name."""
+        calls = [(called(node).rpartition("."), node) for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        return [(name, node) for (name, _, method), node in calls if method == "register_autograd"]
+
+    @cached_property
     def _functions(self) -> list[ast.FunctionDef]:
         found = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
         return sorted(found, key=lambda node: node.lineno)

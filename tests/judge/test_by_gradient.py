@@ -16,6 +16,16 @@ def backward(ctx, dout):
     dbias = dx.sum(0)
     return dx, dbias.to(dx.dtype)
 """
+WITH_ANOTHER_NAME = """\
+def bias_gelu(x, bias):
+    return x
+
+def slope(ctx, dout):
+    dx = run(dout)
+    return dx, dx.sum(0)
+
+bias_gelu.register_autograd(slope)
+"""
 FUNCTION = """\
 class Scale(torch.autograd.Function):
     @staticmethod
@@ -34,7 +44,10 @@ def said(index: int) -> str:
 
 @pytest.mark.parametrize(
     ("text", "index", "name", "line"),
-    [(OPERATOR, 1, "bias", 6), (OPERATOR, 0, "x", 5), (FUNCTION, 1, "weight", 8), (FUNCTION, 0, "x", 8)],
+    [
+        (OPERATOR, 1, "bias", 6), (OPERATOR, 0, "x", 5), (FUNCTION, 1, "weight", 8), (FUNCTION, 0, "x", 8),
+        (WITH_ANOTHER_NAME, 1, "bias", 6), (WITH_ANOTHER_NAME, 0, "x", 5),
+    ],
 )
 def test_a_refused_gradient_is_named_with_the_line_that_makes_it(text: str, index: int, name: str, line: int) -> None:
     found = refused_gradient(text, "bias_gelu", said(index), Cause.EXCEPTION)

@@ -93,7 +93,7 @@ def test_of_two_mends_that_is_told_with_which_more_checks_are_right() -> None:
 def test_how_often_a_loop_runs_is_said_to_be_read_where_a_run_was_cut_off_in_it() -> None:
     for line in (13, 14):
         told = bounds_from_memory(STEPS, line)
-        assert told is not None and told.line == 13 and told.cause is Cause.BUDGET_EXCEEDED
+        assert told is not None and told.line == 10 and told.cause is Cause.BUDGET_EXCEEDED
         assert told.sentence.endswith("line 13 runs is read from memory: `begin` in line 9 and `end` in line 10.")
     assert bounds_from_memory(STEPS, 9) is None
     assert bounds_from_memory(STEPS.replace("range(begin, end, BLOCK)", "range(0, step, BLOCK)"), 14) is None

@@ -37,7 +37,7 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
 
 @pytest.mark.parametrize(
     ("first", "second", "said"),
-    [(("x - tl.max(x, axis=0)", "x"), ("(M,)](", "(N,)]("), ("overflows float32", "number of programs"))],
+    [(("x - tl.max(x, axis=0)", "x"), ("(M,)](", "(N,)]("), ("overflows float32", "uses `N`"))],
 )
 def test_a_report_names_two_mistakes(
     first: tuple[str, str], second: tuple[str, str], said: tuple[str, str], tmp_path: Path

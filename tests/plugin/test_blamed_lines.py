@@ -85,6 +85,41 @@ def test_ignored_strides_point_at_the_first_load_of_their_tensor(position: int, 
     assert line(Cause.IGNORES_STRIDES, "The kernel ignores its strides.", about=position) == expected
 
 
+CHOICES = """
+@triton.jit
+def kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    keep = tl.rand(seed, i) >= p
+    tl.store(out_ptr + i, tl.where(keep, x, 0.0), mask=i < n)
+
+
+def run(x):
+    out = x
+    return out
+
+
+class Drop(torch.autograd.Function):
+    def forward(ctx, x):
+        return run(x)
+
+
+def add(x, y):
+    return Drop.apply(x)
+"""
+
+
+def test_what_chance_is_to_decide_points_at_the_one_comparison_of_drawn_numbers() -> None:
+    said = "With p = 0.5, an element was kept 90 of 100 times, where about 50 are expected: more than chance explains."
+    assert line(Cause.WRONG_VALUES, said, CHOICES) == 6
+    assert line(Cause.WRONG_VALUES, said, CHOICES.replace("where(keep", "where((x > 1) & keep")) is None
+
+
+def test_a_returned_input_points_at_the_function_that_takes_it_for_the_result() -> None:
+    said = "add returns an input, or a view of one; the result must be a new tensor."
+    assert line(Cause.UNCHANGED_INPUT, said, CHOICES) == 11
+
+
 def test_a_schema_that_says_an_input_is_changed_points_at_mutates_args() -> None:
     text = '@triton_op("a::b",\n    mutates_args={"x"})\ndef add(x, y):\n    return x\n'
     said = "The operator's schema says that it changes an input: a::b(Tensor(a0!) x) -> Tensor."

@@ -11,7 +11,7 @@ from gradekit.causes import Cause
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
-from gradekit.plugin.screened_calls import failing, place_of_wrong
+from gradekit.plugin.screened_calls import failing, passing, place_of_wrong
 
 
 def call_with(*results: torch.Tensor) -> Any:
@@ -40,3 +40,18 @@ def test_of_results_that_differ_the_one_that_was_compared_decides() -> None:
     shown = failing(error, call)
     assert shown is not None and place_of_wrong(error, call) == 1
     assert shown.is_right([zeros, ones]) and not shown.is_right([ones, zeros])
+
+
+def test_a_result_of_another_shape_is_wrong_and_is_not_compared() -> None:
+    zeros, ones = torch.zeros(4), torch.ones(4)
+    shown = failing(wrong(zeros, ones), call_with(zeros))
+    assert shown is not None and shown.is_right([ones]) and not shown.is_right([torch.ones(1)])
+
+
+def test_a_result_that_was_right_may_change_as_far_as_its_check_allows() -> None:
+    ones = torch.ones(4)
+    worked = Worked(ones.double(), ones, torch.full((4,), 0.5, dtype=torch.float64), (), lambda *args: ones, lambda _: ones)
+    seen = torch.full((4,), 0.6)
+    alone, known = passing(call_with(seen), None), passing(call_with(seen), None, [Reference(lambda: [worked], 0, None)])
+    assert alone is not None and known is not None and alone.is_right([seen]) and known.is_right([seen])
+    assert not alone.is_right([ones * 1.4]) and known.is_right([ones * 1.4]) and not known.is_right([ones * 1.6])

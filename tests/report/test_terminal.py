@@ -112,6 +112,13 @@ def test_one_mistake_that_fails_two_checks_is_one_story_with_its_cost() -> None:
     assert "At shape [3]" not in text
 
 
+def test_checks_that_one_change_made_right_are_one_story_whatever_they_saw() -> None:
+    said = {"hint": "use `n` there (with this alone changed, this example and others are right)"}
+    nan = replace(FAILED, cause=Cause.NAN, details=said)
+    wrong = replace(nan, id="test_other", title="Another one", cause=Cause.WRONG_VALUES)
+    assert "One cause" in render(record(nan, wrong)) and "One cause" not in render(record(nan, replace(wrong, details={})))
+
+
 def test_two_mistakes_are_two_stories() -> None:
     other = replace(FAILED, id="test_other", title="Another one", source=SourceLine(20, "y"))
     text = render(record(FAILED, other, PASSED))

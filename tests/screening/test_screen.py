@@ -380,7 +380,7 @@ def entry(x):
     ("replaced", "says"),
     [
         ({"axis=1": "axis=0", "[:, None])": "[None, :])", "total[:, None]": "total[None, :]"}, "and so do all reductions."),
-        ({"[:, None] < M": "[:, None] < N", "cols[None, :] < N": "cols[None, :] < M"}, "uses `N`, and then `M`."),
+        ({"[:, None] < M": "[:, None] < N", "cols[None, :] < N": "cols[None, :] < M"}, "has `N` and `M` in each other's place."),
         ({"tl.minimum": "tl.maximum"}, "calls `tl.maximum`, and line 14 does the same."),
     ],
 )
@@ -445,7 +445,7 @@ def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
     assert mend.sentence == "Line 14 has `x` in `tl.sum(x, axis=0)`, and the kernel never uses `w`."
     elsewhere = next(node for node in Draft(text).kernels[0].statements if node.lineno == 15)
     (mend,) = mends_of([*found, replace(found[0], node=elsewhere)], ParsedSource(text))
-    assert mend.sentence == "`w`, which the kernel never uses, is missing as a factor, in line 14 or in line 15." and mend.line == 14
+    assert mend.sentence == "`w`, which the kernel never uses, is missing as a factor, in line 15 or in line 14." and mend.line == 15
 
 
 def test_of_a_product_whose_sign_is_wrong_the_whole_is_told() -> None:

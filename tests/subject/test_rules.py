@@ -129,6 +129,12 @@ def test_a_result_that_no_kernel_has_stored_to_is_refused(steps: list[Step]) -> 
     assert failure.cause is Cause.NO_KERNEL and "no kernel has stored to" in failure.message
 
 
+def test_a_result_without_values_is_not_said_to_be_torchs() -> None:
+    """A kernel whose stores are never reached has been compiled without them"""
+    failure = broken_rule(program(ALLOCATE, Launch("empty", (1, 1, 1), (X, OUT))))
+    assert failure.cause is Cause.NO_KERNEL and failure.message.endswith("stored to: nothing gave it any values.")
+
+
 def test_a_result_may_be_copied_from_what_a_kernel_stored() -> None:
     first = View(2, "float32", (4,), (1,))
     made = program(ALLOCATE, Allocate(2, 16), Launch("k", (1, 1, 1), (X, first)), Copy(OUT, first))
