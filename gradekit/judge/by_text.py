@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from gradekit.judge.evidence import Diagnosis, Evidence
@@ -84,6 +85,47 @@ def never_used(evidence: Evidence) -> Diagnosis | None:
                 f"Nothing in {kernel.name} uses `{name}`, which line {line} computes{more}.",
                 line,
                 "compare with the formula: is a part of it missing? What is not needed may be deleted",
+            )
+    return None
+
+
+def same_twice(evidence: Evidence) -> Diagnosis | None:
+    """A kernel of a wrong result computes one expression under two names, one line after the other, as where a line was
+    copied and not changed."""
+    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
+    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
+    for kernel in source.kernels if source is not None else ():
+        for (one, first), (other, second) in itertools.pairwise(_assigned(kernel)) if kernel.name in launched else ():
+            is_formula = any(isinstance(part, ast.BinOp) for part in ast.walk(first)) and not called(first)
+            if one != other and is_formula and ast.dump(first) == ast.dump(second):
+                return Diagnosis(
+                    evidence.failure.cause,
+                    f"Lines {first.lineno} and {second.lineno} compute the same, and call it `{one}` and `{other}`.",
+                    second.lineno,
+                    "compare both with the formula: was one copied from the other?",
+                )
+    return None
+
+
+def same_steps(evidence: Evidence) -> Diagnosis | None:
+    """A kernel of a wrong result has a loop in which nothing that it loads changes from step to step."""
+    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
+    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
+    kernels = [kernel for kernel in source.kernels if kernel.name in launched] if source is not None else []
+    for loop in (n for kernel in kernels for n in ast.walk(kernel) if isinstance(n, (ast.For, ast.While))):
+        inside = [n for part in loop.body for n in ast.walk(part)]
+        names = [*inside, *(ast.walk(loop.target) if isinstance(loop, ast.For) else ())]
+        made = {n.id for n in names if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        head = ast.walk(loop.target if isinstance(loop, ast.For) else loop.test)
+        counters = [n.id for n in head if isinstance(n, ast.Name) and n.id in made]
+        loads = [n for n in inside if called(n) == "tl.load"]
+        asked = {n.id for load in loads for n in ast.walk(load) if isinstance(n, ast.Name)}
+        if loads and counters and not asked & made:
+            return Diagnosis(
+                evidence.failure.cause,
+                f"Every step of the loop in line {loop.lineno} loads the same: no address goes by `{counters[0]}`.",
+                loads[0].lineno,  # type: ignore[attr-defined]
+                "let the addresses follow the step of the loop",
             )
     return None
 

@@ -41,6 +41,8 @@ RULES = (
     by_history.rounds_on_the_way,
     by_history.one_dtype,
     by_finding.loads_outside,
+    by_text.same_steps,
+    by_text.same_twice,
     by_text.never_used,
 )
 """In the order in which they are asked: proofs by computation first, circumstantial evidence last."""

@@ -95,6 +95,9 @@ LATER_IF_SPECIFIC = 12
 MOST_OF_REFUSED = 16
 """So many mends are tried of a kernel that Triton does not compile."""
 
+MOST_OF_ENDLESS = 6
+"""So many mends are tried of a kernel that does not come to its end."""
+
 LATER = 40
 """Added to a mend's rank where the evidence speaks for other families."""
 
@@ -173,9 +176,10 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
 
     mine = {*clues.kernels, *clues.others}
     kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
-    if clues.lines:  # nothing has run: what Triton refuses is in one place
+    if clues.lines:  # there is no result: what Triton refuses, or what never ends, is in one place
         kept = [mend for mend in kept if mend.line in clues.lines or not mend.kernel and mend.rank <= SPECIFIC]
-        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:MOST_OF_REFUSED]
+        most = MOST_OF_ENDLESS if Cause.BUDGET_EXCEEDED in clues.causes else MOST_OF_REFUSED
+        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:most]
     if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
         kept = [mend for mend in kept if mend.family is not Family.MEMORY]
     if clues.wrong:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gradekit.mending.draft import Draft, draft_of
 from gradekit.mending.kernel_text import KernelDraft
+from gradekit.mending.loop_text import names_of_steps
 from gradekit.mending.mend import Mend
 
 Behind = dict[str, dict[str, set[int]]]
@@ -39,14 +40,17 @@ def leading_to(kernel: KernelDraft, lines: Collection[int]) -> set[ast.stmt]:
 
 
 def making(text: str, line: int) -> frozenset[int]:
-    """A line of a kernel, those that give its names their values, and those of its launches."""
+    """A line of a kernel, those that give its names their values, heads of loops around it, and launches."""
     draft = draft_of(text)
     found = {line}
     for kernel in draft.kernels if draft is not None else ():
         mine = [one for one in kernel.statements if not isinstance(one, _HEADS) and line in _span(one)]
-        names = {name for one in mine for name in kernel.names(one)}
+        around = [loop for loop in kernel.loops if line in _span(loop)]
+        names = {name for one in mine for name in kernel.names(one)}.union(*map(names_of_steps, around))
+        found |= {loop.lineno for loop in around}
         values = [value for name in names for value in kernel.values.get(name, ())]
-        launches = [launch.call for launch in draft.launches_of(kernel)] if mine and draft is not None else []
+        is_here = bool(mine or around) and draft is not None
+        launches = [launch.call for launch in draft.launches_of(kernel)] if is_here and draft is not None else []
         found |= {one for node in (*values, *launches) for one in _span(node)}
     return frozenset(found)
 

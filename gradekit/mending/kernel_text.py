@@ -14,7 +14,7 @@ from functools import cached_property
 
 from gradekit.mending.loop_text import Loop, counter_of, head_of
 from gradekit.mending.mask_conditions import is_condition, smaller_sides
-from gradekit.mending.node_text import calls, is_call, is_stride, target_of, terms
+from gradekit.mending.node_text import calls, is_call, is_stride, names_outside_calls, target_of, terms
 from gradekit.submission.parsed_source import Edit, ParsedSource, called
 
 ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}
@@ -282,7 +282,7 @@ class KernelDraft:
         found: dict[str, list[str]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE)):
-                for name in sorted(_names(node.left) & set(self.indices)):
+                for name in sorted(names_outside_calls(node.left) & set(self.indices)):
                     right = self.source.of(node.comparators[0])
                     if right not in found.setdefault(name, []):
                         found[name].append(right)

@@ -33,7 +33,7 @@ class Clues:
     input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
     wrong result was stored through, where that is known. `call` is the entry that was called, with a Layout for each
     tensor, whole numbers, and None for any other argument. `lines` are those that a mend of a kernel may be of, where
-    it was refused by Triton."""
+    Triton refuses it or it does not come to its end."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
@@ -58,7 +58,8 @@ class Mend:
     `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
     is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
     where what was seen says it as well. `feeds` has "kernel.pointer" for each
-    pointer of a kernel with several results whose stores may depend on what is edited; None where that is all.
+    pointer of a kernel with several results whose stores may depend on what is edited; None where that is all. What
+    `is_guess` goes by names alone: screening, which knows what is a whole number and what a value, goes before.
     """
 
     family: Family
@@ -70,6 +71,7 @@ class Mend:
     cause: Cause | None = None
     kernel: str = ""
     feeds: frozenset[str] | None = None
+    is_guess: bool = False
 
     def applied(self, text: str) -> str:
         """The text after all edits."""

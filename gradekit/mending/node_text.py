@@ -22,6 +22,21 @@ def factors(node: ast.expr) -> list[ast.expr]:
     return [node]
 
 
+def converted(node: ast.AST) -> ast.expr | None:
+    """What an expression converts, x of `x.to(dtype)`; None where it is no conversion."""
+    is_conversion = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to"
+    return node.func.value if is_conversion else None  # type: ignore[attr-defined]
+
+
+def names_outside_calls(node: ast.AST) -> set[str]:
+    """The names in an expression that no function is applied to, but for a conversion."""
+    if isinstance(node, ast.Call):
+        inner = converted(node)
+        return names_outside_calls(inner) if inner is not None else set()
+    found = {node.id} if isinstance(node, ast.Name) else set()
+    return found.union(*map(names_outside_calls, ast.iter_child_nodes(node)))
+
+
 def is_stride(name: str) -> bool:
     """Whether a parameter is named as strides are: stride_am, x_row_stride, sxm, sn."""
     lower = name.lower()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
-from gradekit.mending.node_text import calls, is_call, simple, target_of, value_of
+from gradekit.mending.node_text import calls, converted, is_call, simple, target_of, value_of
 from gradekit.mending.of_sums import EXP
 
 _LEAST = '-float("inf")'
@@ -124,6 +124,8 @@ def group_at_the_launch(draft: Draft) -> Iterator[Mend]:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and isinstance(node.right, ast.Name)
             and kernel.names(node.left) & set(kernel.pids)
         }  # fmt: skip
+        rests = (node.right for node in kernel.nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod))
+        divisors -= {node.id for node in rests if isinstance(node, ast.Name)}  # a quotient and a rest: that is how many
         sizes = [draft.source.of(v) for p, v in launch.given.items() if p in kernel.sizes and isinstance(v, ast.Name)]
         for param, value in launch.given.items():
             text = draft.source.of(value)
@@ -189,6 +191,25 @@ def other_operand(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     )  # fmt: skip
 
 
+def not_transposed(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """An operand of tl.dot that is not transposed, where another product may transpose one in that place: it compiles
+    where tiles are square."""
+    products = [call for call in calls(kernel.nodes, "tl.dot") if len(call.args) > 1]
+    turned = {place for call in products for place in (0, 1) if "tl.trans" in kernel.source.of(call.args[place])}
+    for call in products:
+        for place, operand in enumerate(call.args[:2]):
+            inner = converted(operand) or operand
+            values = kernel.values.get(inner.id, ()) if isinstance(inner, ast.Name) else ()
+            if isinstance(inner, ast.Name) and not any(is_call(value, "tl.trans") for value in values):
+                yield Mend(
+                    Family.FORMULA, 5 if place in turned else 12, call.lineno,
+                    (kernel.replaced(inner, f"tl.trans({inner.id})"),),
+                    f"Line {call.lineno} multiplies `{inner.id}` as it lies: its rows and columns are exchanged in the "
+                    "formula.",
+                    f"transpose it: tl.trans({inner.id})", None, kernel.name,
+                )  # fmt: skip
+
+
 def _kinds(kernel: KernelDraft) -> dict[str, str]:
     """The tiles that take part in products: "loaded", or "computed" of a product."""
     found = {}
@@ -202,5 +223,8 @@ def _kinds(kernel: KernelDraft) -> dict[str, str]:
     return found
 
 
-RULES = (other_operand, hidden_as_zero, unhidden_scores, maximum_of_a_tile, no_maximum, shared_head, index_of_its_twin)
+RULES = (
+    other_operand, not_transposed, hidden_as_zero, unhidden_scores, maximum_of_a_tile, no_maximum, shared_head,
+    index_of_its_twin,
+)  # fmt: skip
 HOST_RULES = (group_at_the_launch,)

@@ -10,6 +10,7 @@ from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.loop_text import counter_of, head_of, range_of
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import names_outside_calls
 
 _SHARPER = {ast.LtE: ("<=", "<"), ast.Lt: ("<", "<="), ast.GtE: (">=", ">"), ast.Gt: (">", ">=")}
 
@@ -93,7 +94,7 @@ def other_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     for node in kernel.nodes:
         if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE))):
             continue
-        index = next(iter(sorted(kernel.names(node.left) & set(kernel.indices))), "")
+        index = next(iter(sorted(names_outside_calls(node.left) & set(kernel.indices))), "")
         right = node.comparators[0]
         if not index:
             continue
@@ -124,7 +125,7 @@ def bound_by_nothing(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             continue
         for size in kernel.lengths:
             yield Mend(
-                Family.MASK, _bound_rank(kernel, node.left.id, size), node.lineno,
+                Family.MASK, 6 if size in kernel.bounding else 4, node.lineno,
                 (kernel.replaced(node, f"{node.left.id} < {size}"),),
                 f"The mask `{kernel.source.of(node)}` in line {node.lineno} holds in all lanes, and bounds nothing.",
                 f"an index is to be less than its length, {size}", Cause.MISSING_MASK, kernel.name,

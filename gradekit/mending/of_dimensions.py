@@ -121,8 +121,9 @@ def count_of_all(draft: Draft) -> Iterator[Mend]:
         if found and value is not None:
             tensor = found[1] or found[2] or shapes.get(found[3], "").removesuffix(".shape")
             if tensor.isidentifier() and tensor != found[3]:
+                rank = 28 if _is_one_of_several(draft, target_of(node)) else 9
                 yield Mend(
-                    Family.GRID, 9, value.lineno, (draft.source.replaced(value, f"{tensor}.numel()"),),
+                    Family.GRID, rank, value.lineno, (draft.source.replaced(value, f"{tensor}.numel()"),),
                     f"Line {value.lineno} takes `{found[0]}`, the size of one dimension, for the number of elements.",
                     f"all elements are {tensor}.numel()", None,
                 )  # fmt: skip
@@ -138,6 +139,12 @@ def count_of_all(draft: Draft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
+def _is_one_of_several(draft: Draft, name: str) -> bool:
+    """Whether launches pass a size by this name, to kernels of several lengths alone."""
+    given = [n for n in draft.launches for v in n.given.values() if isinstance(v, ast.Name) and v.id == name]
+    return bool(given) and all(len(launch.kernel.lengths) > 1 for launch in given)
+
+
 def _text(draft: Draft, node: ast.expr | None) -> str:
     return draft.source.of(node) if node is not None else ""
 
@@ -148,4 +155,46 @@ def _are_numbers(draft: Draft, node: ast.BinOp) -> bool:
     return all(isinstance(side, (ast.Name, ast.Call)) and draft.is_number(side) for side in sides)
 
 
-HOST_RULES = (axis_not_asked_for, other_tiles_on_an_axis, count_of_all)
+def _is_whole_row(launch: LaunchCall, param: str) -> bool:
+    """Whether a tile of this width begins at 0 in every program, and no loop goes along a row in steps of it: one
+    tile for the whole row would only make such a loop, and with it any mistake in it, run once."""
+    kernel = launch.kernel
+    loops = [n for n in kernel.nodes if isinstance(n, (ast.For, ast.While))]
+    if any(name.id == param for loop in loops for name in ast.walk(loop) if isinstance(name, ast.Name)):
+        return False
+    ranges = [c for c in calls(kernel.nodes, "tl.arange") if c.args and kernel.source.of(c.args[-1]) == param]
+    sums = [behind_conversion(kernel, c) for c in ranges]
+    return bool(ranges) and not any(isinstance(s, ast.BinOp) and isinstance(s.op, ast.Add) for s in sums)
+
+
+def block_covers(draft: Draft) -> Iterator[Mend]:
+    """A tile of a fixed width where a row may be longer."""
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if param not in launch.kernel.constexprs or not _is_whole_row(launch, param):
+                continue
+            value = _assigned_number(draft, value)
+            fixed = isinstance(value, ast.Constant) and isinstance(value.value, int)
+            named = isinstance(value, ast.Name) and value.id.isupper()
+            for size in [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.sizes][:3]:
+                if fixed or named:
+                    yield Mend(
+                        Family.GRID, 16, value.lineno,
+                        (draft.source.replaced(value, f"triton.next_power_of_2({size})"),),
+                        f"The tile of {draft.source.of(value)} lanes in line {value.lineno} is too narrow for a "
+                        "longer row: what "
+                        "lies beyond it is left out.",
+                        f"let {param} cover the whole row, with triton.next_power_of_2, or walk along it in a loop",
+                    )  # fmt: skip
+
+
+def _assigned_number(draft: Draft, value: ast.expr) -> ast.expr:
+    """128 where a name stands for what is assigned once, in `BLOCK = 128`; any other expression as it is."""
+    around = [f for f in draft.source.host if f.lineno <= value.lineno <= (f.end_lineno or 0)]
+    named = ast.walk(around[-1]) if around and isinstance(value, ast.Name) else ()
+    made = [n for n in named if target_of(n) == draft.source.of(value)]
+    number = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
+    return number if isinstance(number, ast.Constant) else value
+
+
+HOST_RULES = (axis_not_asked_for, other_tiles_on_an_axis, count_of_all, block_covers)

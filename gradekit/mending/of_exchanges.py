@@ -50,6 +50,7 @@ def saved_in_order(draft: Draft) -> Iterator[Mend]:
                 continue
             target = node.targets[0]
             back = [draft.source.of(t) for t in target.elts] if isinstance(target, ast.Tuple) else []
+            yield from _saved_for_another(draft, call, back, node.lineno)
             if back != kept and sorted(back) == sorted(kept):
                 yield Mend(
                     Family.INDEX, 1, node.lineno, (draft.source.replaced(target, ", ".join(kept)),),
@@ -57,6 +58,26 @@ def saved_in_order(draft: Draft) -> Iterator[Mend]:
                     f"{', '.join(kept)}: the order is another.",
                     "saved tensors come back in the order in which they were saved",
                 )  # fmt: skip
+
+
+def _saved_for_another(draft: Draft, call: ast.AST, back: Sequence[str], line: int) -> Iterator[Mend]:
+    """Something else is saved than the argument by whose name it is taken back."""
+    names, given = draft.source.differentiated, call.args if isinstance(call, ast.Call) else []
+    function = next((f for f in draft.source.host if f.lineno <= line_of(call) <= (f.end_lineno or 0)), None)
+    inputs = [a.arg for a in function.args.args][1:2] if function is not None and function.name != "forward" else []
+    for kept, name in zip(given, back, strict=False) if len(given) == len(back) else ():
+        own = f"{inputs[0]}[{names.index(name)}]" if inputs and name in names else name
+        if name in names and draft.source.of(kept) not in (name, own):
+            yield Mend(
+                Family.INDEX, 2, line_of(kept), (draft.source.replaced(kept, own),),
+                f"Line {line_of(kept)} saves `{draft.source.of(kept)}`, and line {line} takes it for `{name}`.",
+                f"save {name}", None,
+            )  # fmt: skip
+
+
+def line_of(node: ast.AST) -> int:
+    """Where it begins."""
+    return getattr(node, "lineno", 0)
 
 
 def gradients_in_order(draft: Draft) -> Iterator[Mend]:

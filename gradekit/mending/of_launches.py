@@ -12,7 +12,6 @@ from gradekit.mending.draft import Draft, LaunchCall
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.node_text import calls, simple, target_of
-from gradekit.mending.of_dimensions import behind_conversion
 from gradekit.submission.parsed_source import Edit, called
 
 
@@ -125,6 +124,8 @@ def _more_programs(draft: Draft, launch: LaunchCall, element: ast.expr) -> Itera
     elif called(element) == "triton.cdiv" and isinstance(element, ast.Call) and len(element.args) == 2:
         other, rank = [b for b in blocks if b != of(element.args[1])], 33 if of(element.args[1]) in blocks else 4
         yield from ((rank, f"triton.cdiv({of(element.args[0])}, {block})") for block in other[:2])
+        if not any(_is_scaled(launch.kernel, call) for call in calls(launch.kernel.nodes, "tl.program_id")):
+            yield 5, of(element.args[0])
         yield from (
             (33, f"triton.cdiv({size}, {of(element.args[1])})") for size in sizes if size != of(element.args[0])
         )
@@ -132,6 +133,15 @@ def _more_programs(draft: Draft, launch: LaunchCall, element: ast.expr) -> Itera
         beside = [name for name in _unpacked_with(draft, now) if name != now]
         yield from ((14, f"{name} * {now}") for name in beside[:2])
         yield from ((13, size) for size in dict.fromkeys([*sizes, *beside]) if size != now)
+
+
+def _is_scaled(kernel: KernelDraft, call: ast.Call) -> bool:
+    """Whether a program's number is multiplied by how much one program does."""
+    name = target_of(kernel.statement(call))
+    names = [n for n in kernel.nodes if n is call or isinstance(n, ast.Name) and n.id == name]
+    around = (kernel.parents[node] for node in names)
+    products = [n for n in around if isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Mult, ast.FloorDiv, ast.Mod))]
+    return any(kernel.names(product) & set(kernel.constexprs) for product in products)
 
 
 def _unpacked_with(draft: Draft, name: str) -> list[str]:
@@ -160,14 +170,22 @@ def other_dimension(draft: Draft) -> Iterator[Mend]:
     yield from _unpacked(draft)
     for launch in draft.launches:
         for param, value in launch.given.items():
-            if isinstance(value, ast.Subscript) and _is_shape(value.value) and launch.kernel.lengths == [param]:
-                whole = f"{draft.source.of(value.value.value)}.numel()"  # type: ignore[attr-defined]
+            tensor = _first_of(draft, value)
+            if tensor and launch.kernel.lengths == [param]:
+                whole = f"{tensor}.numel()"
                 yield Mend(
                     Family.GRID, 8, value.lineno, (draft.source.replaced(value, whole),),
                     f"Line {value.lineno} passes {draft.source.of(value)}, the size of one dimension, for the number "
                     "of elements.",
                     f"pass {whole}", None,
                 )  # fmt: skip
+
+
+def _first_of(draft: Draft, value: ast.expr) -> str:
+    """The tensor of which an expression is the size of one dimension: x of x.shape[0] and of len(x)."""
+    if isinstance(value, ast.Subscript) and _is_shape(value.value):
+        return draft.source.of(value.value.value)  # type: ignore[attr-defined]
+    return draft.source.of(value.args[0]) if isinstance(value, ast.Call) and called(value) == "len" else ""
 
 
 def _is_shape(node: ast.expr) -> bool:
@@ -351,50 +369,7 @@ def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-def _is_whole_row(launch: LaunchCall, param: str) -> bool:
-    """Whether a tile of this width begins at 0 in every program, and no loop goes along a row in steps of it: one
-    tile for the whole row would only make such a loop, and with it any mistake in it, run once."""
-    kernel = launch.kernel
-    loops = [n for n in kernel.nodes if isinstance(n, (ast.For, ast.While))]
-    if any(name.id == param for loop in loops for name in ast.walk(loop) if isinstance(name, ast.Name)):
-        return False
-    ranges = [c for c in calls(kernel.nodes, "tl.arange") if c.args and kernel.source.of(c.args[-1]) == param]
-    sums = [behind_conversion(kernel, c) for c in ranges]
-    return bool(ranges) and not any(isinstance(s, ast.BinOp) and isinstance(s.op, ast.Add) for s in sums)
-
-
-def block_covers(draft: Draft) -> Iterator[Mend]:
-    """A tile of a fixed width where a row may be longer."""
-    for launch in draft.launches:
-        for param, value in launch.given.items():
-            if param not in launch.kernel.constexprs or not _is_whole_row(launch, param):
-                continue
-            value = _assigned_number(draft, value)
-            fixed = isinstance(value, ast.Constant) and isinstance(value.value, int)
-            named = isinstance(value, ast.Name) and value.id.isupper()
-            for size in [draft.source.of(v) for p, v in launch.given.items() if p in launch.kernel.sizes][:3]:
-                if fixed or named:
-                    yield Mend(
-                        Family.GRID, 16, value.lineno,
-                        (draft.source.replaced(value, f"triton.next_power_of_2({size})"),),
-                        f"The tile of {draft.source.of(value)} lanes in line {value.lineno} is too narrow for a "
-                        "longer row: what "
-                        "lies beyond it is left out.",
-                        f"let {param} cover the whole row, with triton.next_power_of_2, or walk along it in a loop",
-                    )  # fmt: skip
-
-
-def _assigned_number(draft: Draft, value: ast.expr) -> ast.expr:
-    """128 where a name stands for what is assigned once, in `BLOCK = 128`; any other expression as it is."""
-    around = [f for f in draft.source.host if f.lineno <= value.lineno <= (f.end_lineno or 0)]
-    named = ast.walk(around[-1]) if around and isinstance(value, ast.Name) else ()
-    made = [n for n in named if target_of(n) == draft.source.of(value)]
-    number = made[0].value if len(made) == 1 and isinstance(made[0], ast.Assign) else None
-    return number if isinstance(number, ast.Constant) else value
-
-
 RULES = (
     rounded_down, all_rounded_down, grid_size, other_dimension, not_zeroed, result_strides, narrow_memory,
     copied_first,
-    block_covers,
 )  # fmt: skip

@@ -76,6 +76,8 @@ def kept_otherwise(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if len(call.args) < 3 or not kernel.calls_behind(call.args[0]) & set(_DRAWS):
             continue
         kept, dropped = call.args[1:3]
+        if isinstance(kept, ast.Constant):
+            kept, dropped = dropped, kept
         line = _line_of(kernel, call.args[0])
         of_line = f", or line {line} the condition the wrong way round" if line != call.lineno else ""
         yield _drawn(

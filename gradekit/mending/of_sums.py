@@ -10,7 +10,7 @@ from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mask_conditions import is_condition
 from gradekit.mending.mend import Family, Mend
-from gradekit.mending.node_text import calls, is_call, is_stored, target_of, value_of
+from gradekit.mending.node_text import calls, converted, is_call, is_stored, target_of, value_of
 from gradekit.submission.parsed_source import Edit, called
 
 EXP = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
@@ -220,6 +220,22 @@ def cancelled_variance(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
+def _narrowed_together(kernel: KernelDraft) -> Iterator[Mend]:
+    """Several values of one statement that are converted to 16 bits."""
+    for statement in kernel.statements:
+        parts = [] if hasattr(statement, "body") else list(ast.walk(statement))
+        casts = [n for n in parts if isinstance(n, ast.Call) and n.args and converted(n) is not None]
+        narrow = [(n, inner) for n in casts if "16" in kernel.source.of(n.args[0]) and (inner := converted(n))]
+        if len(narrow) > 1:
+            text = kernel.source.of(narrow[0][0].args[0])
+            edits = [kernel.replaced(n, kernel.source.operand(inner)) for n, inner in narrow]
+            yield Mend(
+                Family.CAST, 4, statement.lineno, tuple(edits),
+                f"Line {statement.lineno} converts to {text} before it computes: each step is rounded to 16 bits.",
+                "keep float32 until the result is stored", Cause.LOW_PRECISION, kernel.name,
+            )  # fmt: skip
+
+
 def narrow_arithmetic(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Loads that are not converted to float32; conversions to 16 bits on the way; tensor cores that round."""
     bare = [a for a in kernel.accesses if a.is_load and not _is_converted(kernel, a.call)]
@@ -237,6 +253,7 @@ def narrow_arithmetic(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     f"Line {access.line} loads and does not convert to float32: with 16 bits every step rounds.",
                     "convert to float32 after loading, with .to(tl.float32)", Cause.LOW_PRECISION, kernel.name,
                 )  # fmt: skip
+    yield from _narrowed_together(kernel)
     for node in kernel.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
             text = kernel.source.of(node.args[0])

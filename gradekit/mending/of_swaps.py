@@ -117,7 +117,7 @@ def _all_strides_of_another(draft: Draft, launch: LaunchCall, starred: list[ast.
 def _strides_of_another(draft: Draft, launch: LaunchCall) -> Iterator[Mend]:
     for param, value in launch.given.items():
         tensors = set(draft.tensors_of(launch, param))
-        found = re.fullmatch(r"(\w+)\.stride\((-?\d+)\)", draft.source.of(value))
+        found = re.fullmatch(r"(\w+)\.stride\((-?\d*)\)", draft.source.of(value))
         for tensor in sorted(tensors - {found[1]}) if found else ():
             assert found is not None
             new = f"{tensor}.stride({found[2]})"

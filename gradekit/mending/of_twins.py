@@ -321,26 +321,32 @@ def _beside(mend: Mend) -> str:
 
 
 def sum_unlike_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """`h + g` where another line has `h * G + g`."""
-    sums = [node for node in kernel.nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
-    products = {}  # by the names of a product's first factor and of what is added to it
-    for node in sums:
+    """`h + g` where another line, or another kernel, has `h * G + g`."""
+    products = [found for other in draft.kernels for found in _products_in_sums(other)]
+    for node in (n for n in kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)):
+        one, other, text = node.left, _spread_name(node.right), kernel.source.of(node.left)
+        for product, name in products:
+            step = kernel.source.of(product.right)
+            is_same = isinstance(product.left, ast.Name) and product.left.id == text
+            is_number = isinstance(product.right, ast.Constant) and isinstance(one, ast.BinOp)
+            is_whole = is_number and f"* {step}" not in text
+            if other == name and (is_same or is_whole) and not is_call(one, "tl.arange"):
+                yield Mend(
+                    Family.INDEX, 3 if is_same else 5, node.lineno,
+                    (kernel.replaced(one, f"{kernel.source.operand(one)} * {step}"),),
+                    f"Line {node.lineno} has `{kernel.source.of(node)}` where line {product.lineno} has "
+                    f"`{kernel.source.of(product)}` and adds `{other}` to that.",
+                    f"is it to be multiplied by {step} here, too?", None, kernel.name,
+                )  # fmt: skip
+
+
+def _products_in_sums(kernel: KernelDraft) -> Iterator[tuple[ast.BinOp, str]]:
+    """`h * G` of `h * G + g`, with that `g`."""
+    for node in (n for n in kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)):
         parts = terms(node)
-        added = [name for part in parts if (name := _spread_name(part))]
         for part in parts:
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and isinstance(part.left, ast.Name):
-                products.update({(part.left.id, name): part for name in added})
-    for node in sums:
-        one, other = node.left, _spread_name(node.right)
-        product = products.get((one.id, other)) if isinstance(one, ast.Name) else None
-        if product is not None and isinstance(one, ast.Name):
-            text = kernel.source.of(product)
-            yield Mend(
-                Family.INDEX, 3, node.lineno, (kernel.replaced(one, text),),
-                f"Line {node.lineno} has `{kernel.source.of(node)}` where line {product.lineno} has `{text}` and adds "
-                f"`{other}` to that.",
-                f"is it `{text}` here, too?", None, kernel.name,
-            )  # fmt: skip
+                yield from ((part, name) for other in parts if (name := _spread_name(other)))
 
 
 def _spread_name(node: ast.expr) -> str:

@@ -11,19 +11,16 @@ from gradekit.mending.mend import Family, Mend
 from gradekit.mending.node_text import is_call, is_stored, simple, target_of, value_of
 from gradekit.mending.of_sums import EXP
 
-AFTER_SCREENING = 26
-"""The rank of a name that nobody uses, put to a formula by its text alone: screening, which knows what is a whole
-number and what a value, goes before."""
-
 
 def never_used(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A number that is loaded, computed or passed, and takes no part in the result."""
     for name in _idle(kernel):
         for node, text, where in _places_for(kernel, name):
             yield Mend(
-                Family.FORMULA, AFTER_SCREENING + where, node.lineno, (kernel.replaced(node, text),),
+                Family.FORMULA, 6 + where, node.lineno, (kernel.replaced(node, text),),
                 f"`{name}` is missing from line {node.lineno}: the kernel {_how(kernel, name)} and never uses it.",
                 f"`{name}` belongs into this line: see the formula in the handout", None, kernel.name,
+                is_guess=True,
             )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.loop_text import Loop, counter_of, counts_down, counts_steps, names_of_steps, range_of, steps_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.node_text import calls, is_call, simple, target_of, terms, value_of
+from gradekit.mending.of_indices import is_program_id, program_ids
 
 
 def step_not_counted(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -66,6 +67,41 @@ def shared_steps(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
+def walks_of_programs(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A loop that all programs share, as many steps apart as there are programs: it begins with the program's own
+    number, times a block where it counts elements."""
+    for loop in kernel.loops:
+        given = range_of(loop)
+        if len(given) == 2 and is_program_id(kernel, given[0]) and "tl.program_id" not in kernel.calls_behind(given[1]):
+            stop, axis = kernel.source.of(given[1]), _axis_of(kernel, given[0])
+            says = "goes on to the very next step, which another program takes"
+            yield _shared(kernel, loop, given[1], f"{stop}, tl.num_programs({axis})", says)
+        shared = len(given) == 3 and "tl.num_programs" in kernel.calls_behind(given[2])
+        for pid in program_ids(kernel)[:1] if shared else ():
+            first, step = given[0], given[2]
+            mine, steps = (kernel.origins(part) & set(kernel.constexprs) for part in (first, step))
+            if "tl.program_id" not in kernel.calls_behind(first):
+                own = " * ".join([pid, *sorted(steps)])
+                yield _shared(kernel, loop, first, own, "begins with the same step in every program")
+            for block in sorted(mine - steps):
+                new = f"{kernel.source.operand(step)} * {block}"
+                yield _shared(kernel, loop, step, new, f"begins {block} apart in each program, and goes on by less")
+
+
+def _axis_of(kernel: KernelDraft, pid: ast.expr) -> str:
+    """The axis of the grid that a program's number counts along, as it is written."""
+    made = [pid, *(value for name in kernel.names(pid) for value in kernel.values.get(name, ()))]
+    found = calls([part for value in made for part in ast.walk(value)], "tl.program_id")
+    return next((kernel.source.of(call.args[0]) for call in found if call.args), "0")
+
+
+def _shared(kernel: KernelDraft, loop: Loop, node: ast.expr, new: str, what: str) -> Mend:
+    return Mend(
+        Family.LOOP, 3, loop.lineno, (kernel.replaced(node, new),), f"The loop in line {loop.lineno} {what}.",
+        f"`{new}` belongs in the place of `{kernel.source.of(node)}`", None, kernel.name,
+    )  # fmt: skip
+
+
 def not_begun_anew(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An accumulator that is summed up in a loop within a loop, or in two loops, and set to 0 once."""
     for name, values in kernel.values.items():
@@ -92,7 +128,9 @@ def not_begun_anew(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 def index_stays(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Places that a loop loads from, made before it and never moved on, where nothing in it asks for its counter."""
     for loop in kernel.loops:
-        named = {n for a in kernel.accesses if kernel.in_loop(a.call) is loop for n in kernel.origins(a.address)}
+        moved = {step.target.id for step in steps_of(loop) if isinstance(step.target, ast.Name)}
+        still = [a for a in kernel.accesses if kernel.in_loop(a.call) is loop and not kernel.names(a.address) & moved]
+        named = {n for access in still for n in kernel.origins(access.address)}
         named -= {n for a in kernel.accesses if not a.is_load for n in kernel.origins(a.address)}
         idle = not _is_used(loop, counter_of(loop)) and simple(loop.body[-1])
         for name, start in _ranges(kernel).items() if idle else ():
@@ -224,6 +262,7 @@ def pointer_not_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     moves = [one for one in kernel.statements if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
     moves = [one for one in moves if target_of(one) in kernel.pointers and kernel.in_loop(one) is None]
     moved = {target_of(one) for one in moves}
+    moved |= {a.pointer for a in kernel.accesses if "tl.program_id" in kernel.calls_behind(a.address)}
     last = {kernel.source.of(one.value): one for one in moves}
     for step, move in last.items():
         for name in (name for name in kernel.pointers if name not in moved):
@@ -236,6 +275,6 @@ def pointer_not_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    step_not_counted, shared_steps, not_begun_anew, counter_not_set_back, ends_with_a_step_left,
+    step_not_counted, shared_steps, walks_of_programs, not_begun_anew, counter_not_set_back, ends_with_a_step_left,
     index_stays, takes_too_few_steps, parts_rounded_down, overwritten_too_early, pointer_not_moved,
 )  # fmt: skip

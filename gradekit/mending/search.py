@@ -42,6 +42,9 @@ ELEMENTS_A_UNIT = 1 << 13
 BEFORE_SCREENING = 6
 """So many mends that the rules put first are tried before those that screening gives: rules say best what is wrong."""
 
+LIKELIEST = 9
+"""The rank up to which mends are tried before a look: others, as those of grids, may cost much and help seldom."""
+
 AS_BY_A_RULE = 6
 """The rank up to which a mend that screening gives is told in the words of a rule that does the same."""
 
@@ -245,10 +248,11 @@ class Mending:
         found = self._that_change(in_order(self._mends or [], clues), clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
-        yield from [*self._right, *fresh[:BEFORE_SCREENING]]
+        likely = [mend for mend in fresh if mend.rank <= LIKELIEST and not mend.is_guess][:BEFORE_SCREENING]
+        yield from [*self._right, *likely]
         looked = screened() if self.work_left > 0 else ()
         vague = [mend for mend in looked if mend.rank > AS_BY_A_RULE]
-        later = fresh[BEFORE_SCREENING:]
+        later = [mend for mend in fresh if mend not in likely]
         clear = [mend for mend in later if vague and mend.rank <= BEFORE_VAGUE][:MOST_BEFORE_VAGUE]
         yield from (mend for mend in looked if mend not in vague)
         yield from [*clear, *vague, *(mend for mend in later if mend not in clear), *failed]

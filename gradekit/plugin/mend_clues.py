@@ -21,10 +21,9 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     from gradekit.mending.dependences import making
     from gradekit.mending.mend import Clues
 
-    observation = call.observation
-    if observation is None:
-        is_refused = error.cause is Cause.COMPILATION_ERROR and error.line is not None
-        lines = making(text, error.line) if is_refused and error.line is not None else frozenset[int]()
+    observation, has_no_result = call.observation, error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED)
+    if observation is None or has_no_result:
+        lines = making(text, error.line) if has_no_result and error.line is not None else frozenset[int]()
         return Clues(frozenset({error.cause}), (), lines=lines)
     small = error.comparison is not None and errors_are_small(error.comparison)
     strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)

@@ -21,7 +21,7 @@ from gradekit.plugin.check_points import awarding, worth
 from gradekit.plugin.design import DESIGN
 from gradekit.plugin.every_check import held_examples
 from gradekit.plugin.mend_clues import clues_of
-from gradekit.plugin.other_checks import alike, untouched, with_a_mend
+from gradekit.plugin.other_checks import alike, is_emptied, untouched, with_a_mend
 
 if TYPE_CHECKING:
     from gradekit.judge.failure import Failure
@@ -130,6 +130,8 @@ class MendTries:
         with awarding():
             for one in self._wanted():
                 if not (self._passes(subject, one) and self._makes_no_other(subject)):
+                    return False
+                if self._passed == 0 and is_emptied(self._error, subject):
                     return False
                 self._passed += 1
                 self._repeats |= _stores_again(subject)

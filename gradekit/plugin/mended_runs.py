@@ -53,7 +53,8 @@ def mended_diagnosis(
 
     assert run.submission is not None
     if error.cause is Cause.BUDGET_EXCEEDED:
-        return bounds_from_memory(run.submission.text, error.line)
+        read = bounds_from_memory(run.submission.text, error.line)
+        return read or _of_refused(item, run, Failing(error, call, examples[1]), examples[0])
     if not _is_mendable(error, call) or not isinstance(item, pytest.Function):
         return None
     mending, (every, example) = _mending(run), examples
@@ -72,7 +73,7 @@ def _mending(run: GradingRun) -> Mending:
 
 
 def _of_refused(item: pytest.Item, run: GradingRun, failing: Failing, every: Examples | None) -> Diagnosis | None:
-    """What is told where a mend lets Triton compile a kernel, and makes everything right."""
+    """What is told where a mend lets Triton compile a kernel, or a run come to its end, and makes everything right."""
     if failing.error.line is None or not _is_for_mending(item, run) or not isinstance(item, pytest.Function):
         return None
     mending = _mending(run)

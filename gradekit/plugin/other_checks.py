@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gradekit.judge.failure import Failure
     from gradekit.mending.search import OtherChecks
     from gradekit.plugin.every_check import HeldExample
     from gradekit.subject.subject import Subject
@@ -72,3 +73,13 @@ def untouched(subject: Subject) -> Iterator[None]:
     finally:
         subject.calls[:] = kept
         subject.found_in_memory = found_in_memory
+
+
+def is_emptied(error: Failure, subject: Subject) -> bool:
+    """Whether the last result is all zeros, and that of an error is not, where what is right may follow from the
+    result: to drop all elements is never wrong there."""
+    comparison, seen = error.comparison, subject.calls[-1].observation if subject.calls else None
+    if comparison is None or comparison.reference.key is not None or seen is None:
+        return False
+    made = next(iter(seen.results), None)
+    return made is not None and not bool(made.any()) and bool(comparison.actual.any())

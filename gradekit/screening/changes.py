@@ -91,6 +91,14 @@ NEAR = 4
 """Lines from a name to another that is easily taken for it."""
 
 
+WRITTEN: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
+    ast.BitOr: "|", ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
+    ast.NotEq: "!=",
+}  # fmt: skip
+"""How operators are written."""
+
+
 class ChangeSite:
     """One function of a source, as it was walked."""
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradekit.mending.node_text import target_of
 from gradekit.mending.of_sums import EXP
-from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
+from gradekit.screening.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
+from gradekit.screening.statement_changes import STATEMENTS
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]
@@ -97,7 +97,10 @@ def _negative(site: ChangeSite, node: Any) -> Iterator[Change]:
 
 def _is_axis(site: ChangeSite, node: ast.AST) -> bool:
     parent = site.kernel.parents.get(node)
-    return isinstance(parent, (ast.Slice, ast.Subscript)) or isinstance(parent, ast.keyword) and parent.arg == "axis"
+    is_scan = isinstance(parent, ast.Call) and called(parent) in ("tl.reduce", "tl.associative_scan")
+    is_of_reduction = is_scan and isinstance(parent, ast.Call) and parent.args[1:2] == [node]
+    is_named = isinstance(parent, ast.keyword) and parent.arg == "axis"
+    return isinstance(parent, (ast.Slice, ast.Subscript)) or is_named or is_of_reduction
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
@@ -107,15 +110,9 @@ _SIBLINGS: dict[type, tuple[str, ...]] = {
     ast.Mod: ("//",), ast.BitAnd: ("|",), ast.BitOr: ("&",),
 }  # fmt: skip
 
-_WRITTEN: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
-    ast.BitOr: "|", ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
-    ast.NotEq: "!=",
-}  # fmt: skip
-
 
 def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
-    op = _WRITTEN.get(type(node.op))
+    op = WRITTEN.get(type(node.op))
     if op is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.right)
@@ -193,10 +190,10 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     """`a * b + c` for `a * (b + c)`, and the other way round."""
     source = site.source
     says = (f"computes {shown(source.of(node))}.", "look at the brackets: what is it that they hold together?")
-    if isinstance(node.left, ast.BinOp) and (first := _WRITTEN.get(type(node.left.op))) and first != op:
+    if isinstance(node.left, ast.BinOp) and (first := WRITTEN.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
         yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", says)
-    if isinstance(node.right, ast.BinOp) and (second := _WRITTEN.get(type(node.right.op))) and second != op:
+    if isinstance(node.right, ast.BinOp) and (second := WRITTEN.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
     for inner, outer in ((node.left, node.right), (node.right, node.left)):
@@ -209,7 +206,7 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
 
 
 def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
-    if len(node.ops) != 1 or (op := _WRITTEN.get(type(node.ops[0]))) is None:
+    if len(node.ops) != 1 or (op := WRITTEN.get(type(node.ops[0]))) is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
     says = f"compares {shown(site.source.of(node))}."
@@ -274,14 +271,14 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.SIDES, node, new, (f"chooses by {whole}.", "its two choices seem to be swapped"))
     if name == "dot" and len(node.args) >= 2:
         yield from _product(site, node, path)
-    if name in ("program_id", "sum", "max", "min", "argmax", "argmin"):
+    if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
         yield from _axis(site, node, name)
 
 
 def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:
     """`f(a) + c` for `f(a + c)`."""
     inner = node.args[0]
-    op = _WRITTEN.get(type(inner.op)) if isinstance(inner, ast.BinOp) else None
+    op = WRITTEN.get(type(inner.op)) if isinstance(inner, ast.BinOp) else None
     if op not in ("+", "-", "*", "/"):
         return
     start, rest = site.source.of(node.func), "".join(f", {site.source.of(one)}" for one in node.keywords)
@@ -324,77 +321,7 @@ def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
         yield site.change(ChangeKind.AXIS, node, new, (told, f"name the axis: is axis={axis} meant?"))
 
 
-# --- statements -------------------------------------------------------------------------------------------------------
-
-
-def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """`a = x` where what `a` was is lost; `a += x` where it was to be replaced."""
-    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
-    if not isinstance(target, ast.Name):
-        return
-    name, value = target.id, site.source.of(node.value)
-    if isinstance(node, ast.AugAssign):
-        op = _WRITTEN.get(type(node.op), "")
-        says = f"has `{name} {op}= ...`."
-        for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
-            hint = f"try `{other}` in place of `{op}=`"
-            yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", (says, hint))
-    elif not site.is_steady(node) and name in site.names(node):
-        says = f"overwrites `{name}` in each step of the loop."
-        yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
-        for factor in (one for one in _factors(site, node) if one != name):
-            hint = f"is what it was to be scaled by `{factor}`, and added to?"
-            yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", (says, hint))
-        hint = "is the largest of all steps wanted?"
-        yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
-
-
-def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """A loop in steps of a tile's width for one in steps of 1, and the other way round."""
-    given = node.iter.args if isinstance(node.iter, ast.Call) and not node.iter.keywords else []
-    texts = [site.source.of(one) for one in given]
-    name = site.source.of(node.iter.func) if given else ""
-    says = f"walks along {shown(site.source.of(node.iter))}."
-    if len(texts) == 3:
-        hint = "is each step to be as long as that?"
-        yield site.change(ChangeKind.STEP, node.iter, f"{name}({texts[0]}, {texts[1]})", (says, hint))
-    if given and isinstance(bound := given[-1], ast.BinOp) and isinstance(bound.op, ast.FloorDiv) and len(given) < 3:
-        whole, width = site.source.of(bound.left), site.source.of(bound.right)
-        first = texts[0] if len(texts) == 2 else "0"
-        hint = f"counts steps of {width}, and not what they begin at: is range({first}, {whole}, {width}) meant?"
-        yield site.change(ChangeKind.STEP, node.iter, f"{name}({first}, {whole}, {width})", (says, hint))
-    for width in site.kernel.constexprs if 0 < len(texts) < 3 else ():
-        bounds = ", ".join(["0", *texts] if len(texts) == 1 else texts)
-        hint = f"it goes on by 1 in each step: is it to go on by {width}?"
-        yield site.change(ChangeKind.STEP, node.iter, f"{name}({bounds}, {width})", (says, hint))
-
-
-def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """No end of some programs before they have stored anything."""
-    if len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse:
-        says = f"ends programs where {shown(site.source.of(node.test))}, which then store nothing behind it."
-        yield site.change(ChangeKind.END, node.test, "False", (says, "have they nothing to store?"))
-
-
-def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
-    """What is multiplied with something in the loop that a statement stands in; of a sum of exp(a - b), also exp of
-    another name less b, where the loop gives that name a value at its end."""
-    loop = site.kernel.in_loop(node)
-    inside = list(ast.walk(loop)) if loop is not None else []
-    products = (one for one in inside if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
-    values = {name for name, kind in site.names(node).items() if kind.of == "float"}
-    parts = (side for one in products for side in (one.left, one.right))
-    sides = (side.id for side in parts if isinstance(side, ast.Name) and side.id in values)
-    kept = (one for one in inside if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name))
-    old = [name for one in kept if one.lineno > node.lineno and (name := target_of(one))]
-    exps = (one for one in ast.walk(node.value) if called(one) in ("tl.exp", "tl.exp2"))
-    less = ((called(one), one.args[0].right) for one in exps if isinstance(one.args[0], ast.BinOp))  # type: ignore[attr-defined]
-    scales = (f"{exp}({name} - {site.source.operand(right)})" for exp, right in less for name in old)
-    return dict.fromkeys([*sides, *scales])
-
-
 RULES: dict[type, tuple[Rule, ...]] = {
     ast.Name: (_other_name,), ast.Constant: (_other_number,), ast.UnaryOp: (_negative,), ast.BinOp: (_operator,),
-    ast.Compare: (_comparison,), ast.Subscript: (_axes,), ast.Call: (_call,), ast.Assign: (_assignment,),
-    ast.AugAssign: (_assignment,), ast.For: (_step,), ast.If: (_early_end,),
+    ast.Compare: (_comparison,), ast.Subscript: (_axes,), ast.Call: (_call,), **STATEMENTS,
 }  # fmt: skip

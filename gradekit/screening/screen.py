@@ -104,7 +104,7 @@ class Screen:
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
             return []
-        self._better, self._mended = [], Counter()
+        self._better = []
         first = walked[0][1]
         if first.work > SHARE_OF_A_CALL * self.work_left:
             return []
@@ -123,7 +123,9 @@ class Screen:
                 break
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
-        return self._that_mend_most([one.change for one in kept])
+        writers = [one for one in kept if one.kernel in kernels]  # what feeds them may go round a mistake there
+        are_likely = writers and min(map(kind_of_change, writers)) <= min(map(kind_of_change, kept))
+        return self._that_mend_most([one.change for one in (writers if are_likely else kept)])
 
     def _that_mend_most(self, found: list[Change]) -> list[Change]:
         """The changes with which most calls are right that may have stayed wrong: one mistake explains them all."""
@@ -138,6 +140,7 @@ class Screen:
         """Those with which other calls are right, too: `more` of them are asked for while any is left."""
         kept = sorted(found, key=kind_of_change)[:MOST_HELD]
         self._better += [(0, one) for one in kept]
+        self._mended.clear()  # what was found before is held again
         for call, replay in also:
             kept = self._right_again(kept, call, replay)
         while kept and (one := next(more, _NO_MORE)) is not _NO_MORE:

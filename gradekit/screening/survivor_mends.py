@@ -25,6 +25,9 @@ OF_SEVERAL = RANK + 1
 MOST_TRIED = 4
 """So many are traced and run, at most."""
 
+MOST_OF_SEVERAL = 2
+"""So many changes of several places of host code are tried after those of one."""
+
 MOST_NAMED = 4
 """Of so many changes of one line that make all calls right, the likeliest is named."""
 
@@ -63,9 +66,10 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return [either]
     if any(change.kind is ChangeKind.DROPPED for change in kept):  # what is too many may also be taken away again
         kept = [change for change in kept if not change.lacks]
-    lacking = _lacking(kept, source) or _lacking_somewhere(kept, source) or _of_a_sign(kept, source)
-    if lacking is not None:
-        return [lacking]
+    if lacking := _lacking(kept, source):
+        return lacking
+    if (one := _lacking_somewhere(kept, source) or _of_a_sign(kept, source)) is not None:
+        return [one]
     plain = [change for change in kept if change.kind in PLAIN]
     plain = plain or [change for change in kept if change.kind is ChangeKind.OPERATOR]
     if len(_lines(kept)) > 1:
@@ -73,7 +77,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if not kept:
         return _by_a_name(found, source)
     is_told = len(kept) <= MOST_NAMED
+    turned = [change for change in kept if change.kind is ChangeKind.SIDES]
     named = [change for change in kept if is_told or change.kind in PLAIN and change.kind not in LOCATED]
+    named = named or (turned if len(turned) == 1 else [])
     located = [change for change in kept if change not in named]
     is_one = len(located) == 1
     return [
@@ -83,10 +89,13 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 
 
 def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """The same of changes of host code, where an operator of one line is as likely wrong as any other of another."""
+    """The same of changes of host code, where an operator of one line is as likely wrong as any other of another. What
+    changes several places comes last: all strides of another tensor, where a dtype on another line seems to do, too."""
     alone = [change for change in found if not change.also] or list(found)
+    several = [change for change in found if change not in alone][:MOST_OF_SEVERAL]
     sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
-    return mends_of(alone, source) if sure else _by_a_name(alone, source)
+    first = mends_of(alone, source) if sure else _by_a_name(alone, source)
+    return [*first, *filter(None, (mend_of(change, source) for change in several))]
 
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -121,16 +130,16 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
     return replace(mend, rank=RANK if is_one else OF_SEVERAL, sentence=f"Something is wrong where {where}", hint=LOOK)
 
 
-def _lacking(found: Sequence[Change], source: ParsedSource) -> Mend | None:
-    """Of changes that put one name to several pieces of one line, that name is told; it is put to the largest piece."""
+def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """Of changes that put one name to several pieces of one line, that name is told; it is put to the largest piece
+    first."""
     names = {change.lacks for change in found}
     if len(found) < 2 or len(names) > 1 or names == {""} or len(_lines(found)) > 1:
-        return None
-    mend = mend_of(max(found, key=lambda change: len(source.of(change.node))), source)
-    if mend is None:
-        return None
-    says = f"`{names.pop()}` is missing from line {mend.line}."
-    return replace(mend, sentence=says, hint="compare the line with the formula: what becomes of it there?")
+        return []
+    largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[:MOST_TRIED]
+    mends = filter(None, (mend_of(change, source) for change in largest_first))
+    name, hint = names.pop(), "compare the line with the formula: what becomes of it there?"
+    return [replace(mend, sentence=f"`{name}` is missing from line {mend.line}.", hint=hint) for mend in mends]
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:
@@ -163,7 +172,8 @@ def _either(found: Sequence[Change], source: ParsedSource) -> Mend | None:
     terms = {source.span(side) for node in sums for side in (node.left, node.right)}
     dropped = [one for one in found if one.kind is ChangeKind.DROPPED and source.span(one.node) in terms]
     lacked = [change for change in found if change.lacks and not change.lacks.isidentifier()]
-    mend = _lacking_somewhere(lacked, source) or _lacking(lacked, source) if dropped and lacked else None
+    either = [_lacking_somewhere(lacked, source), *_lacking(lacked, source)] if dropped and lacked else []
+    mend = next(filter(None, either), None)
     if mend is None:
         return None
     other = dropped[0].sentence[:1].lower() + dropped[0].sentence[1:].removesuffix(".")

@@ -13,6 +13,10 @@ WHILE = "tests/course/right/softmax/while_loops.py"
 LEFT = "tests/course/right/matmul/what_is_left.py"
 PLACES = "tests/course/right/spmm/moving_places.py"
 DECODE = "solutions/decode_attention/right_one_query_a_program.py"
+STRIDE = "tests/course/right/vector_add/grid_stride.py"
+DROPS = "tests/course/right/dropout/grid_stride.py"
+SPLIT = "tests/course/right/decode_attention/split_in_four.py"
+FLASH = "tests/course/right/flash_attention/delta_on_the_way.py"
 GROUPED = "solutions/decode_attention/right_grouped_dot.py"
 
 
@@ -39,6 +43,14 @@ def text(path: str) -> str:
         (DECODE, {"s[:, None] < length": "s[:, None] <= length", "tl.where(s < length": "tl.where(s <= length",
                   "0, length, BLOCK_S": "0, length + 1, BLOCK_S"}, "in lines 26 and 29 takes one place too many",
          "tl.where(s < length"),
+        (STRIDE, {", tl.num_programs(0), num_stages": ", num_stages"}, "goes on to the very next step",
+         "tl.cdiv(n, BLOCK), tl.num_programs(0), num"),
+        (STRIDE, {"tl.range(tl.program_id(0),": "tl.range(0,"}, "begins with the same step in every program",
+         "tl.range(tl.program_id(0),"),
+        (DROPS, {"tl.num_programs(0) * BLOCK": "tl.num_programs(0)"}, "goes on by less", "n, step * BLOCK)"),
+        (SPLIT, {"(b * q_heads + h) * 4 + part": "(b * q_heads + h) + part"}, "has `row * 4` and adds `part`",
+         "((b * q_heads + h) * 4) + part"),
+        (FLASH, {"tl.dot(tl.trans(p).to": "tl.dot(p.to"}, "multiplies `p` as it lies", "tl.dot(tl.trans(p).to"),
         (GROUPED, {"(h * G + g)[:, None]": "(h + g)[:, None]"}, "where line 41 has `h * G` and adds `g`", "(h * G + g)[:"),
     ],
 )  # fmt: skip
