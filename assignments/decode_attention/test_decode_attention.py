@@ -35,21 +35,22 @@ WHOLE, RAGGED = "lengths:{S}:-1", "lengths:{S}:{seed}"
 CUT = "cut:{S}:{seed}:{own}"  # NaN past the length
 
 
-def sequences(q, k_cache, v_cache, lengths):
-    """For each sequence: queries [Hkv, group, D], keys and values [Hkv, length, D]."""
-    groups = q.reshape(len(q), k_cache.shape[1], -1, q.shape[-1])
-    for query, keys, values, length in zip(groups, k_cache, v_cache, lengths.tolist(), strict=True):
-        yield query, keys[:, :length], values[:, :length]
+def by_lengths(function, q, k_cache, v_cache, lengths):
+    """The function of all sequences of one length together: queries [n, Hkv, group, D], keys and values [n, Hkv, length, D]."""
+    groups, result = q.reshape(len(q), k_cache.shape[1], -1, q.shape[-1]), torch.empty_like(q)
+    for length in set(lengths.tolist()):
+        mine = lengths == length
+        part = function(groups[mine], k_cache[mine, :, :length], v_cache[mine, :, :length])
+        result[mine] = part.reshape(q[mine].shape)
+    return result
 
 
 def decode(q, k_cache, v_cache, lengths, sm_scale):
-    parts = [torch.softmax(a @ k.mT * sm_scale, -1) @ v for a, k, v in sequences(q, k_cache, v_cache, lengths)]
-    return torch.stack(parts).reshape(q.shape)
+    return by_lengths(lambda a, k, v: torch.softmax(a @ k.mT * sm_scale, -1) @ v, q, k_cache, v_cache, lengths)
 
 
 def output_errors(rounding, q, k_cache, v_cache, lengths, sm_scale):
-    parts = [errors.of_output(rounding, *part, sm_scale) for part in sequences(q, k_cache, v_cache, lengths)]
-    return torch.stack(parts).reshape(q.shape)
+    return by_lengths(lambda *part: errors.of_output(rounding, *part, sm_scale), q, k_cache, v_cache, lengths)
 
 
 def expected(*inputs):

@@ -77,6 +77,7 @@ class FurtherInputs:
     """Makes further calls for all checks of one submission, and remembers what they have seen of it."""
 
     def __init__(self, subject: Subject) -> None:
+        from gradekit.plugin.further_costs import FurtherCosts
         from gradekit.plugin.longest_calls import LongestCalls
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
@@ -86,7 +87,9 @@ class FurtherInputs:
         from gradekit.unseen.source_hints import hints
 
         self._subject = subject
-        self._left, self._left_here, self._work = dict(MOST_IN_ALL), dict(MOST_HERE), 0
+        self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
+        self._forms: dict[str, TracedForm] = {}
+        self._check, self._costs = "", FurtherCosts()
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
         self._longest = LongestCalls(subject)
         self._hints = hints(subject.submission.text)
@@ -106,14 +109,14 @@ class FurtherInputs:
         self._left_here = dict(MOST_HERE)
         self._host.begin_check()
         self._kernels.begin_check()
-        self._stretches.check = test.__name__
+        self._check = self._stretches.check = test.__name__
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
                 self._run_one(call, name, examples, fixtures, found)
                 if examples.failed is not None:
                     return
-            self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
-            found.shortage = self._longest.shortage(draws, traced(self._subject))
+            self._see_kernels()
+            found.shortage = self._longest.shortage(draws, self._traced())
         except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
             found.untried[None, f"further calls could not be worked out ({_named(error)})"] = None
         found.branches = self._seen_and_unseen(found)
@@ -123,7 +126,9 @@ class FurtherInputs:
     ) -> None:
         before = self._subject.work
         examples.run_all([{name: call.call}], fixtures)
-        self._work += self._subject.work - before
+        self._last = self._subject.work - before
+        self._work += self._last
+        self._costs.note(call, self._check, self._last)
         error = examples.first_problem if examples.failed is not None else None
         if error is None:
             return
@@ -140,11 +145,11 @@ class FurtherInputs:
 
         for turn in range(ROUNDS):
             before = len(found.ran)
-            forms = traced(self._subject)
+            forms = self._traced()
             near = [] if turn else self._near_fractions(draws, forms)
             calls = self._host.further(draws, forms)
-            self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
-            again = [] if turn else [*repeats(draws, self._kernels.missing(), self._host.paths)]
+            self._see_kernels()
+            again = [] if turn else [*repeats(draws, self._kernels, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
             lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
             strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
@@ -170,11 +175,11 @@ class FurtherInputs:
     def _afforded(
         self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int
     ) -> Iterator[FurtherCall]:
-        """Those that have not run yet, as far as the budgets of the check and of the submission go; so many of the
-        check's are kept for rounds to come: what stands behind a comparison is seen after it."""
+        """Those that have not run yet and may show something, as far as the budgets of the check and of the submission
+        go; so many of the check's are kept for rounds to come: what stands behind a comparison is seen after it."""
         for call in calls:
             text = repr({name: call.call})
-            if text in found.ran:
+            if text in found.ran or not self._is_worth_it(call):
                 continue
             purpose = call.purpose.name
             if self._left_here[purpose] <= kept or not self._left[purpose] or self._work >= MOST_WORK:
@@ -186,30 +191,47 @@ class FurtherInputs:
                 call.tried()
                 yield call
 
+    def _is_worth_it(self, call: FurtherCall) -> bool:
+        self._see_kernels()
+        return call.is_wanted() and not self._costs.spares(call, self._check)
+
+    def _see_kernels(self) -> None:
+        self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         from gradekit.unseen.far_values import far_values
 
-        forms = traced(self._subject)
+        forms = self._traced()
 
         def far() -> Sequence[Mapping[str, Any]]:
-            self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+            self._see_kernels()
             return far_values(draws, forms, self._kernels.missing())
 
-        for stretch in self._stretches.begun(draws, forms, self._kernels.limits(), far):
+        for stretch in self._stretches.begun(draws, forms, self._kernels.limits(forms), far):
             while call := stretch.next():
-                before, failed = self._subject.work, len(found.untried)
+                self._last, failed = 0, len(found.untried)
                 if self._work < MOST_WORK and repr({name: call.call}) not in found.ran:
                     found.ran[repr({name: call.call})] = call
                     found.long += 1
                     yield call
                 if len(found.untried) > failed or self._work >= MOST_WORK:
                     break
-                stretch.spent(self._subject.work - before)
+                stretch.spent(self._last)
+
+    def _traced(self) -> list[TracedForm]:
+        """The calls that the check has made, as data; each is one object for all checks."""
+        from gradekit.unseen.host_branches import TracedForm
+
+        made = self._subject.forms
+        for key in made.keys() - self._forms.keys():
+            f = made[key]
+            self._forms[key] = TracedForm(key, f.entry, f.args, f.wanted, f.upstream)
+        return [self._forms[key] for key in made]
 
     def _near_fractions(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         from gradekit.unseen.near_fractions import near_fractions
 
-        self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
+        self._see_kernels()
         compared = [n for n in self._hints.fractions if n < 1]
         return near_fractions(draws, forms, [*compared, *self._kernels.compared_fractions()], None)
 
@@ -235,13 +257,6 @@ class FurtherInputs:
             return self._subject.explore(Form(form.entry, form.args, form.wanted))
         except TraceError:
             return None
-
-
-def traced(subject: Subject) -> list[TracedForm]:
-    """The calls that the check has made, as data."""
-    from gradekit.unseen.host_branches import TracedForm
-
-    return [TracedForm(key, f.entry, f.args, f.wanted, f.upstream) for key, f in subject.forms.items()]
 
 
 def _named(error: BaseException) -> str:

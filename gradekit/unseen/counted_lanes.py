@@ -30,7 +30,8 @@ from gradekit.program import (
     every_step,
     run_steps,
 )
-from gradekit.unseen.kernel_branches import KernelText, kernel_text, value_of
+from gradekit.unseen.kernel_branches import KernelText, kernel_text
+from gradekit.unseen.kernel_values import value_of
 
 MOST_PROGRAMS = 1 << 22
 """Programs of a launch for each of which the turns of a loop are worked out."""
@@ -195,17 +196,16 @@ class EachProgram:
         return self.arguments.get(name)
 
     def program_id(self, axis: int) -> Any:
-        """Of each program, in order; 0 along an axis that has one."""
+        """Of each program; 0 along an axis that has one."""
         if axis not in self._ids:
             self._ids[axis] = self._along(axis) if self.grid[axis] > 1 else 0
         return self._ids[axis]
 
     def _along(self, axis: int) -> torch.Tensor | None:
-        count, before = math.prod(self.grid), math.prod(self.grid[:axis])
-        if count > MOST_PROGRAMS:
+        """A dimension for each axis: what depends on one alone is worked out once for all programs along the others."""
+        if math.prod(self.grid) > MOST_PROGRAMS:
             return None
-        every = torch.arange(self.grid[axis]).repeat_interleave(before, output_size=before * self.grid[axis])
-        return every.repeat(count // len(every))
+        return torch.arange(self.grid[axis]).view([-1 if one == axis else 1 for one in range(len(self.grid))])
 
     def lane(self, op: Op) -> None:
         """Lanes have no value."""
@@ -231,7 +231,7 @@ class EachProgram:
             if each is None:
                 return None
             turns = turns * each
-        return int(turns.sum()) if isinstance(turns, torch.Tensor) else turns * count
+        return int(turns.sum()) * count // turns.numel() if isinstance(turns, torch.Tensor) else turns * count
 
 
 def _turns(text: KernelText, op: Op, programs: EachProgram) -> Any:

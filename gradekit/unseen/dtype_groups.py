@@ -10,9 +10,6 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 
-from gradekit.engine import Unsupported
-from gradekit.engine.frame import dtype_of
-from gradekit.engine.ttir import Type
 from gradekit.program import View
 from gradekit.unseen.kernel_branches import KernelText
 
@@ -20,19 +17,6 @@ _OF_DTYPES = re.compile(r"arith\.(constant|(ext|trunc)[sufi]{1,2}|[suf]itofp|fpt
 """Operations that a kernel has for some dtypes and not for others, though its source makes no difference."""
 
 _NUMBERS = re.compile(r"(?<=arith\.)(add|sub|mul|div|cmp)(f|s?i)$")
-
-
-@functools.lru_cache(maxsize=256)
-def dtypes_of(text: KernelText) -> tuple[str, ...]:
-    """torch's names for the dtypes of what the kernel's pointers point to, in order."""
-    return tuple(_named(type.pointee) for type in text.module.entry.argument_types if type.pointee is not None)
-
-
-def _named(type: Type) -> str:
-    try:
-        return str(dtype_of(type)).removeprefix("torch.")
-    except Unsupported:
-        return type.element
 
 
 @functools.lru_cache(maxsize=256)
@@ -47,7 +31,7 @@ def dtype_groups(texts: Iterable[KernelText]) -> dict[tuple[str, tuple[str, ...]
     have been seen alike."""
     structures: dict[str, dict[tuple[str, ...], set[int]]] = {}
     for text in texts:
-        structures.setdefault(text.name, {}).setdefault(dtypes_of(text), set()).add(structure(text))
+        structures.setdefault(text.name, {}).setdefault(text.dtypes, set()).add(structure(text))
     found: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
     for kernel, of_dtypes in structures.items():
         groups: list[tuple[list[tuple[str, ...]], set[int]]] = []

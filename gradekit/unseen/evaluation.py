@@ -55,13 +55,13 @@ class _Values(Sequence[Any]):
         found, left = {number}, [number]
         while left:
             one = left.pop()
-            new = {a for a in _operands(self._terms[one], one) if a not in found and a not in self._known}
+            new = {a for a in operands(self._terms[one], one) if a not in found and a not in self._known}
             found |= new
             left += new
         return found
 
 
-def _operands(term: Leaf, number: int) -> list[int]:
+def operands(term: Leaf, number: int) -> list[int]:
     """The earlier terms from which a term is computed; empty where it makes no sense."""
     match term:
         case ("next_power_of_2", int(a)) if 0 <= a < number:
@@ -77,10 +77,10 @@ def _value(term: Leaf, number: int, known: Mapping[int, Numbers | None], leaves:
             return value if abs(value) < 1 << 62 else None
         case (str(kind), *_) if kind in LEAVES:
             return leaves.get(term)
-    operands = [known[a] for a in _operands(term, number)]
-    if not operands or operands[0] is None:
+    values = [known[a] for a in operands(term, number)]
+    if not values or values[0] is None:
         return None
-    return next_power_of_2(operands[0]) if len(operands) == 1 else _applied(str(term[0]), *operands)
+    return next_power_of_2(values[0]) if len(values) == 1 else _applied(str(term[0]), *values)
 
 
 def next_power_of_2(n: Any) -> Any:

@@ -12,7 +12,7 @@ from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import values_of, widest
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import KernelText
-from gradekit.unseen.kernel_inputs import COMPARING, Missing
+from gradekit.unseen.missing_ways import COMPARING, Missing
 from gradekit.unseen.special_values import far_kinds
 
 LEAST = 2.0

@@ -29,13 +29,15 @@ class Purpose(StrEnum):
 @dataclass(frozen=True)
 class FurtherCall:
     """A call that a check is to try as well, why (a comparison, at a line), and the line of
-    the submission that asks for it. `tried` is to be called where the call is made."""
+    the submission that asks for it. `tried` is to be called where the call is made, `is_wanted` tells before whether
+    calls that were made meanwhile have left anything to see."""
 
     call: Call
     why: str
     line: int | None = None
     purpose: Purpose = Purpose.BRANCH
     tried: Callable[[], object] = field(default=lambda: None, compare=False)
+    is_wanted: Callable[[], bool] = field(default=lambda: True, compare=False)
 
 
 @dataclass

@@ -6,14 +6,15 @@ code: the comparisons of that path are terms of sizes, and tell by themselves wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
-from gradekit.unseen.evaluation import COMPARE, Leaf, described, evaluated, leaves_in
+from gradekit.unseen.evaluation import COMPARE, Leaf, described, evaluated, leaves_in, operands
 
 MOST_PATHS = 8
 """Paths through the host code that are followed for calls that are alike."""
@@ -39,17 +40,17 @@ class TracedForm:
     wanted: tuple[int, ...] = ()
     upstream: View | None = None
 
-    @property
+    @functools.cached_property
     def views(self) -> list[View]:
         """Its tensors, in order; the gradient of the result is the last."""
         return [a for a in self.args if isinstance(a, View)] + ([self.upstream] if self.upstream else [])
 
-    @property
+    @functools.cached_property
     def kind(self) -> Kind:
         """Equal for calls that are alike."""
         return (self.entry, self.wanted, *(map(_kind, (*self.args, *([self.upstream] if self.upstream else [])))))
 
-    @property
+    @functools.cached_property
     def leaves(self) -> dict[Leaf, int]:
         """The numbers that host code is given."""
         found: dict[Leaf, int] = {}
@@ -60,7 +61,7 @@ class TracedForm:
         scalars = ((p, a.value) for p, a in enumerate(self.args) if isinstance(a, Scalar))
         return found | {("scalar", p): value for p, value in scalars if type(value) is int}
 
-    @property
+    @functools.cached_property
     def elements(self) -> int:
         """The elements of all its tensors."""
         return sum(view.numel for view in self.views)
@@ -107,15 +108,50 @@ class Path:
         """The origins of its numbers."""
         return self.explored.origins
 
+    @functools.cached_property
+    def decisions(self) -> Hashable:
+        """Equal for paths on which the same comparisons go the same way, whatever dtypes and layouts the calls have."""
+        same = self._term
+        return tuple((same(one.left), one.relation, same(one.right), one.held) for one, _ in self.steps)
+
+    @functools.cached_property
+    def launches(self) -> Hashable:
+        """Equal for paths that launch the same with the same numbers."""
+        return tuple(
+            (one.kernel, *map(self._term, one.grid), *((name, self._term(number)) for name, number in one.names))
+            for one in self.explored.launches
+        )
+
+    def _term(self, number: int) -> Hashable:
+        return self._hashes[number] if 0 <= number < len(self._hashes) else None
+
+    @functools.cached_property
+    def _hashes(self) -> list[int]:
+        """Equal for terms that are computed alike, wherever they stand."""
+        found: list[int] = []
+        for number, term in enumerate(self.origins.terms):
+            parts = [found[a] for a in operands(term, number)]
+            found.append(hash((term[0], *parts) if parts else term))
+        return found
+
     def holds(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
         """For each comparison whether it goes as it did; None where that is not known."""
-        values = evaluated(self.origins.terms, leaves)
-        return [_holds(condition, values) for condition, _ in self.steps]
+        return self._holds(evaluated(self.origins.terms, leaves))
 
     def levels(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
         """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
         that `min` of them is either; None for others."""
+        return self._levels(evaluated(self.origins.terms, leaves))
+
+    def holds_and_levels(self, leaves: Mapping[Leaf, Any]) -> tuple[list[Any], list[Any]]:
+        """Both."""
         values = evaluated(self.origins.terms, leaves)
+        return self._holds(values), self._levels(values)
+
+    def _holds(self, values: Sequence[Any]) -> list[Any]:
+        return [_holds(condition, values) for condition, _ in self.steps]
+
+    def _levels(self, values: Sequence[Any]) -> list[Any]:
         return [_level(self.origins.terms, condition, values) for condition, _ in self.steps]
 
     def taken_by(self, form: TracedForm) -> bool:

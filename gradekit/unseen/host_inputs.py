@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import torch
 
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
@@ -16,7 +18,7 @@ from gradekit.unseen.evaluation import Leaf, leaves_in
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.laid_out import LaidOut, each_layout, layouts_like
-from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope
+from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, sizes_alone
 from gradekit.unseen.solving import OtherWay, PathTrials, constants, possible, solved
 
 MOST_SOLVED = 12
@@ -78,18 +80,19 @@ class HostInputs:
         if first:
             self.narrowly |= {(branch, way) for branch, ways in self.branches.ways.items() for way in ways}
         found: dict[HostBranch, list[FurtherCall]] = {}
-        for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), MOST_SOLVED)):
+        wanted_ways = [*itertools.islice(self._wanted(paths), MOST_SOLVED)]
+        again = self._again(branch for branch, _ in wanted_ways)
+        for turn, (branch, wanted) in enumerate(wanted_ways):
             if not found.get(branch):
-                found[branch] = [*self._calls(draws, wanted, turn)]
-        again = self._again(found)
-        marked = (_for_again(calls) if branch in again else calls for branch, calls in found.items())
-        return [call for turn in itertools.zip_longest(*marked) for call in turn if call is not None]
+                calls = self._calls(draws, wanted, turn)
+                found[branch] = _for_again(itertools.islice(calls, 1)) if branch in again else [*calls]
+        return [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
 
-    def _again(self, found: Iterable[HostBranch]) -> set[HostBranch]:
+    def _again(self, wanted: Iterable[HostBranch]) -> set[HostBranch]:
         """Those that another of the same place stands before, or has gone both ways."""
         known = {branch.place for branch, ways in self.branches.ways.items() if len(ways) > 1}
         again = set()
-        for branch in found:
+        for branch in dict.fromkeys(wanted):
             if branch.context and branch.place in known:
                 again.add(branch)
             known.add(branch.place)
@@ -183,7 +186,7 @@ class HostInputs:
 
     def _laid_out(self, draws: Draws, wanted: OtherWay, laid_out: tuple[LaidOut, ...], far: bool) -> Chosen:
         """Sizes for tensors that are laid out so, `far` out where there are no others."""
-        scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), True, BEYOND, laid_out)
+        scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), True, BEYOND, laid_out)
         for beyond, same_path in itertools.product((BEYOND, FAR) if far else (BEYOND,), (True, False)):
             found = self._trials.solutions(wanted, replace(scope, beyond=beyond), same_path).sizes
             if found:
@@ -192,19 +195,19 @@ class HostInputs:
 
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool, near: bool = False) -> Chosen:
         """Sizes that the check lists, or where it is `wide` any; those that are `near` make no large tensors."""
-        scope = CallScope(_sizes_alone(draws), rank_of(draws, wanted.path.form), wide)
+        scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), wide)
         key = way, scope, near
         farthest = FAR if draws.free or wide and self._far[way[0].line] < MOST_FAR else BEYOND
         farthest = BEYOND if near else farthest
         if key not in self._solved and not possible(wanted, replace(scope, beyond=farthest)):
             self._solved[key] = Chosen()
         if key not in self._solved:
-            chosen = Chosen()
-            for same_path, beyond in itertools.product((True, False), (1, BEYOND, farthest)):
-                found = self._trials.solutions(wanted, replace(scope, beyond=beyond), same_path)
+            chosen, scope = Chosen(), replace(scope, beyond=farthest)
+            for same_path in (True, False):
+                found = self._trials.solutions(wanted, scope, same_path)
                 chosen = Chosen(found.sizes, same_path) if found.sizes else chosen
                 if found.sizes and found.beyond:
-                    self._far[way[0].line] += wide and beyond == FAR
+                    self._far[way[0].line] += wide and _is_far(scope, found.sizes[0])
                     break
             if not chosen.sizes and self._left_to_solver:
                 self._left_to_solver -= 1
@@ -215,7 +218,13 @@ class HostInputs:
         return self._solved[key]
 
 
-def _for_again(calls: Sequence[FurtherCall]) -> list[FurtherCall]:
+def _is_far(scope: CallScope, sizes: Mapping[str, int]) -> bool:
+    """Whether a call has more elements than any that is made where there are smaller ones."""
+    elements = scope.elements({name: torch.tensor([size]) for name, size in sizes.items()})
+    return float(elements) > replace(scope, beyond=BEYOND).at_most
+
+
+def _for_again(calls: Iterable[FurtherCall]) -> list[FurtherCall]:
     return [replace(call, purpose=Purpose.AGAIN) for call in calls]
 
 
@@ -256,9 +265,3 @@ def _numbers(wanted: OtherWay) -> list[int]:
 
 def _is_small(call: Call) -> bool:
     return all(arg.storage_size <= LARGEST for arg in call if isinstance(arg, Input))
-
-
-def _sizes_alone(draws: Draws) -> Draws:
-    """Equal for checks that differ in dtypes, layouts and kinds of values alone: what is solved for one, the other has
-    too."""
-    return replace(draws, dtypes=(), choices=(), layouts=(), values=(), aliases=())

@@ -98,6 +98,7 @@ class HostSweep:
     left_out: str = ""
     _known: dict[str, str] = field(default_factory=dict)
     _left: int = MOST_WORK
+    _fractions_of: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
     _listed: tuple[Draws | None, dict[Any, list[list[Candidate]]]] = (None, {})
 
     def further(
@@ -137,9 +138,7 @@ class HostSweep:
 
     def _groups(self, draws: Draws, form: TracedForm, sizes: bool, strides: bool) -> Iterator[Iterator[Call]]:
         """Calls to look at, in groups; those of which there are most come last."""
-        scaled = [n * unit for n in self.hints.fractions[:SCALED] for unit in (0.1, 0.01, 0.001)]
-        chosen = fraction_choices(draws, [*self.hints.fractions, *scaled])
-        yield (made(draws, form, _small(draws, form), 0, more) for more in chosen)
+        yield (made(draws, form, _small(draws, form), 0, more) for more in self._fractions(draws, form))
         if sizes:
             yield _far_out(draws, form)
         if sizes or strides or self.hints.places:
@@ -147,6 +146,15 @@ class HostSweep:
             yield _by_layout(draws, form, self.hints if strides else SourceHints())
         if sizes:
             yield _by_size(draws, form, self.hints)
+
+    def _fractions(self, draws: Draws, form: TracedForm) -> list[dict[str, float]]:
+        """What scalars may be, with these dtypes in one check alone: sizes have no part in it."""
+        scaled = [n * unit for n in self.hints.fractions[:SCALED] for unit in (0.1, 0.01, 0.001)]
+        chosen = fraction_choices(draws, [*self.hints.fractions, *scaled])
+        key = form.entry, tuple(view.dtype for view in form.views[: len(form.args)])
+        is_new = bool(chosen) and key not in self._fractions_of
+        self._fractions_of |= {key} if is_new else set()
+        return chosen if is_new else []
 
     def _taken(self, entry: str, groups: Sequence[Sequence[Candidate]], budget: int) -> Iterator[tuple[Call, str]]:
         """The calls with their ways, as far as the budget goes: a group may use half of it, the last one all."""

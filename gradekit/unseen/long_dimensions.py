@@ -32,15 +32,23 @@ FAR_OUT = (67, 1031, 8209, 32_771)
 MOST_FAR = 3
 """Dimensions that are stretched with such values: those that are added up come first."""
 
-AGAIN = (257,)
-"""Those of a further check, which is about other indices or another gradient."""
+ENOUGH = 1031
+"""A dimension that has been as long is not stretched again with other choices."""
 
-OTHERS = (2, 130)
-"""The other dimensions. With short ones, a program often has many elements of the long one; a single element would
-often be right by chance."""
+AGAIN = 257
+"""The longest of a further check, which is about other indices or another gradient."""
 
-MOST_ELEMENTS = 5 << 17
-"""Of the largest tensor: references take longest for large ones."""
+OTHERS, MANY = (2, 130), 3
+"""The other dimensions; where there are so many, they are short, and the outermost is 1. With short ones, a program
+often has many elements of the long one; a single element would often be right by chance."""
+
+MOST_ELEMENTS, MOST_IN_ROWS = 5 << 17, 1 << 18
+"""Of the largest tensor, and where the other dimensions are not short or gradients are asked for: references take
+longest for large ones."""
+
+AT_FIRST, LITTLE = 0.7, 32
+"""The power of the length with which work is taken to grow from the first call on, most of which any call takes; one of
+so many parts of it says nothing of how work grows."""
 
 MOST_WORK, MOST_BEYOND = 60_000_000, 400_000_000
 """The work that is expected of a call, at most, and of one beyond a limit: see gradekit.engine.budget."""
@@ -90,15 +98,16 @@ class LongDimensions:
         choices as long as work has ended each stretch so far."""
         is_first, made = self._is_new(form, name), self._made.setdefault(_key(form, name), [])
         is_other = self._is_new(form, name, (_indices(draws), self.check if form.wanted else "")) and not is_first
-        others = OTHERS if len(scope.sizes) > 1 else OTHERS[:1]
+        others = OTHERS if 1 < len(scope.sizes) <= MANY else OTHERS[:1]
         for other in others if is_first else ():
             yield self._noted(made, Stretch(draws, form, scope, name, other))
         for number, more in enumerate(_choices(draws)):
             is_new = self._is_new(form, name, more) and (number > 0 or not is_first)
             if is_new and all(one.is_cut_short or one.is_empty for one in made):
                 yield self._noted(made, Stretch(draws, form, scope, name, OTHERS[0], more=dict(more)))
+        longest = max([LENGTHS[0], *(one.reached for one in made)])
         if is_other:
-            yield Stretch(draws, form, scope, name, OTHERS[0], AGAIN)
+            yield Stretch(draws, form, scope, name, OTHERS[0], [min(longest, AGAIN)])
 
     def _far(self, draws: Draws, form: TracedForm, scope: CallScope, more: Mapping[str, Any]) -> Iterator[Stretch]:
         for name in sorted(scope.sizes, key=functools.partial(_outer, draws))[:MOST_FAR]:
@@ -143,7 +152,7 @@ def _outer(draws: Draws, name: str) -> int:
 @dataclass
 class Stretch:
     """One dimension, beside others of size `other` where they may have it, with what is chosen beside sizes in `more`.
-    `spent` is told the work of each call; `is_cut_short` says that it was too much for the next, `is_empty` that a
+    `spent` is told the work of each call; `is_cut_short` says that it was too much early on, `is_empty` that a
     tensor has no elements."""
 
     draws: Draws
@@ -160,34 +169,58 @@ class Stretch:
 
     def next(self) -> FurtherCall | None:
         """The next call; None where it would be too large, or is beyond what is promised."""
-        length = next((n for n in self.lengths if not self._seen or n > self._seen[-1][0]), None)
+        length = next((n for n in self.lengths if n > self.reached), None)
         least, most = self.scope.range(self.name)
         if length is None or not least <= length <= most:
             return None
-        self.is_cut_short = self._expected(length) > self.most_work
-        if self.is_cut_short:
+        if len(self._seen) == 1 and self._expected(length) > self.most_work:
+            length = min(length, FIRST[1])
+        elif self._expected(length) > self.most_work:
+            self.is_cut_short = self.reached < ENOUGH
             return None
         sizes = {name: self._short(name) for name in self.scope.names} | {self.name: length}
         columns = {name: torch.tensor([n]) for name, n in sizes.items()}
-        if not bool(self.scope.allows(columns)) or float(self.scope.elements(columns)) > MOST_ELEMENTS:
+        if not bool(self.scope.allows(columns)) or float(self.scope.elements(columns)) > self._most_elements:
             return None
         self._seen.append((length, 0))
         call = made(self.draws, self.form, sizes, 0, self.more)
         self.is_empty = any(isinstance(arg, Input) and not arg.numel for arg in call)
         return FurtherCall(call, f"{self.name} is {length:,}, the others {self.other}")
 
+    @property
+    def _most_elements(self) -> int:
+        return MOST_ELEMENTS if self.other == OTHERS[0] and not self.form.wanted else MOST_IN_ROWS
+
+    @property
+    def reached(self) -> int:
+        """The longest that a call was made with."""
+        return self._seen[-1][0] if self._seen else 0
+
     def _short(self, name: str) -> int:
         least, most = self.scope.range(name)
-        return max(least, min(self.other, most))
+        return max(least, min(1 if name == self._single else self.other, most))
+
+    @functools.cached_property
+    def _single(self) -> str:
+        """Of many other dimensions, the outermost is 1: the rest are enough."""
+        others = [name for name in self.scope.sizes if name != self.name]
+        return max(others, key=functools.partial(_outer, self.draws)) if len(others) >= MANY else ""
 
     def spent(self, work: int) -> None:
         """The work of the last call."""
         self._seen[-1] = self._seen[-1][0], work
 
     def _expected(self, length: int) -> float:
-        """Two calls show how work grows."""
+        """What calls have taken beyond the first, part of whose work any call takes, is said to grow as the length
+        does, and from the third on as it has grown."""
         if len(self._seen) < 2:
-            return 0.0
-        (before, less), (last, work) = self._seen[-2:]
-        power = math.log(max(work / max(less, 1), 1)) / math.log(last / before)
-        return float(work * (length / last) ** power)
+            return sum(work * (length / n) ** AT_FIRST for n, work in self._seen)
+        (_, base), *others = self._seen
+        more = [(n, max(work - base, base // LITTLE, 1)) for n, work in others]
+        last, work = more[-1]
+        return float(base + work * (length / last) ** (_power(*more[-2:]) if len(more) > 1 else 1.0))
+
+
+def _power(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """With which power of the length work has grown."""
+    return math.log(max(after[1] / before[1], 1)) / math.log(after[0] / before[0])

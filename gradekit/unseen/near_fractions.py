@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from gradekit.domain import ScalarDomain
 from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
@@ -33,15 +34,18 @@ def near_fractions(
     form = next((one for one in forms if fits(draws, one) and one.elements), None)
     if form is None:
         return []
-    found: dict[tuple[str, float], FurtherCall] = {}
-    for scalar in fractions(draws):
-        least, most = scalar.least or 0.0, scalar.most or 0.0
-        for value in _close_to(numbers):
-            if max(least, SMALLEST) <= value <= most:
-                call = made(draws, form, _many(draws, form), len(found), {scalar.name: value})
-                told = f"{scalar.name} is {value:.6g}, close to a number that it is compared with"
-                found.setdefault((scalar.name, value), FurtherCall(call, told, line))
-    return list(found.values())
+    close = _close_to(numbers)
+    values = [(scalar.name, value) for scalar in fractions(draws) for value in close if _has(scalar, value)]
+    sizes = _many(draws, form) if values else {}
+    found: list[FurtherCall] = []
+    for name, value in dict.fromkeys(values):
+        told = f"{name} is {value:.6g}, close to a number that it is compared with"
+        found.append(FurtherCall(made(draws, form, sizes, len(found), {name: value}), told, line))
+    return found
+
+
+def _has(scalar: ScalarDomain, value: float) -> bool:
+    return max(scalar.least or 0.0, SMALLEST) <= value <= (scalar.most or 0.0)
 
 
 def _close_to(numbers: Sequence[float]) -> list[float]:

@@ -7,6 +7,7 @@ touched as a whole in a shorter call, by many tiles: a kernel that never touches
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -97,11 +98,15 @@ class PromisedSizes:
         form = next((one for one in forms if fits(draws, one) and one.elements), None)
         if form is None or any(view.storage != place for place, view in enumerate(form.views)):
             return
+        own = form.entry, bool(form.wanted), tuple((view.dtype, len(view.shape)) for view in form.views)
         for name, other in itertools.product(CallScope(draws, rank_of(draws, form), True).sizes, OTHERS):
+            if (*own, name, other) in self._done:
+                continue
             call = LongCall.of(draws, form, name, other)
-            key = form.entry, bool(form.wanted), tuple((view.dtype, view.shape) for view in call.form.views)
-            if key not in self._done and call.sizes[name] >= SHORTEST:
-                self._done.add(key)
+            key = *own, tuple(view.shape for view in call.form.views)
+            is_new = key not in self._done and call.sizes[name] >= SHORTEST
+            self._done |= {(*own, name, other), key}
+            if is_new:
                 yield call
 
 
@@ -149,5 +154,5 @@ def _greatest(draws: Draws, form: TracedForm, sizes: Mapping[str, int], name: st
 
 def _promised(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> bool:
     named = {one: n for one, n in sizes.items() if not one.startswith(ANY_DIMENSIONS)}
-    largest = max(view.numel for view in stretched(draws, form, sizes).views)
-    return draws.entry.within(named) and largest <= MOST_ELEMENTS
+    shapes = (shape_of(tensor, sizes, rank_of(draws, form)) for tensor in draws.tensors[: len(form.views)])
+    return draws.entry.within(named) and max(map(math.prod, shapes)) <= MOST_ELEMENTS

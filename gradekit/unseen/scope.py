@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -35,12 +36,12 @@ class CallScope:
     beyond: int = 1
     laid_out: tuple[LaidOut, ...] = ()
 
-    @property
+    @functools.cached_property
     def names(self) -> list[str]:
         """What may be chosen: sizes, then whole scalars."""
         return [*self.sizes, *(scalar.name for scalar in self._scalars)]
 
-    @property
+    @functools.cached_property
     def sizes(self) -> list[str]:
         """The sizes of dimensions; those without a name are numbered."""
         found: list[str] = []
@@ -48,7 +49,7 @@ class CallScope:
             found += [f"{ANY_DIMENSIONS}{n}" for n in range(self.rank)] if name == ANY_DIMENSIONS else [name]
         return found
 
-    @property
+    @functools.cached_property
     def _scalars(self) -> list[ScalarDomain]:
         return [s for s in _ranged(self.draws) if s.type == "int"]
 
@@ -59,6 +60,15 @@ class CallScope:
 
     def range(self, name: str) -> tuple[int, int]:
         """The least and the largest that `name` may be."""
+        if name not in self._ranges:
+            self._ranges[name] = self._range(name)
+        return self._ranges[name]
+
+    @functools.cached_property
+    def _ranges(self) -> dict[str, tuple[int, int]]:
+        return {}
+
+    def _range(self, name: str) -> tuple[int, int]:
         scalar = next((s for s in self._scalars if s.name == name), None)
         if scalar is not None:
             return int(scalar.least or 0), int(scalar.most or 0)
@@ -71,6 +81,15 @@ class CallScope:
 
     def listed(self, name: str) -> Sequence[int] | None:
         """The only sizes that `name` may have; None for all of its range."""
+        if name not in self._lists:
+            self._lists[name] = self._listed(name)
+        return self._lists[name]
+
+    @functools.cached_property
+    def _lists(self) -> dict[str, Sequence[int] | None]:
+        return {}
+
+    def _listed(self, name: str) -> Sequence[int] | None:
         own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
         options = dict(self.draws.sizes).get(own, ())
         only = self.draws.entry.sizes[own].only if own in self.draws.entry.sizes else ()
@@ -176,6 +195,12 @@ class CallScope:
         shapes = [shape_parts(tensor, self.rank) for tensor in every]
         wanted = dict.fromkeys(shapes) if each_once else shapes
         return [[known[part] if part in known else evaluate(part, known) for part in shape] for shape in wanted]
+
+
+def sizes_alone(draws: Draws) -> Draws:
+    """Equal for checks that differ in dtypes, layouts and kinds of values alone: what is solved for one, the other has
+    too."""
+    return replace(draws, dtypes=(), choices=(), layouts=(), values=(), aliases=())
 
 
 def fractions(draws: Draws) -> list[ScalarDomain]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,27 +26,39 @@ from gradekit.unseen.scope import CallScope
 RLIMIT = 2_000_000
 """z3's own count of work for one comparison: about half a second."""
 
-DENSE = 4096
-"""All sizes up to this one are tried for each dimension."""
-
 DENSE_ROOT = 20
 """The least root of a number that is looked at beside it: smaller sizes are anyway."""
-
-MOST_TOGETHER = 30_000
-"""Combinations of telling sizes that are tried."""
 
 MOST_TRIALS = 16
 """Paths whose trials are kept: at most 4 MB each."""
 
-USUAL, LARGER = 33, 4
+USUAL, LARGER, MOST_LARGER = 33, 4, 1 << 16
 """The largest call that is made has sizes of at most LARGER times those of the smallest, or LARGER * USUAL if that is
-more: for large ones, the reference takes longest."""
+more, and no more elements than the smallest, or MOST_LARGER: for large ones, the reference takes longest."""
 
 NEARLY = 1.25
 """Elements that are so many times the fewest are hardly more."""
 
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """How closely sizes are looked through: all up to `dense` for each dimension where there are two, fewer where there
+    are more, and so many combinations of telling ones `together`."""
+
+    dense: int
+    together: int
+
+    def alone(self, dimensions: int) -> int:
+        """Up to which size all are tried."""
+        return min(self.dense, 2 * self.dense // max(dimensions, 1))
+
+
+CLOSE, ROUGH = Closeness(4096, 30_000), Closeness(512, 6_000)
+"""For host code, which may ask for anything; and for kernels, whose masks and loops small sizes and their constants
+decide."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +85,17 @@ class PathTrials:
     """What the comparisons of paths give for the sizes that are tried, computed once for all comparisons of a path."""
 
     def __init__(self) -> None:
-        self._known: LruCache[tuple[int, CallScope], tuple[Path, PathTrial | None]] = LruCache(MOST_TRIALS)
+        self._known: LruCache[tuple[Hashable, CallScope], tuple[PathTrial | None]] = LruCache(MOST_TRIALS)
 
     def solutions(self, wanted: OtherWay, scope: CallScope, same_path: bool = False) -> Solutions:
         """Sizes and whole scalars for which the comparison goes the other way. Where no sizes take the same path up to
         there, others are tried too, unless it has to be the `same_path`."""
-        key = id(wanted.path), scope
+        key = wanted.path.decisions, scope
         known = self._known.get(key)
         if known is None:
-            known = wanted.path, _trial(wanted.path, scope)
+            known = (_trial(wanted.path, scope),)
             self._known.put(key, known)
-        trial = known[1]
+        (trial,) = known
         if trial is None:
             return Solutions()
         found = trial.solutions(wanted.step, same_path=True)
@@ -118,6 +130,7 @@ class PathTrial:
         level = self.levels[wanted]
         beyond = places[~torch.as_tensor(level).expand(fits.shape)[places]] if level is not None else places
         first = self._smallest(beyond) if beyond.numel() else smallest
+        places = places[self.elements[places] <= max(float(self.elements[first]), MOST_LARGER)]
         for column in self.names.values():
             places = places[column[places] <= LARGER * max(int(column[first]), USUAL)]
         largest = int(places[self.elements[places].argmax()])
@@ -141,48 +154,63 @@ def _trial(path: Path, scope: CallScope) -> PathTrial | None:
     if not names:
         return None
     leaves = scope.leaves(names) | scope.strides(names)
-    return PathTrial(names, scope.allows(names), scope.elements(names), path.holds(leaves), path.levels(leaves))
+    return PathTrial(names, scope.allows(names), scope.elements(names), *path.holds_and_levels(leaves))
 
 
-def tried(scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None) -> dict[str, Tensor]:
+def tried(
+    scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: Closeness = CLOSE
+) -> dict[str, Tensor]:
     """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at
-    their simplest, or as a call has them that is taken for its `own`; then combinations of those that are telling."""
-    telling = {name: _telling(special, *scope.range(name)) for name in scope.names}
+    their simplest, or as a call has them that is taken for its `own`; then combinations of those that are telling. Of
+    a size that the check lists, what it lists."""
+    telling = {name: scope.listed(name) or _telling(special, *scope.range(name)) for name in scope.names}
     columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
     for name in scope.names:
-        least, most = scope.range(name)
-        alone = torch.tensor(sorted({*range(least, min(most, least + DENSE) + 1), *telling[name]}))
+        alone = torch.tensor(sorted({*telling[name], *_first(scope, name, close.alone(len(scope.names)))}))
         for base in (*(dict.fromkeys(scope.names, n) for n in (1, 2, 33)), *([own] if own else ())):
             for other in scope.names:
-                low, high = scope.range(other)
-                simple = torch.full_like(alone, min(max(base.get(other, 1), low), high))
-                columns[other].append(alone if other == name else simple)
+                size = _nearest(scope, other, base.get(other, 1))
+                columns[other].append(alone if other == name else torch.full_like(alone, size))
     if len(scope.names) > 1:
-        for name, column in zip(scope.names, _spread([telling[name] for name in scope.names]), strict=True):
+        together = _spread([telling[name] for name in scope.names], close.together)
+        for name, column in zip(scope.names, together, strict=True):
             columns[name].append(column)
     return {name: torch.cat(parts) for name, parts in columns.items()}
 
 
-_possible: SharedCache[tuple[CallScope, tuple[int, ...]], dict[str, Tensor]] = shared(MOST_TRIALS)
+def _first(scope: CallScope, name: str, dense: int) -> range:
+    least, most = scope.range(name)
+    return range(0) if scope.listed(name) else range(least, min(most, least + dense) + 1)
 
 
-def possible_sizes(scope: CallScope, special: Sequence[int]) -> dict[str, Tensor]:
+def _nearest(scope: CallScope, name: str, size: int) -> int:
+    least, most = scope.range(name)
+    return min(scope.listed(name) or (min(max(size, least), most),), key=lambda one: abs(one - size))
+
+
+_possible: SharedCache[tuple[CallScope, tuple[int, ...], Closeness], dict[str, Tensor]] = shared(MOST_TRIALS)
+
+
+def possible_sizes(scope: CallScope, special: Sequence[int], close: Closeness = CLOSE) -> dict[str, Tensor]:
     """Those of the sizes to try (`tried`) that are calls which the check may make; not to be written to."""
-    key = scope, tuple(special)
+    key = scope, tuple(special), close
     found = _possible.get(key)
     if found is None:
-        columns = tried(scope, special)
+        columns = tried(scope, special, close=close)
         allowed = scope.allows(columns) if columns else None
         found = {name: column[allowed] for name, column in columns.items()}
         _possible.put(key, found)
     return found
 
 
-def _spread(options: Sequence[Sequence[int]]) -> list[Tensor]:
+def _spread(options: Sequence[Sequence[int]], most: int) -> list[Tensor]:
     """Combinations of the options, a column for each: all of the first few of each, then a walk through the rest."""
-    few = int(MOST_TOGETHER ** (1 / len(options)))
+    few = int(most ** (1 / len(options)))
+    few = max(map(len, options)) if math.prod(map(len, options)) <= most else few
     first = torch.cartesian_prod(*(torch.tensor(one[:few]) for one in options)).T
-    turns = torch.arange(MOST_TOGETHER - first.shape[1])
+    if few == max(map(len, options)):
+        return [*first]
+    turns = torch.arange(most - first.shape[1])
     walks = [turns * (48271 ** (place + 2) % PRIME) % PRIME % len(one) for place, one in enumerate(options)]
     columns = zip(options, first, walks, strict=True)
     return [torch.cat([begun, torch.tensor(one)[walk]]) for one, begun, walk in columns]

@@ -7,7 +7,8 @@ import itertools
 import torch
 
 from gradekit.engine.branch_coverage import TRUE
-from gradekit.unseen.kernel_branches import Corner, KernelBranch, KernelText, goes
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText
+from gradekit.unseen.kernel_values import Corner, goes
 
 DOUBLED = 50
 
