@@ -48,6 +48,10 @@ def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if isinstance(stop, ast.BinOp) and isinstance(stop.op, ast.Sub):
             left = kernel.source.of(stop.left)
             yield _ranged(kernel, loop, stop, left, f"ends at {kernel.source.of(stop)}: it is one step too short", 5)
+        for least in calls(list(ast.walk(stop)), "tl.min"):
+            of = kernel.source.of(least.args[0]) if least.args else ""
+            what = f"takes as many steps as the smallest of `{of}`: the others end too early"
+            yield _ranged(kernel, loop, least.func, "tl.max", what, 9)
         for size in kernel.lengths:
             if isinstance(stop, ast.Name) and stop.id in {*kernel.sizes, *kernel.constexprs} and size != stop.id:
                 rank = 34 if stop.id in kernel.bounding else 12

@@ -125,18 +125,17 @@ class MendTries:
     def is_right(self, text: str) -> bool:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
         in memory than before, none of this call's among them."""
-        subject, self._passed, self._repeats = self._subject_of(text), 0, False
+        subject, self._passed, self._repeats, emptied = self._subject_of(text), 0, False, True
         self._cut_off.clear()
         with awarding():
             for one in self._wanted():
                 if not (self._passes(subject, one) and self._makes_no_other(subject)):
                     return False
-                if self._passed == 0 and is_emptied(self._error, subject):
-                    return False
+                emptied = emptied and is_emptied(self._error, subject)
                 self._passed += 1
                 self._repeats |= _stores_again(subject)
             is_kept = self._keeps_values(subject, text) and self._makes_no_other(subject)
-            return is_kept and (not self._cut_off or self._took_as_long(text))
+            return is_kept and not emptied and (not self._cut_off or self._took_as_long(text))
 
     def _took_as_long(self, text: str) -> bool:
         """Whether what was cut off with another `text` is cut off with this one, too: a grid of too many programs never

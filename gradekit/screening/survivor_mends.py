@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gradekit.mending.draft import draft_of
 from gradekit.mending.mend import Family, Mend
+from gradekit.mending.node_text import calls
 from gradekit.screening.changes import LIKELY, PLAIN, Change, ChangeKind
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
@@ -162,7 +164,21 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
     hint = "compare with the formula: it may also be missing where the result of that line is used"
+    if operator is ast.Div and _is_size_of_a_tile(name, mend.kernel, source):
+        says = f"Every element is `{name}` times too large: something is counted {name} times, {where}."
+        hint = "the formula knows no tiles: look for what each element of a tile adds once more"
     return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
+
+
+def _is_size_of_a_tile(name: str, kernel: str, source: ParsedSource) -> bool:
+    """Whether a kernel's parameter is a number that nothing computes of sizes, and that a tile is as long as."""
+    draft = draft_of(source.text)
+    mine = next((one for one in draft.kernels if one.name == kernel), None) if draft is not None else None
+    if draft is None or mine is None or name not in mine.constexprs:
+        return False
+    given = [launch.given.get(name) for launch in draft.launches_of(mine)]
+    long_as = {part for call in calls(mine.nodes, "tl.arange") for end in call.args[1:] for part in mine.names(end)}
+    return name in long_as and all(value is None or isinstance(value, ast.Constant) for value in given)
 
 
 def _either(found: Sequence[Change], source: ParsedSource) -> Mend | None:

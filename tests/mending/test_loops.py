@@ -18,6 +18,7 @@ DROPS = "tests/course/right/dropout/grid_stride.py"
 SPLIT = "tests/course/right/decode_attention/split_in_four.py"
 FLASH = "tests/course/right/flash_attention/delta_on_the_way.py"
 GROUPED = "solutions/decode_attention/right_grouped_dot.py"
+IN_STEP = "tests/course/right/spmm/rows_in_step.py"
 
 
 def text(path: str) -> str:
@@ -51,6 +52,8 @@ def text(path: str) -> str:
         (SPLIT, {"(b * q_heads + h) * 4 + part": "(b * q_heads + h) + part"}, "has `row * 4` and adds `part`",
          "((b * q_heads + h) * 4) + part"),
         (FLASH, {"tl.dot(tl.trans(p).to": "tl.dot(p.to"}, "multiplies `p` as it lies", "tl.dot(tl.trans(p).to"),
+        (IN_STEP, {"tl.max(last - first": "tl.min(last - first"}, "as many steps as the smallest of `last - first`",
+         "tl.max(last - first"),
         (GROUPED, {"(h * G + g)[:, None]": "(h + g)[:, None]"}, "where line 41 has `h * G` and adds `g`", "(h * G + g)[:"),
     ],
 )  # fmt: skip
