@@ -11,7 +11,7 @@ from gradekit.causes import Cause
 from gradekit.mending.draft import Draft, LaunchCall
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
-from gradekit.mending.node_text import calls, simple, target_of
+from gradekit.mending.node_text import calls, simple, target_of, value_of
 from gradekit.submission.parsed_source import Edit, called
 
 
@@ -260,12 +260,25 @@ def not_zeroed(draft: Draft) -> Iterator[Mend]:
         if isinstance(node, ast.Call) and called(node) in _EMPTY:
             name = called(node)
             new = draft.source.of(node).replace(name, name.replace("empty", "zeros"), 1)
-            yield Mend(
-                Family.MEMORY, 5, node.lineno, (draft.source.replaced(node, new),),
-                f"Line {node.lineno} allocates with {name}, which holds no values yet, and a kernel adds to what is "
-                "there.",
-                f"start from zeros: {name.replace('empty', 'zeros')}", Cause.UNINITIALIZED_READ,
-            )  # fmt: skip
+            line = node.lineno
+            says = f"Line {line} allocates with {name}, which holds no values yet, and a kernel adds to what is there."
+            hint = f"start from zeros: {name.replace('empty', 'zeros')}"
+            if (setter := _setting(draft, node)) is not None:
+                line = draft.grid_of(setter).lineno
+                says = f"{setter.kernel.name} sets what another kernel adds to, and leaves out a part of it."
+                hint = f"how many elements does it set? Look at the grid in line {line}, and at the kernel's mask"
+            edits = (draft.source.replaced(node, new),)
+            yield Mend(Family.MEMORY, 5, line, edits, says, hint, Cause.UNINITIALIZED_READ)
+
+
+def _setting(draft: Draft, made: ast.Call) -> LaunchCall | None:
+    """The launch that is the first to store to what was allocated there, of a kernel that adds to nothing."""
+    names = {target_of(node) for node in draft.host_nodes if value_of(node) is made} - {""}
+    for launch in draft.launches:
+        given = {p for p, value in launch.given.items() if isinstance(value, ast.Name) and value.id in names}
+        if given & launch.kernel.stored:
+            return launch if not _adds(launch.kernel) else None
+    return None
 
 
 def _adds(kernel: KernelDraft) -> bool:

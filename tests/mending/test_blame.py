@@ -121,3 +121,38 @@ def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_to
     mending.work_left = 0
     mending.remember(mend, diagnosis_as_one(half, CLUES))
     assert mending.diagnosis(CLUES, Tries(lambda text: text == both)) == diagnosis_as_one(half, CLUES)
+
+
+ADDED = (
+    HEAD
+    + """def zeros_kernel(out_ptr, size, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, 0.0, mask=i < size)
+
+
+@triton.jit
+def sums_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * N + i, mask=i < N, other=0.0)
+    tl.atomic_add(out_ptr + i, x, mask=i < N)
+
+
+def entry(x):
+    M, N = x.shape
+    out = torch.empty((N,), dtype=torch.float32, device=x.device)
+    zeros_kernel[(1,)](out, N, BLOCK=64)
+    sums_kernel[(M,)](x, out, N, BLOCK=1024)
+    return out
+"""
+)
+
+
+def test_where_a_kernel_sets_what_another_adds_to_the_launch_of_that_kernel_is_told_and_not_the_memory() -> None:
+    (mend,) = said(ADDED, "zeros_kernel sets what another kernel adds to, and leaves out a part of it")
+    assert "zeros_kernel[(1,)]" in ADDED.splitlines()[mend.line - 1] and not said(ADDED, "holds no values yet")
+    unset = ADDED.replace("    zeros_kernel[(1,)](out, N, BLOCK=64)\n", "")
+    (mend,) = said(unset, "holds no values yet")
+    assert "torch.empty" in unset.splitlines()[mend.line - 1]
+    lines = ADDED.splitlines()
+    late = "\n".join([*lines[:-3], lines[-2], lines[-3], lines[-1], ""])  # what is set after it was added to
+    assert said(late, "holds no values yet")
