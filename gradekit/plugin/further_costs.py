@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from gradekit.unseen.further import FurtherCall
 
 MUCH = 10_000_000
-"""The work of a call that no other check repeats for the same comparison, dtypes and kinds of values."""
+"""The work of a call that no other check repeats for the same comparison, dtypes and kinds of values. What is less says
+nothing of larger calls: a tile takes as much for one element as for all."""
 
 MOST_EXPECTED = 60_000_000
 """The work that may be expected of a larger call, from that of a smaller one for the same comparison."""
@@ -38,11 +39,9 @@ class FurtherCosts:
     def spares(self, call: FurtherCall, check: str) -> bool:
         """Whether the call would cost much, and show what another has shown."""
         known = self._known.get(_purpose(call))
-        if known is None:
+        if known is None or known.work <= MUCH:
             return False
-        if known.check != check:
-            return known.work > MUCH
-        return known.work * _elements(call) > MOST_EXPECTED * known.elements
+        return known.check != check or known.work * _elements(call) > MOST_EXPECTED * known.elements
 
     def note(self, call: FurtherCall, check: str, work: int) -> None:
         """What a call has cost; nothing where its result was known."""

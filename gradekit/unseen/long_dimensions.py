@@ -32,7 +32,7 @@ FAR_OUT = (67, 1031, 8209, 32_771)
 MOST_FAR = 3
 """Dimensions that are stretched with such values: those that are added up come first."""
 
-ENOUGH = 1031
+ENOUGH = 4099
 """A dimension that has been as long is not stretched again with other choices."""
 
 AGAIN = 257
@@ -42,9 +42,8 @@ OTHERS, MANY = (2, 130), 3
 """The other dimensions; where there are so many, they are short, and the outermost is 1. With short ones, a program
 often has many elements of the long one; a single element would often be right by chance."""
 
-MOST_ELEMENTS, MOST_IN_ROWS = 5 << 17, 1 << 18
-"""Of the largest tensor, and where the other dimensions are not short or gradients are asked for: references take
-longest for large ones."""
+MOST_ELEMENTS, MOST_WITH_GRADIENTS = 5 << 17, 1 << 18
+"""Of the largest tensor, and where gradients are asked for: references take longest for large ones."""
 
 AT_FIRST, LITTLE = 0.7, 32
 """The power of the length with which work is taken to grow from the first call on, most of which any call takes; one of
@@ -189,7 +188,7 @@ class Stretch:
 
     @property
     def _most_elements(self) -> int:
-        return MOST_ELEMENTS if self.other == OTHERS[0] and not self.form.wanted else MOST_IN_ROWS
+        return MOST_WITH_GRADIENTS if self.form.wanted else MOST_ELEMENTS
 
     @property
     def reached(self) -> int:

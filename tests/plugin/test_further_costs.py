@@ -41,9 +41,15 @@ def test_another_comparison_or_another_dtype_is_tried_whatever_the_first_took() 
 
 def test_a_larger_call_of_the_same_check_is_made_where_it_is_not_expected_to_take_much() -> None:
     costs = FurtherCosts()
-    costs.note(further(100), "one", MOST_EXPECTED // 4)
+    costs.note(further(100), "one", MOST_EXPECTED // 4)  # more than MUCH
     assert not costs.spares(further(400), "one")
     assert costs.spares(further(401), "one")
+
+
+def test_what_little_work_says_nothing_of_is_tried() -> None:
+    costs = FurtherCosts()
+    costs.note(further(1), "one", MUCH)
+    assert not costs.spares(further(10_000), "one")
 
 
 def test_a_call_whose_result_was_known_says_nothing_of_what_it_takes() -> None:
