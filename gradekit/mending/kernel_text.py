@@ -10,12 +10,12 @@ import ast
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from gradekit.mending.loop_text import Loop, counter_of, head_of
 from gradekit.mending.mask_conditions import is_condition, smaller_sides
 from gradekit.mending.node_text import calls, is_call, is_stride, names_outside_calls, target_of, terms
-from gradekit.submission.parsed_source import Edit, ParsedSource, called
+from gradekit.submission.parsed_source import Edit, ParsedSource, called, nodes_of
 
 ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}
 """The position of the mask among the arguments of each."""
@@ -104,7 +104,7 @@ class KernelDraft:
 
     def names(self, node: ast.AST) -> set[str]:
         """The names in an expression."""
-        return _names(node)
+        return set(_names(node))
 
     def origins(self, node: ast.AST) -> set[str]:
         """The names in an expression, and all names that those are computed from."""
@@ -130,15 +130,27 @@ class KernelDraft:
 
     def calls_behind(self, node: ast.AST) -> set[str]:
         """The functions that are called in an expression, or in what its names are computed from."""
-        found = {called(part) for part in ast.walk(node)}
+        found = {called(part) for part in nodes_of(node)}
         for name in self.origins(node):
             found |= self._called_for(name)
         return found - {""}
 
+    def calls_of(self, *names: str) -> list[ast.Call]:
+        """The calls of functions of these names."""
+        return [call for name in names for call in self._calls.get(name, ())]
+
+    @cached_property
+    def _calls(self) -> dict[str, list[ast.Call]]:
+        found: dict[str, list[ast.Call]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                found.setdefault(called(node), []).append(node)
+        return found
+
     def _called_for(self, name: str) -> set[str]:
         if name not in self._called:
             values = self.values.get(name, ())
-            self._called[name] = {called(part) for value in values for part in ast.walk(value)}
+            self._called[name] = {called(part) for value in values for part in nodes_of(value)}
         return self._called[name]
 
     @cached_property
@@ -175,12 +187,12 @@ class KernelDraft:
             return self.pointer_of(value) in self.pointers
         counters = {counter_of(loop) for loop in self.loops} | self._spread
         names = {name for first in _names(value) - counters for name in self._walked(first, counters)} - counters
-        made_by = {called(part) for part in ast.walk(value)}.union(*map(self._called_for, names))
+        made_by = {called(part) for part in nodes_of(value)}.union(*map(self._called_for, names))
         return bool(made_by & _VALUES or names & set(self.pointers))
 
     def block_of(self, index: str) -> str:
         """How many places the range has that an index is made of, as it is written; "" where none is seen."""
-        made = [part for value in self.values.get(index, ()) for part in ast.walk(value)]
+        made = [part for value in self.values.get(index, ()) for part in nodes_of(value)]
         return next((self.source.of(call.args[-1]) for call in calls(made, "tl.arange") if call.args), "")
 
     @cached_property
@@ -266,10 +278,10 @@ class KernelDraft:
     def atoms(self, address: ast.expr) -> list[IndexInAddress]:
         """The indices in an address, each as it is written there."""
         found: dict[str, IndexInAddress] = {}
-        for node in ast.walk(self.resolved(address)):
+        for node in nodes_of(self.resolved(address)):
             if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.indices:
                 found[node.value.id] = IndexInAddress(self.source.of(node), node.value.id)
-        for node in ast.walk(self.resolved(address)):
+        for node in nodes_of(self.resolved(address)):
             if isinstance(node, ast.Name) and node.id in self.indices:
                 found.setdefault(node.id, IndexInAddress(node.id, node.id))
         return list(found.values())
@@ -291,7 +303,7 @@ class KernelDraft:
     def is_bounded(self, mask: ast.expr, name: str) -> bool:
         """Whether a mask bounds an index from above."""
         values = [mask, *(value for other in self.origins(mask) for value in self.values.get(other, ()))]
-        compared = [part for value in values for part in ast.walk(value) if isinstance(part, ast.Compare)]
+        compared = [part for value in values for part in nodes_of(value) if isinstance(part, ast.Compare)]
         return any(name in self.origins(smaller_sides(part)) for part in compared)
 
     @cached_property
@@ -302,7 +314,7 @@ class KernelDraft:
     def bounds_a_loop(self, node: ast.expr) -> bool:
         """Whether a loop goes as far as an expression says."""
         target = target_of(self.statement(node))
-        return any(node in ast.walk(head) or target in self.origins(head) for head in map(head_of, self.loops))
+        return any(node in nodes_of(head) or target in self.origins(head) for head in map(head_of, self.loops))
 
     def is_within(self, node: ast.AST, around: ast.AST) -> bool:
         """Whether a node stands inside of another."""
@@ -323,7 +335,7 @@ class KernelDraft:
     def rank_of(self, node: ast.AST) -> int:
         """2 where an expression is a tile of two dimensions by its text or what it is made of, else 1."""
         values = [node, *(value for name in self.origins(node) for value in self.values.get(name, ()))]
-        return 2 if any(_is_spread(part) for value in values for part in ast.walk(value)) else 1
+        return 2 if any(_is_spread(part) for value in values for part in nodes_of(value)) else 1
 
     # --- edits -------------------------------------------------------------------------------------------------------
 
@@ -352,8 +364,9 @@ def _is_range(value: ast.expr) -> bool:
     return any(is_call(part, "tl.arange") for part in terms(value))
 
 
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - {"tl", "triton"}
+@lru_cache(maxsize=1 << 13)
+def _names(node: ast.AST) -> frozenset[str]:
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name)) - {"tl", "triton"}
 
 
 def _is_spread(node: ast.AST) -> bool:

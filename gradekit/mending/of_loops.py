@@ -10,7 +10,7 @@ from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.loop_text import Loop, counter_of, head_of, names_of_steps, range_of
 from gradekit.mending.mend import Family, Mend
 from gradekit.mending.node_text import calls, is_call, simple, target_of
-from gradekit.submission.parsed_source import Edit, called
+from gradekit.submission.parsed_source import Edit, called, nodes_of
 
 
 def steps_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -189,7 +189,7 @@ def not_added_up(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 def _comes_in(kernel: KernelDraft, loop: Loop, name: str) -> int:
     """How often a loop assigns a name that has a value before it; 0 where it has none."""
     before = any(target_of(s) == name for s in kernel.statements if s.lineno < loop.lineno)
-    return before * sum(target_of(part) == name for part in ast.walk(loop))
+    return before * sum(target_of(part) == name for part in nodes_of(loop))
 
 
 def added_twice(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -240,7 +240,7 @@ def starts_wrong(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             continue
         name, value = statement.targets[0].id, statement.value
-        maximum = any(is_call(c, "tl.maximum") and name in kernel.names(c) for c in kernel.nodes)
+        maximum = any(name in kernel.names(c) for c in kernel.calls_of("tl.maximum"))
         if is_call(value, "tl.zeros") and isinstance(value, ast.Call) and maximum:
             text = kernel.source.of(value).replace("tl.zeros", "tl.full", 1)
             shape = kernel.source.span(value.args[0])[1] - kernel.source.span(value)[0] + 2  # past "tl.zeros("

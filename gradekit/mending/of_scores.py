@@ -18,7 +18,7 @@ def hidden_scores(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
         if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
             continue
         loop, name = kernel.in_loop(statement), statement.targets[0].id
-        fed = any(is_call(n, "tl.max", "tl.exp", "tl.exp2") and name in kernel.names(n) for n in kernel.nodes)
+        fed = any(name in kernel.names(n) for n in kernel.calls_of("tl.max", "tl.exp", "tl.exp2"))
         if loop is None or not fed or "tl.dot" not in kernel.calls_behind(statement.value):
             continue
         for index, bounds in kernel.bounds.items():
@@ -76,7 +76,7 @@ def _compares_indices(kernel: KernelDraft) -> bool:
 
 
 def _is_score(kernel: KernelDraft, statement: ast.Assign, name: str) -> bool:
-    fed = any(is_call(n, "tl.max", "tl.exp", "tl.exp2") and name in kernel.names(n) for n in kernel.nodes)
+    fed = any(name in kernel.names(n) for n in kernel.calls_of("tl.max", "tl.exp", "tl.exp2"))
     return fed and any(is_call(n, "tl.dot") for n in ast.walk(statement.value))
 
 

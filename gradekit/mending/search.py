@@ -121,7 +121,8 @@ class Tries:
     gives mends that no rule names and that seem right at a first look (see gradekit.screening): it is asked where the
     rules' best are not right. `holds` is what becomes of other checks with a mend that was right, one of these or a
     guess. `repeats` is whether the last text that was right stores results again and again: more programs then only
-    hide the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try.
+    hide the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try, and
+    `fails_alone` whether the failing call is known to be wrong without the calls before it.
     """
 
     is_right: Callable[[str], bool]
@@ -131,6 +132,7 @@ class Tries:
     holds: Callable[[Mend], OtherChecks] = lambda mend: OtherChecks.ALL
     repeats: Callable[[], bool] = lambda: False
     refutes: Callable[[str], bool] = lambda text: False
+    fails_alone: Callable[[], bool] = lambda: False
 
 
 class Mending:
@@ -157,7 +159,7 @@ class Mending:
         mend = self.found(clues, tries)
         if mend is None:
             return None
-        if self._is_right(self.text, tries, price(self.text, clues)):
+        if not tries.fails_alone() and self._is_right(self.text, tries, price(self.text, clues)):
             return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
         if mend in self._diagnoses:
             return self._diagnoses[mend]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from gradekit.plugin.example_cache import flattened
 
 if TYPE_CHECKING:
     from gradekit.plugin.run_state import GradingRun
+    from gradekit.plugin.walked_submission import WalkedSubmission
     from gradekit.subject.subject import Subject
 
 MOST_ELEMENTS = 20_000
@@ -25,6 +27,9 @@ MOST_ELEMENTS = 20_000
 
 FROM_EACH = 3
 """So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
+
+OF_MEMORY = 1
+"""Of a check of memory: every other example that is run is watched, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +50,7 @@ class HeldExample:
         concerned = not subject.calls or any(_launches(call, kernel) for call in subject.calls)
         return error if concerned and not is_too_long else None
 
-    def run(self, subject: Subject) -> BaseException | None:
+    def run(self, subject: Subject | WalkedSubmission) -> BaseException | None:
         """Runs the test on a subject; what it raises."""
         try:
             self.test(**self.arguments, submission=subject)
@@ -66,9 +71,10 @@ class HeldExample:
 
 
 def held_examples(run: GradingRun) -> list[HeldExample]:
-    """Some examples of each check of results, different in sizes, dtypes and layouts."""
+    """Some examples of each check of results, different in sizes, dtypes and layouts: one of each, then the others."""
     wanted = (item for item in run.items if worth(item).kind in (Kind.CORRECTNESS, Kind.MEMORY))
-    return [held for item in wanted if isinstance(item, pytest.Function) for held in _of(item, run)]
+    of_each = [list(_of(item, run)) for item in wanted if isinstance(item, pytest.Function)]
+    return [held for turn in itertools.zip_longest(*of_each) for held in turn if held is not None]
 
 
 def _of(item: pytest.Function, run: GradingRun) -> Iterator[HeldExample]:
@@ -81,14 +87,15 @@ def _of(item: pytest.Function, run: GradingRun) -> Iterator[HeldExample]:
     if set(inspect.signature(test).parameters) != {"submission", *fixed, *(design.given[0] if design.given else ())}:
         return
     given = [one for one in design.given if 0 < _elements(one) <= MOST_ELEMENTS]
-    for one in _unlike(sorted(given, key=_elements, reverse=True)):
-        yield HeldExample(item.name, worth(item).kind is Kind.CORRECTNESS, test, {**fixed, **one})
+    compares = worth(item).kind is Kind.CORRECTNESS
+    for one in _unlike(sorted(given, key=_elements, reverse=True), FROM_EACH if compares else OF_MEMORY):
+        yield HeldExample(item.name, compares, test, {**fixed, **one})
 
 
-def _unlike(given: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _unlike(given: Sequence[Mapping[str, Any]], most: int) -> Iterator[Mapping[str, Any]]:
     """The first of some examples, and those that have most of what none before has: a rank, a layout, a dtype."""
     left, seen = list(given), set[Hashable]()
-    for _ in range(min(FROM_EACH, len(left))):
+    for _ in range(min(most, len(left))):
         best = max(left, key=lambda one: len(_traits(one) - seen))
         left.remove(best)
         seen |= _traits(best)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradekit.judge.failure import Failure
     from gradekit.mending.search import OtherChecks
     from gradekit.plugin.every_check import HeldExample
+    from gradekit.plugin.walked_submission import Run, WalkedExamples
     from gradekit.subject.subject import Subject
+
+
+MOST_RUN = 15
+"""So many examples of other checks are traced and run, where a walk does not find that they are right."""
 
 
 def with_a_mend(
@@ -18,34 +23,67 @@ def with_a_mend(
     subject: Subject,
     kernel: str,
     before: Callable[[HeldExample], BaseException | None],
+    walked: WalkedExamples | None = None,
 ) -> OtherChecks:
     """What becomes of examples of other checks with the mended `subject`, where a `kernel` takes part in them; "" for
-    any. `before` gives what an example raised without the mend.
+    any. `before` gives what an example raised without the mend. Results that a walk finds right, where the mended text
+    can be `walked`, are not computed again.
 
     What fails as before has another mistake. So may what fails in another way, if the mend makes examples of other
     checks right; of its own check, only where it is strided itself.
     """
     from gradekit.mending.search import OtherChecks
 
-    right, wrong = list["HeldExample"](), list["HeldExample"]()
+    right, wrong, most = list["HeldExample"](), list["HeldExample"](), MOST_RUN
+    is_walked = lambda one: walked is not None and one.compares and walked.error(one, one.run) is None
     for example in examples:
-        after = example.failure(subject, kernel)
+        is_known = is_walked(example)
+        if not is_known and not most:
+            continue
+        most -= not is_known
+        after = example.failure(subject, kernel) if not is_known else None
         known = before(example) if after is not None else None
         if after is None:
             right.append(example)
         elif known is None:
             return OtherChecks.NOT
-        elif not _fail_alike(known, after):
+        elif not fail_alike(known, after):
             wrong.append(example)
     if not wrong:
         return OtherChecks.ALL
     wrong_checks = {one.check for one in wrong if not one.is_strided}
-    mended = [one for one in right if before(one) is not None and one.run(subject) is None]
+    mended = [one for one in right if before(one) is not None and (is_walked(one) or one.run(subject) is None)]
     is_apart = not any(one.check in wrong_checks for one in mended)
     return OtherChecks.IN_PART if mended and is_apart else OtherChecks.NOT
 
 
-def _fail_alike(before: BaseException, after: BaseException) -> bool:
+LEAST_WALKED = 3
+"""Of so many examples at least it must be known whether they are right."""
+
+
+def confirmed(
+    walked: WalkedExamples,
+    own: Mapping[Any, Run],
+    held: Iterable[HeldExample],
+    before: Callable[[HeldExample], BaseException | None],
+) -> int | None:
+    """How many examples are right with a change, by walks, where all of a check's `own` are, and those that are `held`
+    of other checks are right or wrong as before; 0 where one is not, None where too few can be walked. `before` gives
+    what an example raised without the change."""
+    from gradekit.judge.failure import Failure
+
+    errors = [walked.error(example, run) for example, run in own.items()]
+    if any(isinstance(error, Failure) for error in errors):
+        return 0
+    for example in (one for one in held if one.compares):
+        errors.append(error := walked.error(example, example.run))
+        if isinstance(error, Failure) and ((known := before(example)) is None or not fail_alike(known, error)):
+            return 0
+    right = errors.count(None)
+    return right if right >= LEAST_WALKED else None
+
+
+def fail_alike(before: BaseException, after: BaseException) -> bool:
     """Whether an example is wrong as it was."""
     one, other = (getattr(error, "comparison", None) for error in (before, after))
     if one is None or other is None:

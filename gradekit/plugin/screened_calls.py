@@ -41,33 +41,44 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     places = _places(comparison.actual, observation.results)
     if not places or sum(one.numel() for one in observation.results if isinstance(one, torch.Tensor)) > MOST_RESULTS:
         return None
-    reference, is_off = comparison.reference, _first_wrong(comparison)
-
-    def given_of(results: Sequence[Any]) -> list[torch.Tensor]:
-        every = [results[place] for place in places if results[place] is not None]
-        return [one for one in every if one.shape == comparison.actual.shape]  # host code may make another
+    reference, may_be = comparison.reference, _first_wrong(comparison)
 
     def is_right(results: Sequence[Any]) -> bool:
-        return any(not is_off(one) and Comparison(one, reference).wrong_count == 0 for one in given_of(results))
+        given = [results[place] for place in places if results[place] is not None]
+        alike = (one for one in given if one.shape == comparison.actual.shape)  # host code may make another
+        return any(bool(may_be(one[None])) and Comparison(one, reference).wrong_count == 0 for one in alike)
 
-    def wrong(results: Sequence[Any]) -> int:
-        given, most = given_of(results), comparison.actual.numel()
-        counts = (most if most == 1 and is_off(one) else Comparison(one, reference).wrong_count for one in given)
-        return min(counts, default=most)
+    def any_may_be(results: Sequence[Any]) -> torch.Tensor:
+        return torch.stack([may_be(results[place]) for place in places]).any(0)
+
+    def wrong(results: Sequence[Any]) -> torch.Tensor:
+        return torch.stack([_wrong_of_each(results[place], reference, may_be) for place in places]).amin(0)
 
     few = comparison.actual.numel() <= MOST_COUNTED
-    counted = wrong if few else None
-    return ShownCall(observation.program, _tensors(call), observation.results, is_right, counted, _on_host(error, call))
+    return ShownCall(
+        observation.program, _tensors(call), observation.results, is_right, wrong if few else None,
+        _on_host(error, call), may_be=any_may_be, compared=tuple(places),
+    )  # fmt: skip
 
 
-def _first_wrong(comparison: Comparison) -> Callable[[torch.Tensor], bool]:
-    """Whether the first element that was wrong is wrong in another result, too: what most changes leave as it is."""
+MayBe = Callable[[torch.Tensor], torch.Tensor]
+"""Which of several results may be right."""
+
+
+def _wrong_of_each(results: torch.Tensor, reference: Reference, may_be: MayBe) -> torch.Tensor:
+    """How many elements are wrong in each of several results."""
+    counts = Comparison(results, reference).wrong.reshape(len(results), -1).sum(1)
+    return counts.maximum((~may_be(results)).long())
+
+
+def _first_wrong(comparison: Comparison) -> MayBe:
+    """Whether the first element that was wrong is right in each of several results: most changes leave it as it is."""
     at = int(comparison.wrong.reshape(-1).byte().argmax())
     wanted = [tensor.reshape(-1)[at].item() for tensor in (comparison.reference.exact, comparison.reference.native)]
     allowed = comparison.reference.allowance.expand(comparison.actual.shape).reshape(-1)[at].item()
     if not all(map(math.isfinite, (*wanted, allowed))) or not comparison.actual.is_floating_point():
-        return lambda result: False
-    return lambda result: not abs(result.reshape(-1)[at].item() - wanted[0]) <= allowed
+        return lambda results: torch.ones(len(results), dtype=torch.bool)
+    return lambda results: (results.reshape(len(results), -1)[:, at].double() - wanted[0]).abs() <= allowed
 
 
 def not_worse(shown: ShownCall) -> ShownCall:
@@ -75,7 +86,8 @@ def not_worse(shown: ShownCall) -> ShownCall:
     seen = list(shown.results)
     is_as_before = lambda results: all(_alike(one, other) for one, other in zip(seen, results, strict=True))
     mended = None if shown.is_right(seen) else shown.is_right
-    return replace(shown, is_right=lambda results: shown.is_right(results) or is_as_before(results), mended=mended)
+    is_right = lambda results: shown.is_right(results) or is_as_before(results)
+    return replace(shown, is_right=is_right, mended=mended, may_be=None, compared=None)
 
 
 Tried = Callable[["Subject"], BaseException | None]
@@ -110,7 +122,7 @@ def passing(call: Call, compared: int | None, wanted: Sequence[Reference] = ()) 
         now = results[place] if place < len(results) else None
         return now is not None and (_alike(seen[place], now) or _is_within(now, reference))
 
-    return ShownCall(observation.program, _tensors(call), seen, is_right, host=_as_called(call))
+    return ShownCall(observation.program, _tensors(call), seen, is_right, host=_as_called(call), compared=(place,))
 
 
 def place_of_wrong(error: Failure, call: Call) -> int | None:

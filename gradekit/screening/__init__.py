@@ -12,8 +12,9 @@ expressions.py   expressions of a kernel         walk.py          its statements
 walked_call.py   the steps of a traced call      kinds.py         what may stand in the place of what
 changes.py       a change, and where it is made  replacements.py  one thing for another
 additions.py     what may be missing             statement_changes.py  statements for others
-screen.py        tries them, within a budget
-together.py      changes of several places       tried_change.py  a change as it is tried
+together.py      changes of several places       all_changes.py   all of a kernel
+tried_change.py  a change as it is tried         screen.py        tries them, within a budget
+steps_between.py what lies between launches      smaller_tiles.py a call that costs less to walk
 static_places.py where constants alone may stand          walked_text.py   a call with another text
 swap.py          what a walk is given            survivor_mends.py  a change as a mend
 shown_call.py    a call with what is right there

@@ -166,16 +166,18 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         if name in mine and kind.of != "float":
             continue
         says, right = f"has {part} in {place}.", _tree(one)
-        turn = _turn(site, node, name, whole)
+        is_idle = site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")"))
+        turn = OF_IDLE if is_idle else _turn(site, node, name, whole)
         for change, symbol, operator, hint in _COMBINED:
-            if _may_be(symbol, kind) and _may_join(site, name, symbol, kind):
+            again = symbol == "/" and name in mine and not is_idle  # once more by the same
+            soon = FIRST_COMBINED - 1 if again else turn
+            if soon in site.turns and _may_be(symbol, kind) and _may_join(site, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 told_here = says, hint.format(name=name, part=part)
-                if site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")")):
+                if is_idle:
                     says_idle = f"{says.removesuffix('.')}, and the kernel never uses `{idle}`.", told_here[1]
-                    yield site.change(ChangeKind.IDLE, node, new, says_idle, OF_IDLE, built, name)
+                    yield site.change(ChangeKind.IDLE, node, new, says_idle, soon, built, name)
                 else:
-                    soon = FIRST_COMBINED - 1 if symbol == "/" and name in mine else turn  # once more by the same
                     yield site.change(change, node, new, told_here, soon, built, name)
 
 

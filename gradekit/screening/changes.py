@@ -87,6 +87,8 @@ LAST_TURN = 5
 OF_IDLE = -1
 """The turn of changes that put to use what nobody uses: before all others, and alone where one is right."""
 
+ALL_TURNS = range(OF_IDLE, LAST_TURN + 1)
+
 NEAR = 4
 """Lines from a name to another that is easily taken for it."""
 
@@ -100,10 +102,10 @@ WRITTEN: dict[type, str] = {
 
 
 class ChangeSite:
-    """One function of a source, as it was walked."""
+    """One function of a source, as it was walked. Of some rules, only changes of these `turns` are asked for."""
 
-    def __init__(self, kernel: KernelDraft, watched: Watched) -> None:
-        self.kernel, self.source, self.watched = kernel, kernel.source, watched
+    def __init__(self, kernel: KernelDraft, watched: Watched, turns: range = ALL_TURNS) -> None:
+        self.kernel, self.source, self.watched, self.turns = kernel, kernel.source, watched, turns
         self._kinds: dict[ast.AST, ValueKind | None] = {}
         self._names: dict[ast.AST, dict[str, ValueKind]] = {}
 

@@ -48,7 +48,7 @@ OPERATIONS_APART = 6
 
 
 @functools.lru_cache(maxsize=4096)
-def _parts(node: ast.AST) -> frozenset[ast.AST]:
+def parts_of(node: ast.AST) -> frozenset[ast.AST]:
     """All nodes of a tree, which nobody changes: in a loop, each step asks for them."""
     return frozenset(ast.walk(node))
 
@@ -69,6 +69,7 @@ class Expressions(FunctionWalk):
         self.apart = 0  # expressions that were evaluated for one copy alone
         self.longest, self.patience = 0, MOST_STEPS  # steps of a loop: the most that were seen, and that may be
         self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
+        self.given: Mapping[ast.AST, Any] = {}  # of nodes that stand in others' places, in all programs of one copy
 
     def _in_copies(self, node: ast.expr, names: Names) -> Any:
         """An expression where it is another one in some copies."""
@@ -79,7 +80,7 @@ class Expressions(FunctionWalk):
         try:
             if self.copies == 1:
                 return self.value(cast(ast.expr, news[0][1]), names)
-            changed = {copy for copy, new in news if node not in _parts(new)}
+            changed = {copy for copy, new in news if node not in parts_of(new)}
             with self.memory.meant_for(torch.tensor([copy not in changed for copy in range(self.copies)])):
                 before = self.value(node, names) if len(changed) < self.copies else None
             values = [(copy, self._in_copy(copy, new, names, (node, before))) for copy, new in news]
@@ -90,9 +91,11 @@ class Expressions(FunctionWalk):
 
     def _in_copy(self, copy: int, new: ast.AST, names: Names, known: tuple[ast.expr, Any]) -> Any:
         """What an expression is in one copy, where another is `known`; None where the copy touches what is outside."""
+        if new in self.given and self.active is None and self.gone is None:
+            return self.given[new]
         rows = slice(copy * self.programs, (copy + 1) * self.programs)
         one = shallow(self)
-        parts = _parts(new)
+        parts = parts_of(new)
         one.swap, one.copies, one.count = Swap(), 1, self.programs
         if any(isinstance(part, ast.Call) for part in parts):  # no other expression touches memory
             one.memory = self.memory.part(copy)

@@ -63,13 +63,14 @@ class HostReplay:
     def _fresh(self, lenient: bool) -> Launches:
         return Launches(self.code, self._constants, self.call.tensors, lenient)
 
-    def run(self, most: int = MOST_WORK) -> list[Tensor | None]:
+    def run(self, most: int = MOST_WORK, lenient: bool = True) -> list[Tensor | None]:
         """The results as the source is. `walk` has then what was met.
 
         Raises:
-            NotWalked: it cannot be walked; or whatever torch and Python raise.
+            NotWalked: it cannot be walked, or touches what is outside and is not to be `lenient`; or whatever torch
+                and Python raise.
         """
-        launches = self._fresh(lenient=True)
+        launches = self._fresh(lenient)
         try:
             return self._results(launches, most, {})
         finally:

@@ -20,7 +20,7 @@ from gradekit.screening.tile_values import NotWalked
 from gradekit.screening.tried_change import parsed
 from gradekit.submission.parsed_source import ParsedSource
 
-MOST_WORK = 200_000_000
+MOST_WORK = 110_000_000
 """Of all changes of the host code of a submission, in the engine's units."""
 
 MOST_OF_A_CALL = MOST_WORK // 10

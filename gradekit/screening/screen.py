@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,23 +16,22 @@ from gradekit.engine.budget import STEP
 from gradekit.mending.dependences import leading_to
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
-from gradekit.screening.additions import FIRST_COMBINED, around
-from gradekit.screening.changes import LAST_TURN, LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
+from gradekit.screening.additions import FIRST_COMBINED
+from gradekit.screening.all_changes import EARLY, LATE, changes_of_kernel
+from gradekit.screening.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
 from gradekit.screening.kinds import ValueKind, kind_of
-from gradekit.screening.replacements import RULES
 from gradekit.screening.shown_call import ShownCall, is_like
+from gradekit.screening.smaller_tiles import with_smaller_tiles
 from gradekit.screening.static_places import is_integer, is_static, needs_constant
 from gradekit.screening.swap import Code, Swap
-from gradekit.screening.tile_values import OutsideEverywhere
-from gradekit.screening.together import of_several_places
+from gradekit.screening.tile_values import OutsideEverywhere, TilePointer
 from gradekit.screening.tried_change import TriedChange, digest, kind_of_change, parsed, place_of, with_alike
 from gradekit.screening.walked_call import WRONG, WalkedCall, code_of, has_effects
-from gradekit.submission.parsed_source import called
 
-MOST_WORK = 400_000_000
+MOST_WORK = 320_000_000
 """Of all changes of one submission, in the engine's units."""
 
-WORK_OF_A_SECOND = MOST_WORK // 8
+WORK_OF_A_SECOND = MOST_WORK // 7
 """Of all changes of a text in which one of two mistakes is mended."""
 
 MOST_WORK_OF_ANOTHER = 20_000_000
@@ -50,11 +49,21 @@ MOST_OF_A_BATCH = 200_000_000
 MOST_HELD = 400
 """So many that make the failing call right are held against others, those of the likelier kinds."""
 
+MOST_ELEMENTS_KEPT = 1 << 22
+"""Of the values of changed expressions that are remembered at a time."""
+
 MOST_LEFT_WRONG = 0.5
 """The share of the wrong elements that a change may leave wrong to count as one of two."""
 
-STAGES = (range(OF_IDLE, 0), range(FIRST_COMBINED), range(FIRST_COMBINED, LAST_TURN + 1))
+STAGES = (range(OF_IDLE, 0), range(FIRST_COMBINED), LATE)
 """The turns of changes that are looked at before it is decided whether to go on."""
+
+Confirmed = Callable[[Change], int | None]
+"""With a change, how many other examples are right where all are right or wrong as before, 0 where one is not; None
+where that is not known."""
+
+FEW = 2
+"""Of so many changes it is asked whether they are confirmed, rather than for further calls."""
 
 ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
 """Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
@@ -62,17 +71,6 @@ ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
 Walked = tuple[ShownCall, WalkedCall]
 
 _NO_MORE: Any = object()
-
-
-def changes_of(site: ChangeSite) -> Iterator[Change]:
-    """All changes of a function."""
-    for node in site.kernel.nodes:
-        if isinstance(node, ast.stmt) or node in site.watched.values:
-            for rule in RULES.get(type(node), ()):
-                yield from rule(site, node)
-            if isinstance(node, ast.expr):
-                yield from around(site, node)
-    yield from of_several_places(site)
 
 
 class Screen:
@@ -84,22 +82,25 @@ class Screen:
         self.work_left = work
         self._better: list[tuple[int, TriedChange]] = []
         self._mended: Counter[Change] = Counter()
+        self._are_confirmed = False
         self.tried = 0
         self._others: frozenset[str] = frozenset()
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
-        self._made: dict[tuple[int, str], list[tuple[Change, ChangeSite]]] = {}
+        self._made: dict[tuple[int, str, int], list[tuple[Change, ChangeSite]]] = {}
         self._digests: dict[tuple[int, ast.AST], Hashable] = {}
+        self._values: dict[ast.AST, Any] = {}
+        self._elements = 0
 
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
-        more: Iterable[ShownCall] = (), astray: Collection[int] = (),
+        more: Iterable[ShownCall] = (), astray: Collection[int] = (), confirmed: Confirmed = lambda change: None,
     ) -> list[Change]:  # fmt: skip
         """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
         where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
         made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
-        asked for one after another, while several changes are left. Where accesses go `astray`, or are missing, only
-        what leads to those on these lines is changed."""
+        asked for one after another while many changes are left; of few, it is asked first whether they are `confirmed`.
+        Where accesses go `astray`, or are missing, only what leads to those on these lines is changed."""
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
@@ -112,14 +113,17 @@ class Screen:
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
         again: Iterator[Walked | None] = map(self._with_replay, more)
+        looked = walked[0]
+        if (smaller := with_smaller_tiles(*walked[0])) is not None:
+            looked, also = (walked[0][0], smaller), [walked[0], *also]
         reserve, found = int(KEPT_FOR_OTHER_CALLS * self.work_left), list[TriedChange]()
         kept: list[TriedChange] = []
         for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
             again, rest = itertools.tee(again)
             kept_back = self.work_left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
-            found += self._found(walked[0], mine, turns, max(reserve, kept_back))
-            kept = self._held(found, also, rest)
-            if any(one.change.kind in LIKELY for one in kept):
+            found += self._found(looked, mine, turns, max(reserve, kept_back))
+            kept = self._held(found, also, rest, confirmed)
+            if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
                 break
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
@@ -136,14 +140,25 @@ class Screen:
         replay = self._replay(call)
         return (call, replay) if replay is not None else None
 
-    def _held(self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None]) -> list[TriedChange]:
+    def _held(
+        self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None], confirmed: Confirmed
+    ) -> list[TriedChange]:
         """Those with which other calls are right, too: `more` of them are asked for while any is left."""
         kept = sorted(found, key=kind_of_change)[:MOST_HELD]
         self._better += [(0, one) for one in kept]
         self._mended.clear()  # what was found before is held again
         for call, replay in also:
             kept = self._right_again(kept, call, replay)
-        while kept and (one := next(more, _NO_MORE)) is not _NO_MORE:
+        is_asked = self._are_confirmed = False
+        while kept:
+            if len(kept) <= FEW and not is_asked:
+                is_asked, known = True, {one.change: confirmed(one.change) for one in kept}
+                if None not in known.values():
+                    self._mended.update({change: count or 0 for change, count in known.items()})
+                    self._are_confirmed = True
+                    return [one for one in kept if known[one.change]]
+            if (one := next(more, _NO_MORE)) is _NO_MORE:
+                break
             kept = self._right_again(kept, *one) if one is not None else kept
         return kept
 
@@ -194,7 +209,7 @@ class Screen:
         return sorted(kept, key=kind_of_change)
 
     def _replay(self, call: ShownCall) -> WalkedCall | None:
-        replay = WalkedCall(call.program, call.inputs, self.code, self.allow)
+        replay = WalkedCall(call.program, call.inputs, self.code, self.allow, call.compared)
         try:
             results = replay.run()
         except WRONG:
@@ -203,7 +218,8 @@ class Screen:
 
     def _batches(self, replay: WalkedCall, kernels: Sequence[str], turns: range) -> Iterator[list[TriedChange]]:
         """The changes in groups that can be tried at once: the likely ones, then the others."""
-        every = [(*one, kernel) for kernel in kernels if kernel in replay.begun for one in self._every(replay, kernel)]
+        walked = [kernel for kernel in kernels if kernel in replay.begun]
+        every = [(*one, kernel) for kernel in walked for one in self._every(replay, kernel, turns)]
         later: list[list[TriedChange]] = []
         for turn in sorted({change.turn for change, _, _ in every if change.turn in turns}):
             for kernel in kernels:
@@ -213,17 +229,18 @@ class Screen:
                 later += self._cut(others, kernel, replay)
         yield from sorted(later, key=lambda batch: batch[0].change.kind not in ALONE)
 
-    def _every(self, replay: WalkedCall, kernel: str) -> list[tuple[Change, ChangeSite]]:
-        """All changes of a kernel and its helpers, as a call has walked them: made once, and looked at in turns."""
-        key = id(replay), kernel
+    def _every(self, replay: WalkedCall, kernel: str, turns: range) -> list[tuple[Change, ChangeSite]]:
+        """All changes of a kernel and its helpers of some turns, as a call has walked them: the early ones are made at
+        once, and looked at in turns."""
+        made = EARLY if turns.start in EARLY else LATE
+        key = id(replay), kernel, made.start
         if key not in self._made:
-            functions = _with_helpers(self._kernel(kernel), self.draft)
-            sites = [ChangeSite(function, replay.begun[kernel].watched) for function in functions]
-            self._made[key] = [(one, site) for site in sites for one in changes_of(site) if self._may_lead(one, site)]
+            every = changes_of_kernel(self._kernel(kernel), self.draft, replay.begun[kernel].watched, made)
+            self._made[key] = [pair for pair in every if not self._astray or self._may_lead(*pair)]
         return self._made[key]
 
     def _may_lead(self, change: Change, site: ChangeSite) -> bool:
-        """Whether a change may lead the accesses elsewhere that go astray; any where none does."""
+        """Whether a change may lead the accesses elsewhere that go astray."""
         if site.kernel.name not in self._leading:
             self._leading[site.kernel.name] = leading_to(site.kernel, self._astray)
         return any(site.kernel.statement(part.node) in self._leading[site.kernel.name] for part in change.parts)
@@ -235,6 +252,7 @@ class Screen:
         that must be tried apart from these."""
         pool: list[TriedChange] = []
         apart: dict[Hashable, list[TriedChange]] = {}
+        self._values, self._elements = {}, 0
         for tried, site in self._distinct(group, kernel, replay):
             node = tried.change.node
             if tried.kind is None or is_static(site, node, self.code.functions):
@@ -306,6 +324,7 @@ class Screen:
         if has_effects(new, self.code):
             return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
         alone = replay.alone(tried.kernel)
+        alone.memory.strays = False
         before, self.work_left = alone.meter.work, self.work_left - STEP
         try:
             value = alone.value(new, known)
@@ -316,9 +335,18 @@ class Screen:
         kind = kind_of(value)
         if kind is None or not site.is_steady(change.node) or not is_own:
             return kind, change.new
+        if not alone.memory.strays and replay.is_settled(tried.kernel, tried.place):
+            self._keep(new, value)
         told = digest(value)
         is_usual = site.kind(change.node) == kind and self._usual(site, change.node) == told
         return (None, None) if is_usual else (kind, told)
+
+    def _keep(self, new: ast.AST, value: Any) -> None:
+        """Remembers what a new node is: a walk of many changes need not evaluate it again."""
+        offset = value.offset if isinstance(value, TilePointer) else value
+        self._elements += offset.numel() if isinstance(offset, Tensor) else 1
+        if self._elements <= MOST_ELEMENTS_KEPT:
+            self._values[new] = value
 
     def _usual(self, site: ChangeSite, node: ast.AST) -> Hashable:
         """What tells the value from others that an expression had when it was met first."""
@@ -337,9 +365,9 @@ class Screen:
         walked."""
         if self.work_left < 0:
             return []
-        swap = Swap.of([tried.pairs for tried in batch])
+        swap = Swap.of([tried.pairs for tried in batch], self._values if is_first else None)
         try:
-            results = replay.changed(batch[0].kernel, swap, min(tried.place for tried in batch))
+            copies = replay.changed(batch[0].kernel, swap, min(tried.place for tried in batch))
         except OutsideEverywhere:
             return []
         except WRONG:
@@ -349,25 +377,24 @@ class Screen:
         finally:
             self.work_left -= replay.spent
         self.tried += len(batch)
-        given = [(tried, result) for tried, result in zip(batch, results, strict=True) if result is not None]
-        right = [tried for tried, result in given if call.is_right(result)]
+        may_be = ~copies.lost if call.may_be is None else ~copies.lost & call.may_be(copies.results)
+        of_copy = {number: result for number in _places(may_be) if (result := copies.of(number)) is not None}
+        right = {number for number, result in of_copy.items() if call.is_right(result)}
         if call.mended is not None:
-            self._mended.update(tried.change for tried, result in given if call.mended(result))
+            self._mended.update(batch[number].change for number, result in of_copy.items() if call.mended(result))
         if is_first and call.wrong is not None:
-            before = call.wrong(call.results)
-            counted = [(call.wrong(result), tried) for tried, result in given if tried not in right]
-            self._better += [(count, tried) for count, tried in counted if count <= MOST_LEFT_WRONG * before]
-        return right
+            before = call.wrong([None if one is None else one[None] for one in call.results])
+            counts = call.wrong(copies.results)
+            helps = ~copies.lost & (counts <= MOST_LEFT_WRONG * before)
+            self._better += [(int(counts[number]), batch[number]) for number in _places(helps) if number not in right]
+        return [batch[number] for number in sorted(right)]
+
+
+def _places(which: Tensor) -> list[int]:
+    """The numbers of the elements that are True."""
+    return which.nonzero().flatten().tolist()
 
 
 def _results_of(one: tuple[ShownCall, WalkedCall]) -> int:
     """The elements of a call's results."""
     return sum(result.numel() for result in one[0].results if isinstance(result, Tensor))
-
-
-def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:
-    by_name, found = {one.name: one for one in draft.kernels}, [kernel]
-    for one in found:
-        names = dict.fromkeys(called(node) for node in one.nodes)
-        found += [by_name[name] for name in names if name in by_name and by_name[name] not in found]
-    return found

@@ -13,20 +13,28 @@ from gradekit.screening.host_call import HostCall
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
 
+OfEach = Callable[[Sequence[Tensor | None]], Tensor]
+"""Something of each of several copies of the results, which come first among the dimensions of each result."""
+
 
 @dataclass(frozen=True)
 class ShownCall:
-    """One call: its program and inputs, its results as they were, whether results are right, how many elements of them
-    are wrong, and what host code was called with, where that is known. Where a call is wrong and may stay so, `mended`
-    is whether it is right."""
+    """One call: its program and inputs, its results as they were, whether results are right, and what host code was
+    called with, where that is known. Where a call is wrong and may stay so, `mended` is whether it is right.
+
+    `compared` has the numbers of the results that are looked at; None for all. Of several copies of the results,
+    `may_be` tells at little cost those that cannot be right, and `wrong` counts the elements that are wrong.
+    """
 
     program: Program
     inputs: Sequence[Tensor]
     results: Sequence[Tensor | None]
     is_right: IsRight
-    wrong: Callable[[Sequence[Tensor | None]], int] | None = None
+    wrong: OfEach | None = None
     host: HostCall | None = None
     mended: IsRight | None = None
+    may_be: OfEach | None = None
+    compared: tuple[int, ...] | None = None
 
 
 def is_like(results: Sequence[Tensor | None], seen: Sequence[Tensor | None]) -> bool:

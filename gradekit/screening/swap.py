@@ -24,15 +24,19 @@ class Code:
 @dataclass
 class Swap:
     """What stands in the place of a node in each of several `copies` of a launch: `news` has the number of the copy and
-    the new node by the old one. Without copies, nothing is swapped."""
+    the new node by the old one. Without copies, nothing is swapped. `values` has what new nodes are when the first
+    launch comes to them, where that is known."""
 
     copies: int = 0
     news: dict[ast.AST, list[tuple[int, ast.AST]]] = field(default_factory=dict)
+    values: Mapping[ast.AST, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(changes: Sequence[Sequence[tuple[ast.AST, ast.AST]]]) -> Swap:
+    def of(
+        changes: Sequence[Sequence[tuple[ast.AST, ast.AST]]], values: Mapping[ast.AST, Any] | None = None
+    ) -> Swap:
         """A copy for each change, which has old and new nodes."""
-        swap = Swap(len(changes))
+        swap = Swap(len(changes), values=values or {})
         for copy, pairs in enumerate(changes):
             for old, new in pairs:
                 swap.news.setdefault(old, []).append((copy, new))

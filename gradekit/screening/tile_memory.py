@@ -4,7 +4,6 @@ refused."""
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +25,9 @@ class TileMemory:
     def __init__(self, memory: Memory, copies: int = 1, programs: int = 1, lenient: bool = False) -> None:
         self._memory, self._copies, self._programs = memory, copies, programs
         self._lenient, self.strays = lenient, False
+        self.touched: dict[int, Tensor] | None = None  # which elements of each storage, where that is asked for
+        self.stored: set[int] = set()  # the storages that were stored to
+        self._only: tuple[int, int] | None = None  # that one, by its number, of so many copies
         self.lost = torch.zeros(copies, dtype=torch.bool)
         self._meant: Tensor | None = None  # the copies that need what is evaluated now, if not all
 
@@ -52,7 +54,17 @@ class TileMemory:
 
     def part(self, number: int) -> TileMemory:
         """The storages of one of the copies."""
-        return TileMemory(part_of(self._memory, number, self._copies), 1, self._programs)
+        one = TileMemory(self._memory, 1, self._programs)
+        one._only = (number, self._copies) if self._copies > 1 else None
+        return one
+
+    def _storage(self, id: int) -> Storage:
+        storage = self._memory.storages[id]
+        if self._only is None or storage.is_input:
+            return storage
+        number, copies = self._only
+        size = storage.data.numel() // copies
+        return Storage(id, storage.data[number * size : (number + 1) * size], storage.name, storage.address)
 
     @contextlib.contextmanager
     def meant_for(self, copies: Tensor) -> Iterator[None]:
@@ -107,9 +119,11 @@ class TileMemory:
         Raises:
             NotWalked: an element lies outside, or an input is stored to.
         """
-        storage = self._memory.storages[pointer.storage]
-        if count is not None and storage.is_input:
-            raise NotWalked("a store to an input")
+        storage = self._storage(pointer.storage)
+        if count is not None:
+            if storage.is_input:
+                raise NotWalked("a store to an input")
+            self.stored.add(pointer.storage)
         flat, offsets = storage.typed(pointer.dtype), tile_of(pointer.offset)
         if mask is not None:
             offsets, mask = torch.broadcast_tensors(*aligned(offsets, tile_of(mask).bool()))
@@ -119,6 +133,9 @@ class TileMemory:
             mask = mask.expand(offsets.shape) if mask is not None else None
         most = flat.numel() if storage.is_input else flat.numel() // self._copies
         offsets = self._inside(offsets, mask, most)
+        if self.touched is not None:
+            seen = self.touched.setdefault(pointer.storage, torch.zeros(most, dtype=torch.bool))
+            seen[offsets if mask is None else offsets[mask]] = True
         if self._copies > 1 and not storage.is_input:
             if storage.data.numel() // self._copies % pointer.dtype.itemsize:
                 raise NotWalked("a storage of broken elements")
@@ -154,21 +171,3 @@ class TileMemory:
         if tile.dim() > offsets.dim():
             raise NotWalked("a tile for one element")
         return spread(tile, offsets.dim())
-
-
-def part_of(memory: Memory, number: int, copies: int) -> Memory:
-    """The storages of one of several copies: views."""
-    if copies == 1:
-        return memory
-    other = Memory()
-    other.storages |= {id: part_of_storage(storage, number, copies) for id, storage in memory.storages.items()}
-    return other
-
-
-def part_of_storage(storage: Storage, number: int, copies: int) -> Storage:
-    """What one of several copies has of a storage: of an input, all of it."""
-    one = copy.copy(storage)
-    if not storage.is_input:
-        size = storage.data.numel() // copies
-        one.data, one._views, one.written = storage.data[number * size : (number + 1) * size], {}, None
-    return one

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,11 +20,12 @@ from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
 from gradekit.program import Scalar as Number
-from gradekit.screening.expressions import bound
+from gradekit.screening.expressions import bound, parts_of
 from gradekit.screening.host_launches import Launches
 from gradekit.screening.host_walk import HostWalk
+from gradekit.screening.steps_between import leading_to, run_step, view_of_all
 from gradekit.screening.swap import Code, Names, Returned, Swap, Watched
-from gradekit.screening.tile_memory import TileMemory, part_of, part_of_storage
+from gradekit.screening.tile_memory import TileMemory
 from gradekit.screening.tile_values import DTYPES, NotWalked, TilePointer
 from gradekit.screening.walk import KernelWalk
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -96,6 +97,19 @@ class _Begun:
     names: list[Names] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Copies:
+    """The `results` of a call in several copies, which come first among the dimensions of each; one that is not
+    compared is None. `lost` are the copies that went out of bounds."""
+
+    results: list[Tensor | None]
+    lost: Tensor
+
+    def of(self, number: int) -> list[Tensor | None] | None:
+        """The results of one copy; None of one that went out of bounds."""
+        return None if self.lost[number] else [None if one is None else one[number] for one in self.results]
+
+
 class WalkedCall:
     """A program on its inputs; `run` it once before anything is swapped.
 
@@ -104,17 +118,25 @@ class WalkedCall:
         inputs: its tensors.
         code: the source's kernels.
         allow: the torch operations that the assignment allows.
+        compared: the numbers of the results that are asked for with changes; None for all.
+        constants: constants of kernels by their names, in the place of what the call gave for them.
     """
 
-    def __init__(self, program: Program, inputs: Sequence[Tensor], code: Code, allow: Collection[str]) -> None:
-        self.program, self.code, self.allow = program, code, allow
-        self._inputs = inputs
+    def __init__(
+        self, program: Program, inputs: Sequence[Tensor], code: Code, allow: Collection[str],
+        compared: Collection[int] | None = None, constants: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.program, self.code, self.allow, self.compared = program, code, allow, compared
+        self._inputs, self._constants = inputs, constants or {}
         self._steps = list(run_steps(program.steps))
         self.begun: dict[str, _Begun] = {}
         self.work = self.spent = self.longest = 0
         self.strays = False  # whether an element outside is touched, so that results are not known
+        self._stored: list[set[int]] = []  # by each step
+        self.touched: dict[int, Tensor] = {}  # which elements of each storage are loaded or stored
         self._settled: dict[str, int] = {}
         self._alone: dict[str, KernelWalk] = {}
+        self._after: dict[str, list[Step]] = {}
 
     def run(self, most: int = MOST_WORK) -> list[Tensor | None]:
         """The results as the source is, within `most` work.
@@ -130,9 +152,11 @@ class WalkedCall:
                 first = name not in self.begun
                 if first:
                     self.begun[name] = _Begun(number, _copied(memory), meter.work)
-                self._launch(step, memory, meter, Swap(), self.begun[name] if first else None)
+                tiles = self._launch(step, memory, meter, Swap(), self.begun[name] if first else None)
+                self._stored.append(tiles.stored)
             else:
                 self._host(step, memory)
+                self._stored.append(set())
         self.work = meter.work + STEP * len(self._steps)
         return self._results(memory)
 
@@ -140,30 +164,47 @@ class WalkedCall:
         """The work of the call from the first launch of a kernel on."""
         return self.work - self.begun[kernel].work
 
-    def changed(self, kernel: str, swap: Swap, first: int) -> list[list[Tensor | None] | None]:
-        """For each copy of a swap in a `kernel` that is launched, the results with it; None for one that goes out of
-        bounds. `first` is the number of the kernel's first statement that it is in.
+    def changed(self, kernel: str, swap: Swap, first: int) -> Copies:
+        """The call with each copy of a swap in a `kernel` that is launched. `first` is the number of the kernel's
+        first statement that the swap is in.
 
         Raises: one of `WRONG`, where it cannot be walked, or goes out of bounds everywhere.
         """
         begun, copies = self.begun[kernel], swap.copies
         meter = Meter(Budget(2 * self.work * (4 + copies) + 50 * STEP))
-        memory, parts = _copied(begun.memory, copies), list[Memory]()
+        memory, steps = _copied(begun.memory, copies), self._steps_after(kernel)
         try:
             lost = self._resume(begun, memory, meter, swap, first)
-            for step in self._steps[begun.step + 1 :]:
+            for step in steps:
                 if isinstance(step, Launch):
-                    lost |= self._launch(step, memory, meter, swap, None)
+                    lost |= self._launch(step, memory, meter, swap, None).lost
                 else:
-                    parts = parts or [part_of(memory, number, copies) for number in range(copies)]
-                    self._host_of_all(step, memory, parts)
+                    run_step(step, memory, copies, self.allow)
         finally:
-            self.spent = meter.work + STEP * (2 + len(self._steps) - begun.step)
-        found = [self._results_of_all(result, memory, copies) for result in self.program.results]
+            self.spent = meter.work + STEP * (2 + len(steps))
+        results = [None if view is None else view_of_all(memory, view, copies) for view in self._compared]
+        return Copies(results, lost)
+
+    @property
+    def _compared(self) -> list[View | None]:
+        """The results that are compared, None in the place of any other."""
         return [
-            None if gone else [None if each is None else each[number] for each in found]
-            for number, gone in enumerate(lost.tolist())
+            result if isinstance(result, View) and (self.compared is None or number in self.compared) else None
+            for number, result in enumerate(self.program.results)
         ]
+
+    def _steps_after(self, kernel: str) -> list[Step]:
+        """The steps after the first launch of a kernel on which the compared results may depend, where that kernel is
+        another: it may store to other storages then."""
+        if kernel not in self._after:
+            at = self.begun[kernel].step + 1
+            steps = self._steps[at:]
+            wanted = {view.storage for view in self._compared if view is not None}
+            needed = leading_to(wanted, steps, self._stored[at:])
+            again = (isinstance(step, Launch) and self._kernel(step).name == kernel for step in steps)
+            kept = zip(steps, needed, again, strict=True)
+            self._after[kernel] = [step for step, is_needed, is_again in kept if is_needed or is_again]
+        return self._after[kernel]
 
     def _resume(self, begun: _Begun, memory: Memory, meter: Meter, swap: Swap, first: int) -> Tensor:
         step = self._steps[begun.step]
@@ -171,6 +212,7 @@ class WalkedCall:
         body = self.code.functions[self._kernel(step).name].body
         at = min(first, self._settled_until(self._kernel(step).name), len(begun.names) - 1)
         walk = self._walk(step, memory, meter, swap, None)
+        walk.given = swap.values
         names = {name: _for_copies(value, walk) for name, value in begun.names[at].items()}
         with contextlib.suppress(Returned):
             walk.body(body[at:], names)
@@ -184,6 +226,11 @@ class WalkedCall:
             self._settled[name] = next(found, len(body))
         return self._settled[name]
 
+    def is_settled(self, kernel: str, number: int) -> bool:
+        """Whether nothing is stored before the end of the kernel's statement of this number."""
+        until = self._settled_until(kernel)
+        return number < until or number == until and not hasattr(self.code.functions[kernel].body[number], "body")
+
     def alone(self, kernel: str) -> KernelWalk:
         """A walk of the first launch of a kernel, for single expressions."""
         if kernel not in self._alone:
@@ -192,6 +239,10 @@ class WalkedCall:
             assert isinstance(step, Launch)
             self._alone[kernel] = self._walk(step, begun.memory, Meter(Budget()), Swap(), None)
         return self._alone[kernel]
+
+    def with_constants(self, constants: Mapping[str, Any]) -> WalkedCall:
+        """The same call with other constants."""
+        return WalkedCall(self.program, self._inputs, self.code, self.allow, self.compared, constants)
 
     def most_copies(self, kernel: str) -> int:
         """Of a launch that are walked at a time, so that no tile becomes too large."""
@@ -217,13 +268,14 @@ class WalkedCall:
             walk.patience = 2 * self.longest + 8
         return walk
 
-    def _launch(self, step: Launch, memory: Memory, meter: Meter, swap: Swap, begun: _Begun | None) -> Tensor:
+    def _launch(self, step: Launch, memory: Memory, meter: Meter, swap: Swap, begun: _Begun | None) -> TileMemory:
         kernel = self._kernel(step)
         function = self.code.functions.get(kernel.name)
         if function is None or self.programs(step) > MOST_PROGRAMS:
             raise NotWalked("a kernel that is not seen, or too many programs")
         names = self._arguments(step, kernel, function)
         walk = self._walk(step, memory, meter, swap, begun.watched if begun else None)
+        walk.memory.touched = None if swap.copies else self.touched
         try:
             for statement in function.body if walk.count else ():
                 if begun is not None:
@@ -233,12 +285,13 @@ class WalkedCall:
             pass
         self.longest = max(self.longest, walk.longest)
         self.strays |= walk.memory.strays
-        return walk.memory.lost
+        return walk.memory
 
     def _arguments(self, step: Launch, kernel: Kernel, function: ast.FunctionDef) -> Names:
         expected = parsed(kernel.ttir).entry.argument_names
         values = [_argument(argument) for argument in step.args]
-        constants = {name: DTYPES.get(v, v) if isinstance(v, str) else v for name, v in kernel.constants.items()}
+        every = kernel.constants.items()
+        constants = {n: self._constants.get(n, DTYPES.get(v, v) if isinstance(v, str) else v) for n, v in every}
         return bound(function, [], constants | dict(zip(expected, values, strict=True)))
 
     def _host(self, step: Step, memory: Memory) -> None:
@@ -253,27 +306,6 @@ class WalkedCall:
                 write(memory, target, torch.tensor(values).view(target.shape), None)
             case Aten():
                 compute(memory, step, self.allow)
-
-    def _host_of_all(self, step: Step, memory: Memory, parts: Sequence[Memory]) -> None:
-        """A step between launches, for the part of the memory that each copy has."""
-        if isinstance(step, Allocate):
-            storage = memory.allocate(step.storage, step.nbytes * len(parts), "", None)
-            for number, part in enumerate(parts if len(parts) > 1 else ()):
-                part.storages[step.storage] = part_of_storage(storage, number, len(parts))
-        else:
-            for part in parts:
-                self._host(step, part)
-
-    def _results_of_all(self, result: Any, memory: Memory, copies: int) -> list[Tensor] | None:
-        """A result of each copy."""
-        if not isinstance(result, View):
-            return None
-        storage = memory.storages[result.storage]
-        if storage.is_input or copies == 1:
-            return [read(memory, result)] * copies
-        flat = storage.typed(TORCH[result.dtype])
-        sizes, steps = (copies, *result.shape), (flat.numel() // copies, *result.stride)
-        return list(flat.as_strided(sizes, steps, result.offset))
 
     def _results(self, memory: Memory) -> list[Tensor | None]:
         return [read(memory, one).clone() if isinstance(one, View) else None for one in self.program.results]
@@ -315,14 +347,15 @@ def _for_copies(value: Any, walk: KernelWalk) -> Any:
 
 def has_effects(part: ast.AST, code: Code) -> bool:
     """Whether a statement or an expression may store something, or end the kernel."""
-    for node in ast.walk(part):
-        if isinstance(node, ast.Return):
-            return True
-        name = called(node)
-        if name.rpartition(".")[2] in _EFFECTS:
-            return True
-        if name in code.functions and any(
-            called(n).rpartition(".")[2] in _EFFECTS for n in ast.walk(code.functions[name])
-        ):
-            return True
-    return False
+    return any(
+        isinstance(node, ast.Return) or isinstance(node, ast.Call) and _stores(called(node), code)
+        for node in parts_of(part)
+    )
+
+
+def _stores(name: str, code: Code) -> bool:
+    """Whether a function of this name may store something."""
+    own = code.functions.get(name)
+    return name.rpartition(".")[2] in _EFFECTS or own is not None and any(
+        called(node).rpartition(".")[2] in _EFFECTS for node in parts_of(own)
+    )

@@ -35,17 +35,23 @@ class WalkedText:
         return _host_of(self.source)
 
     @cached_property
-    def _work_on_host(self) -> int:
-        """The work of a walk of the host code too, which finds what the call gave; 0 where it does not."""
+    def _on_host(self) -> tuple[int, bool]:
+        """The work of a walk of the host code too, which finds what the call gave, and whether that is wrong; 0 where
+        it does not."""
         if self.call.host is None or self.strays:
-            return 0
+            return 0, False
         replay = HostReplay(self.call.host, self.call.program, self.source, code_of(self.source))
         try:
             results = replay.run(MOST_WORK)
         except FAILS:
-            return 0
+            return 0, False
         is_known = not replay.strays and len(results) == len(self.call.results) and is_like(results, self.call.results)
-        return replay.work if is_known else 0
+        return (replay.work, not self.call.is_right(results)) if is_known else (0, False)
+
+    @property
+    def is_wrong_alone(self) -> bool:
+        """Whether the call is known to be wrong without any call before it."""
+        return self._on_host[1]
 
     def is_wrong_with(self, text: str) -> bool:
         """Whether the call is wrong with another text; False where that is not known."""
@@ -55,11 +61,11 @@ class WalkedText:
         return self._with_kernels(source) if _host_of(source) == self._host else self._with_host_code(source)
 
     def _with_host_code(self, source: ParsedSource) -> bool:
-        if self.call.host is None or not self._work_on_host:
+        if self.call.host is None or not self._on_host[0]:
             return False
         again = HostReplay(self.call.host, self.call.program, source, code_of(source))
         try:
-            results = again.run(MORE_WORK * self._work_on_host)
+            results = again.run(MORE_WORK * self._on_host[0])
         except FAILS:
             return False
         return not again.strays and len(results) == len(self.call.results) and not self.call.is_right(results)

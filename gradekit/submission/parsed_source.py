@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 _SIMPLE = (ast.Name, ast.Call, ast.Attribute, ast.Constant, ast.Subscript)
@@ -202,6 +202,13 @@ def dotted(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
         return f"{left}.{node.attr}"
     return ""
+
+
+@lru_cache(maxsize=1 << 13)
+def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a tree that nobody changes, as ast.walk gives them: kept, for the same are asked for again and
+    again."""
+    return tuple(ast.walk(node))
 
 
 def _is_jitted(function: ast.FunctionDef) -> bool:

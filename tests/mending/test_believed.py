@@ -15,7 +15,7 @@ from gradekit.mending.candidates import MOST_OF_ENDLESS, MOST_OF_REFUSED, SPECIF
 from gradekit.mending.dependences import making
 from gradekit.mending.mend import Clues, Family, Mend
 from gradekit.mending.search import BEFORE_SCREENING, LIKELIEST, Mending, Tries
-from gradekit.plugin.mend_tries import MendTries
+from gradekit.plugin.mend_tries import MOST_RUN, MendTries
 from gradekit.plugin.other_checks import is_emptied
 from tests.mending.corpora import ROOT, Verdict
 from tests.mending.graded_mistake import tutored
@@ -106,8 +106,8 @@ def test_a_mend_that_cuts_a_run_off_is_believed_where_it_was_cut_off_before(
         return Failure(Cause.BUDGET_EXCEEDED, "") if is_cut_off_as_it_is else None
 
     tries: Any = SimpleNamespace(
-        _text="as it is", _subject_of=lambda text: text, _cut_off=[SimpleNamespace(key="large")], _long={},
-        _examples=SimpleNamespace(again=again),
+        text="as it is", subject_of=lambda text: text, _cut_off=[SimpleNamespace(key="large")], _long={},
+        examples=SimpleNamespace(again=again),
     )  # fmt: skip
     assert MendTries._took_as_long(tries, "mended") is believed
     assert MendTries._took_as_long(tries, "mended again") is believed and asked == ["as it is"]  # it is known by then
@@ -123,3 +123,17 @@ def test_a_mend_that_cuts_a_run_off_is_believed_where_it_was_cut_off_before(
 def test_a_report_of_one_of_these_names_its_cause_and_line(id: str, name: str, tmp_path: Path) -> None:
     found = tutored(id, name, tmp_path)
     assert (found.verdict, found.line) == (Verdict.NAMED, True)
+
+
+@pytest.mark.parametrize(("is_zero", "ran"), [(False, MOST_RUN), (True, 4)])
+def test_examples_are_walked_in_place_of_runs_only_where_some_run_has_shown_a_result(
+    is_zero: bool, ran: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradekit.plugin.mend_tries.is_emptied", lambda error, subject: is_zero)
+    seen: list[int] = []
+    tries: Any = SimpleNamespace(
+        subject_of=lambda text: SimpleNamespace(calls=[]), _error=None, _cut_off=[], _wanted=lambda: range(4),
+        _passes=lambda subject, one: not seen.append(one), _makes_no_other=lambda subject: True,  # type: ignore[func-returns-value]
+        _keeps_values=lambda subject, text: True, _is_right_by_walks=lambda text, one: True,
+    )  # fmt: skip
+    assert MendTries.is_right(tries, "") is not is_zero and seen == list(range(ran)) and tries._passed == 4

@@ -342,6 +342,8 @@ def test_no_mend_is_believed_where_the_text_as_it_is_has_become_right() -> None:
     assert found is not None and found.cause is Cause.DEPENDS_ON_EARLIER_CALLS and found.line is None
     raced = Clues(frozenset({Cause.RACE}), ("softmax_kernel",))
     assert mending.diagnosis(raced, Tries(lambda changed: True)) is None
+    alone = mending.diagnosis(CLUES, Tries(lambda changed: True, fails_alone=lambda: True))
+    assert alone is not None and alone.line is not None, "where a walk has found it wrong alone, that is not tried"
 
 
 def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends() -> None:

@@ -31,7 +31,9 @@ def test_of_results_that_are_alike_any_may_be_the_wrong_one() -> None:
     assert shown is not None and shown.wrong is not None and place_of_wrong(error, call) is None
     assert shown.is_right([ones, zeros, ones]) and shown.is_right([ones, ones, zeros])
     assert not shown.is_right([ones, zeros, zeros]) and not shown.is_right([ones, None, zeros])
-    assert (shown.wrong([ones, zeros, ones]), shown.wrong([ones, zeros, zeros])) == (0, 4)
+    of_two = [torch.stack([ones, ones]), torch.stack([zeros, zeros]), torch.stack([ones, zeros])]
+    assert shown.wrong(of_two).tolist() == [0, 4] and shown.compared == (1, 2)
+    assert shown.may_be is not None and shown.may_be(of_two).tolist() == [True, False]
 
 
 def test_of_results_that_differ_the_one_that_was_compared_decides() -> None:

@@ -14,9 +14,10 @@ import torch
 from gradekit.engine import run
 from gradekit.mending.draft import Draft
 from gradekit.screening import walked_call
+from gradekit.screening.all_changes import changes_of
 from gradekit.screening.changes import Change, ChangeKind, ChangeSite
 from gradekit.screening.kinds import kind_of
-from gradekit.screening.screen import MOST_WORK, Screen, changes_of
+from gradekit.screening.screen import MOST_WORK, Screen
 from gradekit.screening.shown_call import ShownCall
 from gradekit.screening.static_places import is_static
 from gradekit.screening.survivor_mends import mend_of, mends_of
@@ -317,8 +318,8 @@ def test_changes_that_are_tried_side_by_side_give_what_each_gives_alone(old: str
     assert len(fitting) > 200
     fitting = fitting[::3]
     together = replay.changed("means_kernel", Swap.of([[pair] for pair in fitting]), 0)
-    for pair, result in zip(fitting, together, strict=True):
-        assert _same(result, _alone(replay, pair)), ast.unparse(pair[1])
+    for number, pair in enumerate(fitting):
+        assert _same(together.of(number), _alone(replay, pair)), ast.unparse(pair[1])
 
 
 def _gives_the_same_kind(site: ChangeSite, replay: WalkedCall, old: ast.AST, new: ast.AST) -> bool:
@@ -333,7 +334,7 @@ def _gives_the_same_kind(site: ChangeSite, replay: WalkedCall, old: ast.AST, new
 
 def _alone(replay: WalkedCall, pair: tuple[ast.AST, ast.AST]) -> list[torch.Tensor | None] | None:
     try:
-        return replay.changed("means_kernel", Swap.of([[pair]]), 0)[0]
+        return replay.changed("means_kernel", Swap.of([[pair]]), 0).of(0)
     except WRONG:
         return None
 

@@ -1,0 +1,90 @@
+"""A text of the submission that answers calls by a walk of its source (see gradekit.screening), where that can be
+walked: a small part of what it costs to trace and run them. What a walk finds right is taken for right; it blames
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from gradekit.inputs.spec import Input
+from gradekit.judge.failure import Failure
+from gradekit.screening.host_call import HostCall, HostReplay
+from gradekit.screening.tile_values import NotWalked
+from gradekit.screening.walked_call import code_of
+from gradekit.submission.parsed_source import ParsedSource
+
+if TYPE_CHECKING:
+    from gradekit.program import Program
+
+MOST_WORK = 5_000_000
+"""Of one call, in the engine's units: a larger one costs as much to walk as to trace and run."""
+
+MOST_IN_VAIN = 3
+"""After so many examples in a row that cannot be walked, no other is."""
+
+Run = Callable[[Any], BaseException | None]
+"""Runs an example on a submission: what it raises."""
+
+
+class WalkedExamples:
+    """What becomes of examples of checks with a text that is walked, each once. An autotuner chooses what it chose in
+    `program`, another call."""
+
+    def __init__(self, text: str, program: Program) -> None:
+        source = ParsedSource.parsed(text)
+        self._submission = WalkedSubmission(source, program) if source is not None else None
+        self._known: dict[Hashable, BaseException | None] = {}
+        self._in_vain = 0
+
+    def error(self, example: Hashable, run: Run) -> BaseException | None:
+        """What an example raises that is to be `run` on the text: None where it is right, a Failure where it is wrong,
+        anything else where that is not known."""
+        if self._submission is None or self._in_vain == MOST_IN_VAIN:
+            return NotWalked("a text that cannot be walked")
+        if example not in self._known:
+            self._known[example] = error = run(self._submission)
+            is_known = error is None or isinstance(error, Failure)
+            self._in_vain = 0 if is_known else self._in_vain + 1
+        return self._known[example]
+
+
+class WalkedSubmission:
+    """What tests can call in the place of a submission: each function of the `source`. A call gives tensors, or raises
+    what a walk raises, `NotWalked` among others."""
+
+    def __init__(self, source: ParsedSource, program: Program) -> None:
+        self._source, self._program, self._code = source, program, code_of(source)
+
+    def __getattr__(self, name: str) -> WalkedEntry:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return WalkedEntry(self._call, name)
+
+    def _call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> list[Tensor]:
+        given = tuple(one.tensor() if isinstance(one, Input) else one for one in args)
+        replay = HostReplay(HostCall(entry, given, wanted), self._program, self._source, self._code)
+        found = [one for one in replay.run(MOST_WORK, lenient=False) if isinstance(one, Tensor)]
+        if len(found) < max(len(wanted), 1):
+            raise NotWalked("a result that is no tensor")
+        return found
+
+
+class WalkedEntry:
+    """A function of such a submission."""
+
+    def __init__(self, call: Callable[[str, Sequence[Any], tuple[int, ...]], list[Tensor]], name: str) -> None:
+        self._call, self._name = call, name
+
+    def __call__(self, *args: Any) -> list[Tensor]:
+        """The results of a call."""
+        return self._call(self._name, args, ())
+
+    def gradient(
+        self, *args: Any, upstream: Input, wanted: Sequence[int] = (0,), only: int | None = None
+    ) -> list[Tensor]:
+        """The gradients that its backward pass gives, as `gradekit.subject.entry` has them."""
+        found = self._call(self._name, (*args, upstream), tuple(wanted))
+        return found if only is None else [found[list(wanted).index(only)]]
