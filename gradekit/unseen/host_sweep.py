@@ -277,7 +277,8 @@ def _places(columns: Mapping[str, torch.Tensor], near: set[int]) -> list[int]:
     small = DENSE if len(rows) == 1 else DENSE // (2 * len(rows))
     close, largest = torch.isin(rows, torch.tensor(sorted(near), dtype=torch.int64)), rows.amax(dim=0)
     ranked = _ranked(rows, (~close.all(dim=0), ~close.any(dim=0), largest > small, largest))
-    ranked = _each_value_first(rows, ranked, int(close.any(dim=0).sum()))
+    together, alone = int(close.all(dim=0).sum()), int(close.any(dim=0).sum())
+    ranked = [*ranked[:together], *_each_value_first(rows, ranked[together:alone]), *ranked[alone:]]
     head = ranked[: MOST_SIZES - 100]
     rest = ranked[len(head) :]
     first = MOST_SIZES // 4
@@ -295,16 +296,16 @@ def _ranked(rows: torch.Tensor, weights: Sequence[torch.Tensor]) -> list[int]:
     return order[fresh].tolist()
 
 
-def _each_value_first(rows: torch.Tensor, ranked: Sequence[int], most: int) -> list[int]:
-    """The places with those first that bring a value of a dimension which none of the first `most` before them has."""
+def _each_value_first(rows: torch.Tensor, ranked: Sequence[int]) -> list[int]:
+    """The places with those first that bring a value of a dimension which none before them has."""
     seen: list[set[int]] = [set() for _ in rows]
     first, others = list[int](), list[int]()
-    for place, row in zip(ranked[:most], rows[:, ranked[:most]].T.tolist(), strict=True):
+    for place, row in zip(ranked, rows[:, list(ranked)].T.tolist(), strict=True):
         is_new = any(value not in known for known, value in zip(seen, row, strict=True))
         (first if is_new else others).append(place)
         for known, value in zip(seen, row, strict=True):
             known.add(value)
-    return [*first, *others, *ranked[most:]]
+    return [*first, *others]
 
 
 def _small(draws: Draws, form: TracedForm) -> dict[str, int]:
