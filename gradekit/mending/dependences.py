@@ -43,14 +43,15 @@ def making(text: str, line: int) -> frozenset[int]:
     """A line of a kernel, those that give its names their values, heads of loops around it, and launches."""
     draft = draft_of(text)
     found = {line}
-    for kernel in draft.kernels if draft is not None else ():
+    if draft is None:
+        return frozenset(found)
+    for kernel in draft.kernels:
         mine = [one for one in kernel.statements if not isinstance(one, _HEADS) and line in _span(one)]
         around = [loop for loop in kernel.loops if line in _span(loop)]
         names = {name for one in mine for name in kernel.names(one)}.union(*map(names_of_steps, around))
         found |= {loop.lineno for loop in around}
         values = [value for name in names for value in kernel.values.get(name, ())]
-        is_here = bool(mine or around) and draft is not None
-        launches = [launch.call for launch in draft.launches_of(kernel)] if is_here and draft is not None else []
+        launches = [launch.call for launch in draft.launches_of(kernel)] if mine or around else []
         found |= {one for node in (*values, *launches) for one in _span(node)}
     return frozenset(found)
 

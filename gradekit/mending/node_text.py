@@ -28,6 +28,12 @@ def converted(node: ast.AST) -> ast.expr | None:
     return node.func.value if is_conversion else None  # type: ignore[attr-defined]
 
 
+def without_conversions(node: ast.expr) -> ast.expr:
+    """The expression, or what it converts, once or several times."""
+    inner = converted(node)
+    return node if inner is None else without_conversions(inner)
+
+
 def names_outside_calls(node: ast.AST) -> set[str]:
     """The names in an expression that no function is applied to, but for a conversion."""
     if isinstance(node, ast.Call):

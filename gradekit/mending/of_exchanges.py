@@ -42,9 +42,9 @@ def _made_by(kernel: KernelDraft, name: str) -> str:
 
 def saved_in_order(draft: Draft) -> Iterator[Mend]:
     """What `save_for_backward` keeps comes back in that order, whatever it is called then."""
-    saved = [n for n in draft.host_nodes if called(n).endswith(".save_for_backward")]
-    for call in saved:
-        kept = [draft.source.of(a) for a in call.args] if isinstance(call, ast.Call) else []
+    called_here = [n for n in draft.host_nodes if isinstance(n, ast.Call)]
+    for call in (n for n in called_here if called(n).endswith(".save_for_backward")):
+        kept = [draft.source.of(a) for a in call.args]
         for node in draft.host_nodes:
             if not isinstance(node, ast.Assign) or not draft.source.of(node.value).endswith(".saved_tensors"):
                 continue
@@ -54,30 +54,25 @@ def saved_in_order(draft: Draft) -> Iterator[Mend]:
             if back != kept and sorted(back) == sorted(kept):
                 yield Mend(
                     Family.INDEX, 1, node.lineno, (draft.source.replaced(target, ", ".join(kept)),),
-                    f"Line {node.lineno} takes {', '.join(back)} from what was saved, and line {call.lineno} saved "  # type: ignore[attr-defined]
+                    f"Line {node.lineno} takes {', '.join(back)} from what was saved, and line {call.lineno} saved "
                     f"{', '.join(kept)}: the order is another.",
                     "saved tensors come back in the order in which they were saved",
                 )  # fmt: skip
 
 
-def _saved_for_another(draft: Draft, call: ast.AST, back: Sequence[str], line: int) -> Iterator[Mend]:
+def _saved_for_another(draft: Draft, call: ast.Call, back: Sequence[str], line: int) -> Iterator[Mend]:
     """Something else is saved than the argument by whose name it is taken back."""
-    names, given = draft.source.differentiated, call.args if isinstance(call, ast.Call) else []
-    function = next((f for f in draft.source.host if f.lineno <= line_of(call) <= (f.end_lineno or 0)), None)
+    names, given = draft.source.differentiated, call.args
+    function = next((f for f in draft.source.host if f.lineno <= call.lineno <= (f.end_lineno or 0)), None)
     inputs = [a.arg for a in function.args.args][1:2] if function is not None and function.name != "forward" else []
     for kept, name in zip(given, back, strict=False) if len(given) == len(back) else ():
         own = f"{inputs[0]}[{names.index(name)}]" if inputs and name in names else name
         if name in names and draft.source.of(kept) not in (name, own):
             yield Mend(
-                Family.INDEX, 2, line_of(kept), (draft.source.replaced(kept, own),),
-                f"Line {line_of(kept)} saves `{draft.source.of(kept)}`, and line {line} takes it for `{name}`.",
+                Family.INDEX, 2, kept.lineno, (draft.source.replaced(kept, own),),
+                f"Line {kept.lineno} saves `{draft.source.of(kept)}`, and line {line} takes it for `{name}`.",
                 f"save {name}", None,
             )  # fmt: skip
-
-
-def line_of(node: ast.AST) -> int:
-    """Where it begins."""
-    return getattr(node, "lineno", 0)
 
 
 def gradients_in_order(draft: Draft) -> Iterator[Mend]:

@@ -224,11 +224,11 @@ def _narrowed_together(kernel: KernelDraft) -> Iterator[Mend]:
     """Several values of one statement that are converted to 16 bits."""
     for statement in kernel.statements:
         parts = [] if hasattr(statement, "body") else list(ast.walk(statement))
-        casts = [n for n in parts if isinstance(n, ast.Call) and n.args and converted(n) is not None]
-        narrow = [(n, inner) for n in casts if "16" in kernel.source.of(n.args[0]) and (inner := converted(n))]
+        casts = ((n, inner) for n in parts if isinstance(n, ast.Call) and n.args and (inner := converted(n)))
+        narrow = [(n, inner, text) for n, inner in casts if "16" in (text := kernel.source.of(n.args[0]))]
         if len(narrow) > 1:
-            text = kernel.source.of(narrow[0][0].args[0])
-            edits = [kernel.replaced(n, kernel.source.operand(inner)) for n, inner in narrow]
+            text = narrow[0][2]
+            edits = [kernel.replaced(n, kernel.source.operand(inner)) for n, inner, _ in narrow]
             yield Mend(
                 Family.CAST, 4, statement.lineno, tuple(edits),
                 f"Line {statement.lineno} converts to {text} before it computes: each step is rounded to 16 bits.",
@@ -255,10 +255,11 @@ def narrow_arithmetic(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
     yield from _narrowed_together(kernel)
     for node in kernel.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
+        value = converted(node)
+        if isinstance(node, ast.Call) and value is not None and node.args:
             text = kernel.source.of(node.args[0])
             if "float32" not in text and "int" not in text:
-                inner = kernel.source.operand(node.func.value)
+                inner = kernel.source.operand(value)
                 yield Mend(
                     Family.CAST, 5 if "tl." in text else 12, node.lineno, (kernel.replaced(node, inner),),
                     f"Line {node.lineno} converts `{inner}` to {text} on the way: it is rounded to fewer digits there.",
@@ -347,12 +348,7 @@ def _casts_beside(kernel: KernelDraft, name: str) -> Iterator[Edit]:
         if value is None or target_of(statement) != name or kernel.in_loop(statement) is None:
             continue
         for node in ast.walk(value):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "to"
-                and node.args
-            ):
+            if isinstance(node, ast.Call) and converted(node) is not None and node.args:
                 outer = kernel.parents[node]
                 if not is_call(outer, "tl.dot"):
                     yield kernel.replaced(node.args[0], "tl.float32")

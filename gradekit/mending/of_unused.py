@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.mending.mend import Family, Mend
-from gradekit.mending.node_text import is_call, is_stored, simple, target_of, value_of
+from gradekit.mending.node_text import is_call, is_stored, simple, target_of, value_of, without_conversions
 from gradekit.mending.of_sums import EXP
 
 
@@ -113,8 +113,7 @@ def _is_alias(kernel: KernelDraft, statement: ast.stmt) -> bool:
 
 def _is_arithmetic(value: ast.expr) -> bool:
     """Whether it computes something, and does not just load and convert."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
-        value = value.func.value
+    value = without_conversions(value)
     works = any(isinstance(n, ast.BinOp) or is_call(n, "tl.dot", *EXP) for n in ast.walk(value))
     return works and not is_call(value, "tl.load")
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from gradekit.mending.loop_text import counter_of, counts_steps, head_of
-from gradekit.mending.node_text import calls, target_of
+from gradekit.mending.node_text import calls, target_of, without_conversions
 from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.screening.kinds import ValueKind, fitted
 from gradekit.submission.parsed_source import called, shown
@@ -247,9 +247,7 @@ def _may_join(site: ChangeSite, name: str, symbol: str, kind: ValueKind) -> bool
 def _is_loaded(site: ChangeSite, node: ast.expr) -> bool:
     """Whether an expression belongs to a statement that loads, and computes nothing of what it loads."""
     value = getattr(site.kernel.statement(node), "value", None)
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
-        value = value.func.value
-    return called(value) == "tl.load" if value is not None else False
+    return value is not None and called(without_conversions(value)) == "tl.load"
 
 
 def _come_so_far(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:

@@ -204,12 +204,12 @@ def possible_sizes(scope: CallScope, special: Sequence[int], close: Closeness = 
 
 
 def _spread(options: Sequence[Sequence[int]], most: int) -> list[Tensor]:
-    """Combinations of the options, a column for each: all of the first few of each, then a walk through the rest."""
+    """Combinations of the options, a column for each: all where they are no more than `most`, else all of the first few
+    of each, then a walk through the rest."""
+    if math.prod(map(len, options)) <= most:
+        return [*torch.cartesian_prod(*map(torch.tensor, options)).T]
     few = int(most ** (1 / len(options)))
-    few = max(map(len, options)) if math.prod(map(len, options)) <= most else few
     first = torch.cartesian_prod(*(torch.tensor(one[:few]) for one in options)).T
-    if few == max(map(len, options)):
-        return [*first]
     turns = torch.arange(most - first.shape[1])
     walks = [turns * (48271 ** (place + 2) % PRIME) % PRIME % len(one) for place, one in enumerate(options)]
     columns = zip(options, first, walks, strict=True)
