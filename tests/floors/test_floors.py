@@ -121,16 +121,12 @@ def _arguments(function: Function) -> list[ast.arg]:
     return [a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg not in ("self", "cls")]
 
 
-LONG_FILES = {"gradekit.cli"}
-"""One function for each command, with its options."""
-
 MANY_PARAMETERS = {"gradekit.batch.class_commands.grade", "gradekit.tracer.kernels.run"}
 """A command's options, and the parameters of the method of Triton's that it stands in for."""
 
 
-def test_no_file_is_longer_than_400_lines() -> None:
-    long = {module for module, file in MODULES.items() if len(file.read_text(encoding="utf-8").splitlines()) > 400}
-    assert long == LONG_FILES
+def test_no_file_is_longer_than_800_lines() -> None:
+    assert not [module for module, file in MODULES.items() if len(file.read_text(encoding="utf-8").splitlines()) > 800]
 
 
 def test_no_function_has_more_than_8_parameters() -> None:
@@ -177,11 +173,14 @@ def test_what_starts_quickly_imports_nothing_heavy(steps: list[tuple[str, tuple[
     assert done.stdout.splitlines() == [""] * len(steps)
 
 
-def test_each_module_and_each_class_has_a_name_of_its_own() -> None:
-    stems = Counter(module.rpartition(".")[2] for module, file in MODULES.items() if file.stem[:2] != "__")
-    trees = TREES.values()
-    classes = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    assert [name for name, count in (stems + classes).items() if count > 1] == []
+def test_a_name_of_a_class_stands_once_in_its_package() -> None:
+    classes = Counter(
+        (module.rpartition(".")[0], node.name)
+        for module, tree in TREES.items()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 def test_a_package_that_lists_its_files_lists_them_all() -> None:
