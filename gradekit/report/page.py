@@ -1,7 +1,8 @@
-"""The report as one page of HTML that loads nothing and runs nothing: a pure function of the record and the source.
+"""The report as one page of HTML that loads nothing: a pure function of the record and the source.
 
-Jinja2 escapes whatever stands in the templates; `clean` takes control characters out before that. A
-Content-Security-Policy allows the page's own style sheet, by its hash, and nothing else.
+What failed comes first, what passed is folded to one line each. Jinja2 escapes whatever stands in the templates;
+`clean` takes control characters out before that. A Content-Security-Policy allows the page's own style sheet and
+script, by their hashes, and nothing else.
 """
 
 from __future__ import annotations
@@ -9,55 +10,64 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gradekit.report import pictures, proofs, result_pictures, speed_plot, speed_sentences, templates
+from gradekit.causes import Cause
+from gradekit.report import pictures, proofs, result_pictures, source_view, speed_plot, speed_sentences, templates
 from gradekit.report.grouping import Story, stories
-from gradekit.report.text import clean, described, one_line, points, seconds
+from gradekit.report.text import clean, counted, described, one_line, points, seconds
 from gradekit.submission import place
 
-SIGNS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!"}
-MOST_LINES = 2000
-"""Lines of source that a page shows: a longer submission is cut, and the page says so."""
+SIGNS = {"failed": "✗", "fault": "!", "pending": "◌", "passed": "✓"}
+"""The outcomes in the order of the page."""
 
 
 def render(record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = ()) -> str:
     """The page of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name."""
-    return templates.page("report.html", view(record, source, hand_in))
+    return templates.page("report.html", view(record, source, hand_in), "report.js")
 
 
 def view(record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """What the template shows, every text of it clean."""
-    score = record["score"]
+    checks = _checks(record["checks"], record["submission"])
     return {
         "title": f"{one_line(record['assignment']) or 'submission'}: report",
         "path": one_line(record["submission"]["path"]), "status": record["status"],
-        "earned": points(score["earned"]), "possible": points(score["possible"]),
-        "pending": points(score["pending"]) if score["pending"] else "",
+        **_score(record["score"]),
         "message": clean(record["message"]), "hint": one_line(record.get("hint", "")),
         "hand_in": [(one_line(name), one_line(value)) for name, value in hand_in],
         "overview": list(_overview(record["checks"])),
-        "checks": _checks(record["checks"], record["submission"]), "plot": speed_plot.plot(record["checks"]),
-        "source": list(_source(record, source)), "notes": [one_line(note) for note in record["notes"]],
+        "checks": checks, "plot": speed_plot.plot(record["checks"]),
+        "source": list(source_view.rows(source, _said(checks))), "notes": [one_line(note) for note in record["notes"]],
         "footer": _footer(record),
     }  # fmt: skip
 
 
+def _score(score: Mapping[str, float]) -> dict[str, str]:
+    """Points earned, those that were measured, and those that are pending ("" for none)."""
+    return {
+        "earned": points(score["earned"]), "measured": points(score["possible"] - score["pending"]),
+        "pending": points(score["pending"]) if score["pending"] else "",
+    }  # fmt: skip
+
+
 def _overview(checks: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, str]]:
+    """By kind of check, the points; a bonus counts for what it has earned."""
     for kind in dict.fromkeys(check["kind"] for check in checks):
         mine = [check for check in checks if check["kind"] == kind and not check["bonus"]]
         open_ = sum(c["possible"] - c["earned"] for c in mine if c["outcome"] in ("pending", "fault"))
-        yield {
-            "kind": kind, "earned": points(sum(c["earned"] for c in mine)),
-            "possible": points(sum(c["possible"] for c in mine)), "pending": points(open_) if open_ else "",
-        }  # fmt: skip
+        possible, earned = (sum(c[name] for c in mine) for name in ("possible", "earned"))
+        yield {"kind": kind, **_score({"earned": earned, "possible": possible, "pending": open_})}
 
 
 def _checks(checks: Sequence[Mapping[str, Any]], submission: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The checks, those that failed for one reason side by side: the first of them tells it, and what it costs."""
+    """The checks by outcome, what failed first; those that failed for one reason stand side by side, and the first
+    of them tells it and what it costs."""
     shown: list[dict[str, Any]] = []
-    for story in stories(checks):
+    order = list(SIGNS)
+    for story in sorted(stories(checks), key=lambda story: order.index(story.checks[0]["outcome"])):
         teller = len(shown) + 1
         shown += [
-            _check(check, submission) | {"same_as": teller if place else 0} for place, check in enumerate(story.checks)
+            _check(check, submission) | {"number": teller + place, "same_as": teller if place else 0}
+            for place, check in enumerate(story.checks)
         ]
         shown[teller - 1]["intro"] = _intro(story, teller)
     return shown
@@ -66,8 +76,24 @@ def _checks(checks: Sequence[Mapping[str, Any]], submission: Mapping[str, Any]) 
 def _intro(story: Story, teller: int) -> str:
     if len(story.checks) == 1:
         return ""
-    cost = f"{points(story.lost)} point{'s' * (story.lost != 1)}"
-    return f"One cause for checks {teller} to {teller + len(story.checks) - 1}; it costs {cost}."
+    last = teller + len(story.checks) - 1
+    between = "and" if last == teller + 1 else "to"
+    return f"One cause for checks {teller} {between} {last}; it costs {_points_lost(story.lost)}."
+
+
+def _points_lost(lost: float) -> str:
+    return f"{points(lost)} point{'s' * (lost != 1)}"
+
+
+def _said(checks: Iterable[Mapping[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    """By line of the source, the failed checks that blame it; only the first of a story has words of its own."""
+    said: dict[int, list[dict[str, Any]]] = {}
+    for check in checks:
+        if check["line"] and check["outcome"] == "failed":
+            text = "" if check["same_as"] else one_line(check["message"])
+            told = {"number": check["number"], "text": text, "hint": "" if check["same_as"] else check["hint"]}
+            said.setdefault(check["line"]["number"], []).append(told)
+    return said
 
 
 def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,6 +103,7 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "ending": "missed" if check["bonus"] and check["outcome"] == "failed" else check["outcome"],
         "title": one_line(check["title"]), "points": f"{points(check['earned'])} / {points(check['possible'])}",
         "message": clean(check["message"]), "hint": one_line(check.get("hint", "")),
+        "cause": _cause(check["cause"]),
         "line": _line(check["source"], submission), "origin": one_line(counterexample.get("origin", "")),
         "inputs": [described(given) for given in counterexample.get("inputs", ())],
         "replay": one_line(counterexample.get("replay", "")),
@@ -87,9 +114,15 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "proofs": _proofs(details.get("proofs")), "factors": _factors(details.get("coverage")),
         "speed": pictures.speed(details["speed"],
         speed_sentences.sentences(details["speed"])) if "speed" in details else None,
-        "coverage": _coverage(details.get("coverage")),
+        "tried": _tried(details.get("coverage")),
         "relations": [one_line(str(each)) for each in _list(details.get("relations"))],
     }  # fmt: skip
+
+
+def _cause(word: str | None) -> dict[str, str] | None:
+    """A cause's word and what it means in general; nothing for a word that this version does not know."""
+    meaning = Cause(word).meaning if word in set(Cause) else ""
+    return {"word": one_line(str(word)), "meaning": meaning} if meaning else None
 
 
 def _line(source: Mapping[str, Any] | None, submission: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -112,12 +145,22 @@ def _finding(finding: Mapping[str, Any]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _coverage(coverage: Any) -> str:
-    """What a check was tried on, in one line; empty where the record does not say."""
+def _tried(coverage: Any) -> dict[str, str] | None:
+    """How many calls a check was tried on, and which of them came from where; nothing where the record does not say."""
     if not isinstance(coverage, Mapping):
-        return ""
-    plain = {name: value for name, value in coverage.items() if isinstance(value, (int, str))}
-    return ", ".join(f"{one_line(str(name)).replace('_', ' ')} {one_line(str(value))}" for name, value in plain.items())
+        return None
+    counts = {name: coverage[name] for name in _CALLS if isinstance(coverage.get(name), int)}
+    said = [_CALLS[name].format(count) for name, count in counts.items() if count]
+    return {"calls": counted(sum(counts.values()), "call") + " tried", "which": "; ".join(said)} if said else None
+
+
+_CALLS = {
+    "rows": "{} from the plan that combines sizes, layouts, dtypes and values",
+    "drawn": "{} drawn at random",
+    "solved": "{} made for what this submission compares",
+    "long": "{} with a long dimension",
+}
+"""What each count of a check's coverage is called."""
 
 
 def _factors(coverage: Any) -> list[dict[str, Any]]:
@@ -142,20 +185,6 @@ def _proofs(found: Any) -> list[dict[str, Any]]:
          "claims": [proofs.row(claim) for claim in each["claims"]]}
         for name, each in found.items()
     ]  # fmt: skip
-
-
-def _source(record: Mapping[str, Any], source: str) -> Iterable[dict[str, Any]]:
-    blamed: dict[int, list[str]] = {}
-    for number, check in enumerate(record["checks"], 1):
-        if check["source"] and check["outcome"] == "failed":
-            blamed.setdefault(check["source"]["line"], []).append(str(number))
-    lines = source.split("\n") if source else []
-    for number, text in enumerate(lines[:MOST_LINES], 1):
-        checks = blamed.get(number, [])
-        said = f"check {', '.join(checks)}" if len(checks) < 2 else f"checks {', '.join(checks)}"
-        yield {"number": number, "text": clean(text), "blamed": said if checks else ""}
-    if len(lines) > MOST_LINES:
-        yield {"number": MOST_LINES + 1, "text": f"({len(lines) - MOST_LINES} more lines are not shown)", "blamed": ""}
 
 
 def _footer(record: Mapping[str, Any]) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from gradekit.report.result_pictures import wrong_elements
 
 WIDE, HIGH = 420.0, 160.0
 """The largest tensor that is drawn, in pixels."""
@@ -51,10 +54,14 @@ def _middle(index: int, of: int, length: float) -> float:
 
 def _caption(details: Mapping[str, Any], along: Sequence[Mapping[str, Any]]) -> str:
     spans = " × ".join(f"{each['first']} to {each['last']} of {each['of']}" for each in along)
-    return (
-        f"The result: {details['wrong']} of {details.get('total', '?')} elements are wrong, at indices {spans}. "
-        "The dot is the first."
-    )
+    return f"The result: {wrong_elements(details)}, at indices {spans}. The dot is the first."
+
+
+def round_ticks(most: float) -> list[float]:
+    """Round numbers from 0 to at most `most`, three to six of them: multiples of 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(most))
+    step = next(unit * power for unit in (0.2, 0.5, 1, 2) if most / (unit * power) <= 5)
+    return [round(step * number, 10) for number in range(int(most / step) + 1)]
 
 
 def speed(measured: Mapping[str, Any], sentences: Sequence[str]) -> dict[str, Any]:
@@ -73,6 +80,6 @@ def speed(measured: Mapping[str, Any], sentences: Sequence[str]) -> dict[str, An
         }
         for side, ratio in ratios.items()
     ]  # fmt: skip
-    ticks = [{"x": at(most * part / 4), "text": f"{most * part / 4:.2g}"} for part in range(5)]
+    ticks = [{"x": at(tick), "text": f"{tick:g}"} for tick in round_ticks(most)]
     caption = "Times as fast, with the interval of the measurement; a dashed line is what was asked for."
     return {"sentences": list(sentences), "rows": rows, "ticks": ticks, "caption": caption}

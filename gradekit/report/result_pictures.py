@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gradekit.report.text import one_line
+from gradekit.report.text import counted, one_line
 
 WIDE, HIGH = 480.0, 220.0
 """The largest map, in pixels."""
@@ -100,16 +100,22 @@ def _pair(shared: Mapping[str, Any]) -> dict[str, str]:
 def _caption(found: Mapping[str, Any], owners: Sequence[int], details: Mapping[str, Any]) -> str:
     programs = len(set(owners) - {NOBODY})
     said = (
-        f"The result, {found['shape']}, by the programs that wrote it ({programs} are seen here, of a grid of "
-        f"{tuple(found['grid'])})."
+        f"The result, {found['shape']}, by the programs that wrote it: {programs} of a grid of {tuple(found['grid'])} "
+        f"{'is' if programs == 1 else 'are'} seen here."
     )
     if details.get("wrong"):
-        said += f" Framed: {details['wrong']} of {details.get('total', '?')} elements are wrong."
+        said += f" Framed: {wrong_elements(details)}."
         first = (details.get("first") or {}).get("index")
         said += f" The first is {first}." if first else ""
     if NOBODY in owners:
         said += " Dashed: written by nobody."
     return said
+
+
+def wrong_elements(details: Mapping[str, Any]) -> str:
+    """{"wrong": 1, "total": 33} -> "1 of 33 elements is wrong"."""
+    of = counted(details["total"], "element") if "total" in details else "? elements"
+    return f"{details['wrong']} of {of} {'is' if details['wrong'] == 1 else 'are'} wrong"
 
 
 def outside(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -145,7 +151,7 @@ def _outside(finding: Mapping[str, Any]) -> dict[str, Any] | None:
         else f" The first of them is {beyond[0]}, further out than is drawn."
     )
     caption = (
-        f"The memory of {name} has {size} elements, 0 to {size - 1}. {count} outside of it "
-        f"{'is' if count == 1 else 'are'} {verb}{by} (red).{shown}"
+        f"The memory of {name} has {counted(size, 'element')}{f', 0 to {size - 1}' if size > 1 else ', 0'}. "
+        f"{count} outside of it {'is' if count == 1 else 'are'} {verb}{by} (red).{shown}"
     )
     return {"cells": cells, "width": 26 * len(cells), "caption": caption}

@@ -39,7 +39,7 @@ def test_every_check_is_shown_with_its_points_and_evidence() -> None:
     text = Tags(page.render(record(PASSED, FAILED, PENDING, FAULT), SOURCE)).text
     for check in (PASSED, FAILED, PENDING, FAULT):
         assert check.title in text
-    for said in ("40 of 110 points", "0 / 30", FAILED.message, "compute mask = offsets < n", "strides (66, 2)", "--seed 7"):
+    for said in ("40 of 70 measured points", "0 / 30", FAILED.message, "compute mask = offsets < n", "strides (66, 2)", "--seed 7"):
         assert said in text, said
 
 
@@ -51,8 +51,48 @@ def test_the_line_at_fault_is_marked_in_the_source_and_linked() -> None:
 
 
 def test_checks_that_fail_for_one_reason_are_one_story() -> None:
-    text = Tags(page.render(record(FAILED, replace(FAILED, id="test_other", title="Another")), SOURCE)).text
-    assert text.count(FAILED.message) == 1 and "For the same reason as check 1" in " ".join(text.split())
+    found = record(FAILED, replace(FAILED, id="test_other", title="Another"))
+    assert "For the same reason as check 1" in " ".join(Tags(page.render(found, SOURCE)).text.split())
+    said = [one["text"] for row in page.view(found, SOURCE, [])["source"] for one in row["said"]]
+    assert said == [FAILED.message, ""]
+
+
+def test_what_failed_stands_before_what_passed_and_numbers_agree_everywhere() -> None:
+    other = replace(FAILED, id="test_other", title="Another", source=replace(FAILED.source, line=20), message="Other.")
+    shown = page.view(record(PASSED, other, PENDING, FAILED), SOURCE, [])
+    assert [(check["number"], check["outcome"]) for check in shown["checks"]] == [
+        (1, "failed"), (2, "failed"), (3, "pending"), (4, "passed")]  # fmt: skip
+    said = {row["number"]: [one["number"] for one in row["said"]] for row in shown["source"] if row["said"]}
+    assert said == {20: [1], 14: [2]}
+
+
+def test_what_a_check_found_stands_below_the_line_at_fault() -> None:
+    rows = page.view(record(PASSED, FAILED), SOURCE, [])["source"]
+    assert [(row["number"], row["said"][0]["text"]) for row in rows if row["said"]] == [(14, FAILED.message)]
+    assert "".join(text for _, text in rows[13]["tokens"]) == SOURCE.split("\n")[13]
+
+
+def test_a_passed_check_is_folded_to_one_line() -> None:
+    tags = Tags(page.render(record(PASSED, FAILED))).tags
+    folded = [a for tag, a in tags if tag == "details" and a.get("class") == "check passed"]
+    assert [a["id"] for a in folded] == ["check-2"] and "open" not in folded[0]
+
+
+def test_points_that_are_pending_are_not_shown_as_lost() -> None:
+    shown = page.view(record(PASSED, PENDING), "", [])
+    assert (shown["earned"], shown["measured"], shown["pending"]) == ("40", "40", "30")
+    assert next(row for row in shown["overview"] if row["kind"] == "speed")["measured"] == "0"
+
+
+def test_how_many_calls_were_tried_is_said_in_plain_words() -> None:
+    coverage = {"strength": 2, "rows": 18, "of": 18, "drawn": 4, "solved": 1, "long": 0, "factors": {}}
+    text = Tags(page.render(record(replace(PASSED, details={"coverage": coverage})))).text
+    assert "23 calls tried" in text and "1 made for what this submission compares" in text and "strength" not in text
+
+
+@pytest.mark.parametrize(("most", "ticks"), [(1.15, [0, 0.5, 1]), (2.3, [0, 0.5, 1, 1.5, 2]), (14.0, [0, 5, 10])])
+def test_an_axis_has_round_numbers(most: float, ticks: list[float]) -> None:
+    assert pictures.round_ticks(most) == ticks
 
 
 def test_a_rejected_submission_says_why() -> None:
@@ -75,21 +115,23 @@ def test_nothing_from_a_submission_becomes_a_tag_or_a_script() -> None:
     tags = Tags(page.render(record(hostile, notes=(nasty,)), nasty, [(nasty, nasty)])).tags
     plain = Tags(page.render(record(replace(FAILED, details={"findings": [{}]}), notes=("x",)), "x", [("x", "x")])).tags
     assert {tag for tag, _ in tags} == {tag for tag, _ in plain}
+    assert len([tag for tag, _ in tags if tag == "script"]) == 1
     assert not [1 for _, attributes in tags for name in attributes if name.startswith("on") or name in ("src", "style")]
 
 
-def test_the_page_may_use_its_own_style_sheet_and_nothing_else() -> None:
+def test_the_page_may_use_its_own_style_sheet_and_script_and_nothing_else() -> None:
     text = page.render(record(PASSED))
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
     assert style and style[1] == templates.asset("style.css")[0]
     policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{templates.asset('style.css')[1]}'"
+    policy += f"; script-src '{templates.asset('report.js')[1]}'"
     assert f'content="{policy}"' in text.replace("&#39;", "'")
     assert "http://" not in text and "https://" not in text
 
 
 def test_a_long_submission_is_cut_and_the_page_says_so() -> None:
     text = page.render(record(FAILED), "x = 1\n" * 5000)
-    assert "more lines are not shown" in text and len(text) < 500_000
+    assert "more lines of the submission: not shown" in text and len(text) < 700_000
 
 
 def test_a_speed_is_shown_with_its_interval() -> None:
