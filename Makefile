@@ -18,7 +18,7 @@ export TRITON_DEFAULT_FP_FUSION := 1
 # The tests start hundreds of processes: gradekit is compiled once, whatever the environment says
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow matrix dist lint docs verify mutants thorough fuzz kills bench test-gpu clean
+.PHONY: setup demo test test-slow matrix dist lint docs verify mutants tutoring thorough fuzz kills bench test-gpu clean
 
 # An environment in .venv; without a GPU, with the CPU build of torch, which is a tenth of the size
 setup: $(READY)
@@ -66,6 +66,10 @@ verify: $(READY)
 # Small edits of each solution, which the assignment's checks must find; what is known in mutants/ is not graded again
 mutants: $(READY)
 	$(BIN)/gradekit verify --mutants
+
+# What a report says of each beginner's mistake, held against tests/mending/table.csv: half an hour on one core
+tutoring: $(READY)
+	$(BIN)/python benchmarks/tutoring.py --quick --first
 
 # 1,000 examples for each property of each solution
 thorough: $(READY)

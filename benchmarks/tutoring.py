@@ -5,13 +5,18 @@ The mistakes are those of tests/mending/corpus. One row for each assignment, and
 the verdict, whether the line is right, the CPU seconds of all processes for mended programs and for the whole report,
 and the first sentence of the diagnosis. `--show` prints what each report says, `--name` takes one mistake, `--developed`
 and `--held-out` the one part of them or the other, and `--folder DIR` takes those of DIR/<id>.toml instead, which nobody
-who works on the tutoring need have seen.
+who works on the tutoring need have seen. `--parts 2 --part 1` takes every second mistake, for several processes.
+
+What is said is held against tests/mending/table.csv, mistake by mistake (`make tutoring`): what is worse is printed, and the
+exit status is 1. `--write` puts it into that table, with the sentence of `--why` where something is worse. `--from-logs FILE ...`
+grades nothing, and takes what such runs have printed, elsewhere and in any number of processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import re
 import sys
@@ -24,9 +29,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks import tutoring_table
+from benchmarks.tutoring_table import Row
 from gradekit import assignment as assignments
 from gradekit import reuse
 from gradekit.judge.evidence import Diagnosis
+from gradekit.mending import candidates
 from gradekit.plugin import mended_runs
 from gradekit.plugin.runner import grade
 from gradekit.report.record import to_dict
@@ -43,6 +51,12 @@ _HEADER = (
 )
 
 
+_PRINTED = re.compile(
+    r"(\w+)/(\w+) +(\w+) +(line right|other line) +([\d.]+) +([\d.]+) s +\[(\d+)\] +([\w-]+)(?: |$)"
+)
+"""A mistake as a run prints it."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """What a report says of a mistake, and the CPU seconds of its mended programs and of the whole report."""
@@ -50,14 +64,50 @@ class Measured:
     tutored: Tutored
     mending: float
     whole: float
+    at: int = 0
+    cause: str = ""
+
+    @property
+    def row(self) -> Row:
+        """The row of the table."""
+        mistake, tutored = self.tutored.mistake, self.tutored
+        seconds = round(self.mending, 1), round(self.whole, 1)
+        return Row(mistake.assignment, mistake.name, tutored.verdict, tutored.line, self.at, self.cause, *seconds)
 
 
 def main() -> None:
-    """Grade the mistakes and print the table."""
+    """Grade the mistakes, print the table, and hold it against what is known."""
     options = _options()
-    for id in options.ids or _with_mistakes(options.folder):
+    _leave_out(options.without)
+    found = [row for path in options.from_logs for row in _printed(path.read_text(encoding="utf-8"))]
+    for id in options.ids or _with_mistakes(options.folder) if not options.from_logs else ():
         print(_HEADER)
-        print(_row(id, list(_tutored(_mistakes(id, options), options.show, _grading(options)))), flush=True)
+        measured = list(_tutored(_mistakes(id, options), options.show, _grading(options)))
+        print(_row(id, measured), flush=True)
+        found += [one.row for one in measured]
+    if not options.folder:
+        sys.exit(_against_the_table(found, options))
+
+
+def _against_the_table(found: Sequence[Row], options: argparse.Namespace) -> int:
+    """Prints what is worse and what is better than the table has it; 1 where something is worse, and not accepted."""
+    before = tutoring_table.read()
+    worse, better = tutoring_table.compared(found, before)
+    print(f"\n{len(found)} mistakes held against the table: {len(worse)} worse, {len(better)} better")
+    print("\n".join([*(f"  worse   {line}" for line in worse), *(f"  better  {line}" for line in better)]), flush=True)
+    if options.write:
+        tutoring_table.write(tutoring_table.updated(found, before, options.why))
+    return 1 if worse and not options.write else 0
+
+
+def _printed(log: str) -> Iterator[Row]:
+    """The rows that runs have printed, among other lines and behind whatever a line begins with."""
+    for line in log.splitlines():
+        found = _PRINTED.search(line)
+        if found is not None:
+            id, name, verdict, place, mending, whole, at, cause = found.groups()
+            seconds = float(mending), float(whole)
+            yield Row(id, name, Verdict(verdict), place == "line right", int(at), cause.strip("-"), *seconds)
 
 
 def _options() -> argparse.Namespace:
@@ -66,11 +116,24 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--show", action="store_true", help="print what each report says")
     parser.add_argument("--quick", action="store_true", help="few examples for each check, and many where those show nothing")
     parser.add_argument("--first", action="store_true", help="end each report at the first check that fails")
-    parser.add_argument("--name", help="mistakes whose names hold this")
+    parser.add_argument("--name", help="mistakes whose names match this pattern", default="")
+    parser.add_argument("--without", nargs="+", default=[], metavar="RULE", help="without these rules of mending; all: without any")
     parser.add_argument("--developed", action="store_true", help="those that rules may be made for")
     parser.add_argument("--held-out", action="store_true", help="those that no rule was made for")
+    parser.add_argument("--parts", type=int, default=1, help="of so many parts ...")
+    parser.add_argument("--part", type=int, default=0, help="... this one, from 0")
+    parser.add_argument("--write", action="store_true", help="put what is said into the table")
+    parser.add_argument("--why", default="", help="why mistakes are told worse than before")
+    parser.add_argument("--from-logs", nargs="+", type=Path, default=[], help="what runs have printed")
     parser.add_argument("--folder", type=Path, help="mistakes that lie outside of the repository: DIR/<id>.toml")
     return parser.parse_args()
+
+
+def _leave_out(rules: Sequence[str]) -> None:
+    """Takes rules out of the search, to measure what they are worth."""
+    is_kept = lambda rule: rules != ["all"] and rule.__name__ not in rules
+    candidates._IN_KERNELS = tuple(filter(is_kept, candidates._IN_KERNELS))
+    candidates._ON_HOST = tuple(filter(is_kept, candidates._ON_HOST))
 
 
 def _with_mistakes(folder: Path | None) -> list[str]:
@@ -79,7 +142,8 @@ def _with_mistakes(folder: Path | None) -> list[str]:
 
 def _mistakes(id: str, options: argparse.Namespace) -> Iterator[BeginnersMistake]:
     mistakes = read(options.folder / f"{id}.toml") if options.folder else corpus(id)
-    return filter(_wanted(options), mistakes)
+    wanted = filter(_wanted(options), mistakes)
+    return itertools.islice(wanted, options.part, None, options.parts)
 
 
 def _grading(options: argparse.Namespace) -> GradingOptions:
@@ -88,7 +152,7 @@ def _grading(options: argparse.Namespace) -> GradingOptions:
 
 def _wanted(options: argparse.Namespace) -> Wanted:
     both = options.developed == options.held_out
-    return lambda mistake: (both or mistake.held_out == options.held_out) and (options.name or "") in mistake.name
+    return lambda mistake: (both or mistake.held_out == options.held_out) and re.search(options.name, mistake.name) is not None
 
 
 def _tutored(mistakes: Iterable[BeginnersMistake], show: bool, grading: GradingOptions) -> Iterator[Measured]:
@@ -102,8 +166,10 @@ def _tutored(mistakes: Iterable[BeginnersMistake], show: bool, grading: GradingO
             record = _record(mistake, grading)
             if grading.profile == "quick" and not _failed(record):
                 record = _record(mistake, replace(grading, profile="default"))  # a few examples did not show it
-            measured = Measured(Tutored.of(mistake, record), sum(spent), _cpu_seconds() - before)
-            print(_line(measured, record), flush=True)
+            telling = _telling(mistake, record)
+            said = (telling["source"] or {}).get("line") or 0, telling.get("cause") or ""
+            measured = Measured(Tutored.of(mistake, record), sum(spent), _cpu_seconds() - before, *said)
+            print(_line(measured, telling), flush=True)
             if show:
                 print(render(record), flush=True)
             yield measured
@@ -137,22 +203,25 @@ def _record(mistake: BeginnersMistake, grading: GradingOptions) -> dict[str, Any
         return to_dict(grade(request))
 
 
-def _line(measured: Measured, record: dict[str, Any]) -> str:
-    """Verdict, line, seconds and what is said first, by the check that names the cause or else the first that fails."""
-    tutored = measured.tutored
+def _telling(mistake: BeginnersMistake, record: dict[str, Any]) -> dict[str, Any]:
+    """The check that names the cause, or else the first that fails."""
     failed = _failed(record)
-    naming = [check for check in failed if tutored.mistake.is_named_by(check)]
-    check = (naming or failed or [record | {"source": None, "hint": ""}])[0]
+    naming = [check for check in failed if mistake.is_named_by(check)]
+    return (naming or failed or [record | {"source": None, "hint": "", "outcome": "passed"}])[0]
+
+
+def _line(measured: Measured, check: dict[str, Any]) -> str:
+    """Verdict, line, seconds and what is said first."""
+    tutored = measured.tutored
     line = "line right" if tutored.line else "other line"
-    said = _sentence(check["message"])
-    where = (check["source"] or {}).get("line")
     seconds = f"{measured.mending:5.1f} {measured.whole:5.1f} s"
-    hint = f" ({check['hint']})" if check["hint"] and not naming else ""
-    return f"{tutored.mistake.name:32} {tutored.verdict:6} {line} {seconds}  [{where}] {said}{hint}"
+    hint = f" ({check['hint']})" if check["hint"] and not tutored.mistake.is_named_by(check) else ""
+    name, said = f"{tutored.mistake.assignment}/{tutored.mistake.name}", _sentence(check["message"])
+    return f"{name:48} {tutored.verdict:6} {line} {seconds}  [{measured.at}] {measured.cause or '-'} {said}{hint}"
 
 
 def _failed(record: dict[str, Any]) -> list[dict[str, Any]]:
-    rejected = [record | {"source": None}] if record["cause"] else []
+    rejected = [record | {"source": None, "outcome": "failed"}] if record["cause"] else []
     return [check for check in record["checks"] if check["outcome"] == "failed"] or rejected
 
 

@@ -117,18 +117,20 @@ class Tutored:
 
 
 def corpus(assignment: str) -> Iterator[BeginnersMistake]:
-    """The mistakes of an assignment, in the order of its file.
+    """The mistakes of an assignment, in the order of its files; each has a name of its own.
 
     Raises:
         EditError: an edit does not fit its base in exactly one way.
         ValueError: no line of the mistaken submission has the piece that its line is to have.
     """
     kept_aside = FOLDER / "held_out" / f"{assignment}.toml"
-    is_apart = kept_aside.is_file()
+    is_apart, names = kept_aside.is_file(), set[str]()
     for number, mistake in enumerate(read(FOLDER / f"{assignment}.toml"), 1):
+        names.add(mistake.name)
         yield replace(mistake, held_out=not is_apart and number % 3 == 0)
-    if is_apart:
-        yield from (replace(mistake, held_out=True) for mistake in read(kept_aside))
+    for mistake in read(kept_aside) if is_apart else ():
+        name = f"{mistake.name}_held_out" if mistake.name in names else mistake.name
+        yield replace(mistake, held_out=True, name=name)
 
 
 def read(path: Path) -> Iterator[BeginnersMistake]:

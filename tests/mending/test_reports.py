@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import tutoring_table
 from gradekit.assignment import get
 from gradekit.plugin import mended_runs
 from gradekit.report.record import to_dict
@@ -17,9 +18,10 @@ SAMPLE = [("softmax", "zeros_beyond_the_end"), ("matmul", "steps_rounded_down"),
 
 
 @pytest.mark.parametrize(("id", "name"), SAMPLE)
-def test_a_report_names_the_cause_and_its_line(id: str, name: str, tmp_path: Path) -> None:
-    found = tutored(id, name, tmp_path)
-    assert (found.verdict, found.line) == (Verdict.NAMED, True)
+def test_a_report_says_of_a_mistake_what_the_table_has(id: str, name: str, tmp_path: Path) -> None:
+    """A sample: `make tutoring` holds every mistake against the table."""
+    found, row = tutored(id, name, tmp_path), tutoring_table.read()[id, name]
+    assert (found.verdict, found.line) == (row.verdict, row.line) == (Verdict.NAMED, True)
 
 
 def test_an_example_that_takes_more_than_a_try_may_is_no_reason_against_a_mend(
