@@ -47,6 +47,7 @@ ROOMS = {
     "formulas": ("whether a call computes what its reference does for all values", "programs, references; no values"),
     "unseen": ("inputs made from what a submission compares, and its examples have not seen", "origins, programs, the domain"),
     "sandbox": ("starts tracers and talks to them", "what a submission's process answers"),
+    "interpreter": ("evaluates a submission's source on the tensors of a call", "source text and inputs"),
     "mending": ("small edits of a failing submission that a tutor would try", "source text and what failed"),
     "screening": (
         "which changes of a kernel's source would make a failing call right, at a first look",

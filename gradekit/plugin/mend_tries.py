@@ -24,6 +24,7 @@ from gradekit.plugin.other_checks import alike, is_emptied, untouched, with_a_me
 from gradekit.plugin.screened_mends import ScreenedMends, elements_of
 
 if TYPE_CHECKING:
+    from gradekit.interpreter.walked_text import WalkedText
     from gradekit.judge.failure import Failure
     from gradekit.mending.mend import Clues, Mend
     from gradekit.mending.search import OtherChecks, Tries
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
     from gradekit.plugin.walked_submission import WalkedExamples
-    from gradekit.screening.walked_text import WalkedText
     from gradekit.subject.subject import Call, Subject
     from gradekit.submission import Submission
 
@@ -161,9 +161,9 @@ class MendTries:
 
     @cached_property
     def _walked(self) -> WalkedText | None:
+        from gradekit.interpreter.walked_text import walked_text
         from gradekit.mending.draft import draft_of
         from gradekit.plugin.screened_calls import failing
-        from gradekit.screening.walked_text import walked_text
 
         comparison = self._error.comparison
         if comparison is None or comparison.reference.key is None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit.inputs.spec import Input
+from gradekit.interpreter.host_call import HostCall
+from gradekit.interpreter.shown_call import ShownCall
 from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import awarding
 from gradekit.plugin.other_checks import untouched
-from gradekit.screening.host_call import HostCall
-from gradekit.screening.shown_call import ShownCall
 
 if TYPE_CHECKING:
     from gradekit.judge.reference import Reference

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from gradekit.causes import Cause
 
 if TYPE_CHECKING:
+    from gradekit.interpreter.shown_call import ShownCall
     from gradekit.mending.mend import Mend
     from gradekit.plugin.examples import Example
     from gradekit.plugin.mend_tries import MendTries
     from gradekit.screening.changes import Change
     from gradekit.screening.host_screen import HostScreen
     from gradekit.screening.screen import Screen
-    from gradekit.screening.shown_call import ShownCall
     from gradekit.subject.subject import Subject
     from gradekit.submission.parsed_source import ParsedSource
 

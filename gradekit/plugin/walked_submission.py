@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from gradekit.inputs.spec import Input
+from gradekit.interpreter.host_call import HostCall, HostReplay
+from gradekit.interpreter.tile_values import NotWalked
+from gradekit.interpreter.walked_call import code_of
 from gradekit.judge.failure import Failure
-from gradekit.screening.host_call import HostCall, HostReplay
-from gradekit.screening.tile_values import NotWalked
-from gradekit.screening.walked_call import code_of
 from gradekit.submission.parsed_source import ParsedSource
 
 if TYPE_CHECKING:

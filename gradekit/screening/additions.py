@@ -6,10 +6,10 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping
 
+from gradekit.interpreter.kinds import ValueKind, fitted
 from gradekit.mending.loop_text import counter_of, counts_steps, head_of
 from gradekit.mending.node_text import calls, target_of, without_conversions
 from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
-from gradekit.screening.kinds import ValueKind, fitted
 from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from gradekit.interpreter.swap import Watched
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.screening.additions import FIRST_COMBINED, around
 from gradekit.screening.changes import LAST_TURN, OF_IDLE, Change, ChangeSite
 from gradekit.screening.replacements import RULES
-from gradekit.screening.swap import Watched
 from gradekit.screening.together import of_several_places
 from gradekit.submission.parsed_source import called
 

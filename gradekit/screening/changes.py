@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
+from gradekit.interpreter.kinds import ValueKind, kind_of
+from gradekit.interpreter.swap import Watched
+from gradekit.interpreter.tile_values import TilePointer
 from gradekit.mending.kernel_text import KernelDraft
-from gradekit.screening.kinds import ValueKind, kind_of
-from gradekit.screening.swap import Watched
-from gradekit.screening.tile_values import TilePointer
 from gradekit.submission.parsed_source import shown
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.interpreter.host_values import Launcher
+from gradekit.interpreter.host_walk import HostWalk
 from gradekit.screening.changes import LONGEST_SHOWN, Change, ChangeKind
-from gradekit.screening.host_values import Launcher
-from gradekit.screening.host_walk import HostWalk
 from gradekit.submission.parsed_source import ParsedSource, called, shown
 
 LATER = 1

@@ -10,13 +10,13 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
+from gradekit.interpreter.host_call import FAILS, HostReplay
+from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.swap import Code
+from gradekit.interpreter.tile_values import NotWalked
 from gradekit.screening.changes import Change
-from gradekit.screening.host_call import FAILS, HostReplay
 from gradekit.screening.host_changes import LATER, HostSite, host_changes
-from gradekit.screening.host_walk import HostWalk
-from gradekit.screening.shown_call import ShownCall, is_like
-from gradekit.screening.swap import Code
-from gradekit.screening.tile_values import NotWalked
 from gradekit.screening.tried_change import parsed
 from gradekit.submission.parsed_source import ParsedSource
 

@@ -13,20 +13,20 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import STEP
+from gradekit.interpreter.kinds import ValueKind, kind_of
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.smaller_tiles import with_smaller_tiles
+from gradekit.interpreter.swap import Code, Swap
+from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer
+from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.mending.dependences import leading_to
 from gradekit.mending.draft import Draft
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.screening.additions import FIRST_COMBINED
 from gradekit.screening.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.screening.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
-from gradekit.screening.kinds import ValueKind, kind_of
-from gradekit.screening.shown_call import ShownCall, is_like
-from gradekit.screening.smaller_tiles import with_smaller_tiles
 from gradekit.screening.static_places import is_integer, is_static, needs_constant
-from gradekit.screening.swap import Code, Swap
-from gradekit.screening.tile_values import OutsideEverywhere, TilePointer
 from gradekit.screening.tried_change import TriedChange, digest, kind_of_change, parsed, place_of, with_alike
-from gradekit.screening.walked_call import WRONG, WalkedCall, code_of, has_effects
 
 MOST_WORK = 320_000_000
 """Of all changes of one submission, in the engine's units."""

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from torch import Tensor
 
+from gradekit.interpreter.tile_values import TilePointer
 from gradekit.screening.changes import Change, ChangeKind, ChangeSite
-from gradekit.screening.tile_values import TilePointer
 
 _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
 

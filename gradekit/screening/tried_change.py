@@ -9,10 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
+from gradekit.interpreter.kinds import ValueKind
+from gradekit.interpreter.tile_values import TilePointer
 from gradekit.mending.kernel_text import KernelDraft
 from gradekit.screening.changes import Change
-from gradekit.screening.kinds import ValueKind
-from gradekit.screening.tile_values import TilePointer
 
 
 @dataclass(frozen=True)

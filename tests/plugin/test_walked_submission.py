@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gradekit.findings import Cause
+from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge import assert_close, reference
 from gradekit.judge.failure import Failure
 from gradekit.mending.search import OtherChecks
@@ -16,7 +17,6 @@ from gradekit.plugin.every_check import HeldExample
 from gradekit.plugin.other_checks import LEAST_WALKED, MOST_RUN, confirmed, with_a_mend
 from gradekit.plugin.walked_submission import MOST_IN_VAIN, WalkedExamples
 from gradekit.program import Program
-from gradekit.screening.tile_values import NotWalked, OutsideEverywhere
 from tests.gpu.programs import normal, traced
 from tests.mending.corpora import ROOT
 from tests.plugin.test_every_check import Called

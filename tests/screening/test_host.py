@@ -13,13 +13,13 @@ import torch
 
 from gradekit.assignment import discover
 from gradekit.engine import run
-from gradekit.screening.host_call import FAILS, HostCall, HostReplay
+from gradekit.interpreter.host_call import FAILS, HostCall, HostReplay
+from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.walked_call import code_of
+from gradekit.interpreter.walked_text import walked_text
 from gradekit.screening.host_changes import HostSite, host_changes
 from gradekit.screening.host_screen import HostScreen
-from gradekit.screening.shown_call import ShownCall
 from gradekit.screening.survivor_mends import mends_of_host
-from gradekit.screening.walked_call import code_of
-from gradekit.screening.walked_text import walked_text
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.tracer.styles import Text
@@ -206,7 +206,7 @@ RIGHT = [
 @pytest.mark.parametrize("path", RIGHT)
 def test_a_walk_of_host_code_gives_what_a_call_gave(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from gradekit.inputs.spec import Input
-    from gradekit.screening.shown_call import is_like
+    from gradekit.interpreter.shown_call import is_like
     from gradekit.subject.subject import Subject
     from tests.graded import grade
 

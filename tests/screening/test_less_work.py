@@ -8,16 +8,16 @@ from collections import Counter
 import torch
 
 from gradekit.engine import run
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.smaller_tiles import with_smaller_tiles
+from gradekit.interpreter.steps_between import leading_to
+from gradekit.interpreter.swap import Swap
+from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.mending.draft import Draft
 from gradekit.program import Launch, View
 from gradekit.screening.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.screening.changes import ALL_TURNS
 from gradekit.screening.screen import Screen
-from gradekit.screening.shown_call import ShownCall, is_like
-from gradekit.screening.smaller_tiles import with_smaller_tiles
-from gradekit.screening.steps_between import leading_to
-from gradekit.screening.swap import Swap
-from gradekit.screening.walked_call import WalkedCall, code_of
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.screening.test_screen import MEANS, inputs, shown

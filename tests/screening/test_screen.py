@@ -12,19 +12,19 @@ import pytest
 import torch
 
 from gradekit.engine import run
+from gradekit.interpreter import walked_call
+from gradekit.interpreter.kinds import kind_of
+from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.swap import Swap
+from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
+from gradekit.interpreter.walked_text import walked_text
 from gradekit.mending.draft import Draft
-from gradekit.screening import walked_call
 from gradekit.screening.all_changes import changes_of
 from gradekit.screening.changes import Change, ChangeKind, ChangeSite
-from gradekit.screening.kinds import kind_of
 from gradekit.screening.screen import MOST_WORK, Screen
-from gradekit.screening.shown_call import ShownCall
 from gradekit.screening.static_places import is_static
 from gradekit.screening.survivor_mends import mend_of, mends_of
-from gradekit.screening.swap import Swap
 from gradekit.screening.tried_change import parsed
-from gradekit.screening.walked_call import WRONG, WalkedCall, code_of, has_effects
-from gradekit.screening.walked_text import walked_text
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.mending.corpora import Verdict

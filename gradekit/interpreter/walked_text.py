@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
-from gradekit.screening.host_call import FAILS, HostReplay
-from gradekit.screening.shown_call import ShownCall, is_like
-from gradekit.screening.walked_call import WRONG, WalkedCall, code_of
+from gradekit.interpreter.host_call import FAILS, HostReplay
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of
 from gradekit.submission.parsed_source import ParsedSource
 
 MOST_WORK = 5_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.screening.tile_values import tile_of
+from gradekit.interpreter.tile_values import tile_of
 
 _ROUNDS = 10
 _WORD = 0xFFFFFFFF

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from gradekit.engine.host import DTYPES, operation
 from gradekit.engine.memory import Memory
+from gradekit.interpreter.tile_values import NotWalked, spread
 from gradekit.program import Allocate, Aten, Copy, Fill, Launch, Literal, Step, View
-from gradekit.screening.tile_values import NotWalked, spread
 
 
 def view_of_all(memory: Memory, view: View, copies: int) -> Tensor:

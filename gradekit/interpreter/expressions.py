@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.screening.swap import Code, FunctionWalk, Names, Swap, Watched
-from gradekit.screening.tile_memory import TileMemory
-from gradekit.screening.tile_values import (
+from gradekit.interpreter.swap import Code, FunctionWalk, Names, Swap, Watched
+from gradekit.interpreter.tile_memory import TileMemory
+from gradekit.interpreter.tile_values import (
     DTYPES,
     NotWalked,
     OutsideEverywhere,
@@ -26,7 +26,7 @@ from gradekit.screening.tile_values import (
     negated,
     tile_of,
 )
-from gradekit.screening.vocabulary import FUNCTIONS, combined, sizes_of
+from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
 from gradekit.submission.parsed_source import dotted
 
 OPERATORS: dict[type, str] = {

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import Memory, Storage
-from gradekit.screening.tile_values import NotWalked, OutsideEverywhere, TilePointer, aligned, spread, tile_of
+from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere, TilePointer, aligned, spread, tile_of
 
 
 class TileMemory:

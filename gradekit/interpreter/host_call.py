@@ -12,12 +12,12 @@ from torch import Tensor
 
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.engine.budget import Budget, Meter
+from gradekit.interpreter.host_launches import Launches
+from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.swap import Code
+from gradekit.interpreter.tile_values import DTYPES, NotWalked, OutsideEverywhere
+from gradekit.interpreter.walked_call import WRONG
 from gradekit.program import Program
-from gradekit.screening.host_launches import Launches
-from gradekit.screening.host_walk import HostWalk
-from gradekit.screening.swap import Code
-from gradekit.screening.tile_values import DTYPES, NotWalked, OutsideEverywhere
-from gradekit.screening.walked_call import WRONG
 from gradekit.submission.parsed_source import ParsedSource
 
 MOST_WORK = 20_000_000

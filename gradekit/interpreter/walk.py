@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.screening.expressions import OPERATORS, Expressions
-from gradekit.screening.swap import Names, Returned
-from gradekit.screening.tile_values import NotWalked, TilePointer, aligned, cast, computed, spread, tile_of
+from gradekit.interpreter.expressions import OPERATORS, Expressions
+from gradekit.interpreter.swap import Names, Returned
+from gradekit.interpreter.tile_values import NotWalked, TilePointer, aligned, cast, computed, spread, tile_of
 from gradekit.submission.parsed_source import dotted
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit.screening.tile_values import NotWalked
+from gradekit.interpreter.tile_values import NotWalked
 
 Names = dict[str, Any]
 

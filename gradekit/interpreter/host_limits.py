@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.screening.tile_values import NotWalked
+from gradekit.interpreter.tile_values import NotWalked
 
 MOST_NUMBERS = 1 << 22
 """Elements of a tensor that host code makes, or of its storage."""

@@ -18,16 +18,16 @@ from gradekit.engine.host import DTYPES as TORCH
 from gradekit.engine.host import compute, read, write, write_values
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
+from gradekit.interpreter.expressions import bound, parts_of
+from gradekit.interpreter.host_launches import Launches
+from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.steps_between import leading_to, run_step, view_of_all
+from gradekit.interpreter.swap import Code, Names, Returned, Swap, Watched
+from gradekit.interpreter.tile_memory import TileMemory
+from gradekit.interpreter.tile_values import DTYPES, NotWalked, TilePointer
+from gradekit.interpreter.walk import KernelWalk
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
 from gradekit.program import Scalar as Number
-from gradekit.screening.expressions import bound, parts_of
-from gradekit.screening.host_launches import Launches
-from gradekit.screening.host_walk import HostWalk
-from gradekit.screening.steps_between import leading_to, run_step, view_of_all
-from gradekit.screening.swap import Code, Names, Returned, Swap, Watched
-from gradekit.screening.tile_memory import TileMemory
-from gradekit.screening.tile_values import DTYPES, NotWalked, TilePointer
-from gradekit.screening.walk import KernelWalk
 from gradekit.submission.parsed_source import ParsedSource, called
 
 MOST_PROGRAMS = 4096

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradekit.interpreter.host_call import HostCall
 from gradekit.program import Program
-from gradekit.screening.host_call import HostCall
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
 

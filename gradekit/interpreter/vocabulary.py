@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.screening.philox import rand, rand4x, randint, randint4x, randn
-from gradekit.screening.tile_values import MOST_ELEMENTS, NotWalked, aligned, cast, chosen, computed, tile_of
+from gradekit.interpreter.philox import rand, rand4x, randint, randint4x, randn
+from gradekit.interpreter.tile_values import MOST_ELEMENTS, NotWalked, aligned, cast, chosen, computed, tile_of
 
 
 def _elementwise(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:

@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit.screening.host_vocabulary import Dotted, of_dotted
-from gradekit.screening.swap import Names
+from gradekit.interpreter.host_vocabulary import Dotted, of_dotted
+from gradekit.interpreter.swap import Names
 
 
 @dataclass(frozen=True, eq=False)

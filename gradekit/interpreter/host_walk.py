@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.screening.host_expressions import HostExpressions
-from gradekit.screening.host_launches import Launches
-from gradekit.screening.host_limits import EVALUATION, MOST_ITEMS, computed, items
-from gradekit.screening.host_values import Context, Differentiable, HostFunction, Launcher, class_of, imported
-from gradekit.screening.host_vocabulary import (
+from gradekit.interpreter.host_expressions import HostExpressions
+from gradekit.interpreter.host_launches import Launches
+from gradekit.interpreter.host_limits import EVALUATION, MOST_ITEMS, computed, items
+from gradekit.interpreter.host_values import Context, Differentiable, HostFunction, Launcher, class_of, imported
+from gradekit.interpreter.host_vocabulary import (
     FUNCTIONS,
     IN_PLACE,
     MAKERS,
@@ -27,8 +27,8 @@ from gradekit.screening.host_vocabulary import (
     OneDevice,
     is_instance,
 )
-from gradekit.screening.swap import FunctionWalk, Names, Returned
-from gradekit.screening.tile_values import NotWalked
+from gradekit.interpreter.swap import FunctionWalk, Names, Returned
+from gradekit.interpreter.tile_values import NotWalked
 from gradekit.submission.parsed_source import ParsedSource, called
 
 

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from gradekit.engine.budget import Meter
 from gradekit.engine.memory import Memory
-from gradekit.screening.expressions import bound
-from gradekit.screening.host_vocabulary import Dotted, bytes_of
-from gradekit.screening.swap import Code, Names, Returned, Swap
-from gradekit.screening.tile_memory import TileMemory
-from gradekit.screening.tile_values import NotWalked, TilePointer
-from gradekit.screening.walk import KernelWalk
+from gradekit.interpreter.expressions import bound
+from gradekit.interpreter.host_vocabulary import Dotted, bytes_of
+from gradekit.interpreter.swap import Code, Names, Returned, Swap
+from gradekit.interpreter.tile_memory import TileMemory
+from gradekit.interpreter.tile_values import NotWalked, TilePointer
+from gradekit.interpreter.walk import KernelWalk
 
 MOST_PROGRAMS = 4096
 """Of one launch."""

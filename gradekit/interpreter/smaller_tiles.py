@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from gradekit.screening.shown_call import ShownCall, is_like
-from gradekit.screening.walked_call import WRONG, WalkedCall
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.walked_call import WRONG, WalkedCall
 
 SMALLEST = 4
 """Lanes of a tile."""

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import POISON
-from gradekit.screening.host_limits import MOST_ITEMS, made, without_tensors
-from gradekit.screening.tile_values import NotWalked
+from gradekit.interpreter.host_limits import MOST_ITEMS, made, without_tensors
+from gradekit.interpreter.tile_values import NotWalked
 
 
 @dataclass(frozen=True)

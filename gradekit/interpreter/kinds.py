@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gradekit.screening.tile_values import TilePointer
+from gradekit.interpreter.tile_values import TilePointer
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.screening.host_limits import EVALUATION, MOST_ITEMS, bounded, computed, items
-from gradekit.screening.host_values import Context, HostFunction, Launcher
-from gradekit.screening.host_vocabulary import ATTRIBUTES, DEVICE, Dotted, OneDevice, of_dotted
-from gradekit.screening.swap import Names
-from gradekit.screening.tile_values import NotWalked
+from gradekit.interpreter.host_limits import EVALUATION, MOST_ITEMS, bounded, computed, items
+from gradekit.interpreter.host_values import Context, HostFunction, Launcher
+from gradekit.interpreter.host_vocabulary import ATTRIBUTES, DEVICE, Dotted, OneDevice, of_dotted
+from gradekit.interpreter.swap import Names
+from gradekit.interpreter.tile_values import NotWalked
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
