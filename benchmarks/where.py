@@ -1,0 +1,203 @@
+"""Where the time of a default check of a right submission goes: for each phase, seconds by the clock and on the CPU,
+cold (a process that has imported nothing) and warm (the next check in that process).
+
+    python benchmarks/where.py [ASSIGNMENT ...]
+
+A thread looks at the main thread's stack a few hundred times a second, and gives the time since it looked last to the
+first phase of PHASES that has a part of its name on the stack. CPU seconds are the main thread's own. What the
+submission's process computes is measured there: `tracing`, and `lowering` inside Triton's front end. While the grader
+waits for it, the clock counts as `waiting`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import runpy
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+ASSIGNMENTS = tuple(sorted(path.parent.name for path in ROOT.glob("solutions/*/solution.py")))
+PULSE_SECONDS = 0.003
+
+PHASES = {
+    "imports": ("importlib._bootstrap_external>.exec_module", "importlib._bootstrap_external>.create_module"),
+    "solver": ("gradekit/prove/", "gradekit/proving/", "gradekit/formulas/", "plugin/value_proofs.py", "/z3/"),
+    "waiting": ("gradekit/wire.py",),
+    "engine": ("gradekit/engine/",),
+    "references": ("judge/reference",),
+    "further inputs": ("gradekit/unseen/", "plugin/further", "plugin/longest_calls.py"),
+    "relations": ("gradekit/relations/", "plugin/relating.py"),
+    "judge": ("gradekit/judge/",),
+    "drawing": ("gradekit/inputs/", "/hypothesis/", "plugin/design.py", "plugin/example"),
+    "report": ("gradekit/report/", "plugin/check_results.py"),
+    "calls": ("gradekit/subject/", "gradekit/sandbox/"),
+}
+"""What a frame's file and function say, by phase; the first phase that is anywhere on the stack counts."""
+
+REST, TRACING, LOWERING, OTHERS = "pytest and the rest", "tracing", "lowering", "other processes"
+
+
+class Sampler(threading.Thread):
+    """Counts seconds of the main thread by phase, as (clock, CPU), until `stop`."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.spent: dict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+        self._main = threading.main_thread().ident or 0
+        self._clock = time.pthread_getcpuclockid(self._main)
+        self._stopped = threading.Event()
+        self._names: dict[Any, str] = {}
+        self.start()
+
+    def run(self) -> None:
+        before = time.perf_counter(), time.clock_gettime(self._clock)
+        while not self._stopped.wait(PULSE_SECONDS):
+            now = time.perf_counter(), time.clock_gettime(self._clock)
+            phase = self._phase(sys._current_frames().get(self._main))
+            wall, cpu = self.spent[phase]
+            self.spent[phase] = wall + now[0] - before[0], cpu + now[1] - before[1]
+            before = now
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+
+    def _phase(self, frame: FrameType | None) -> str:
+        names = set()
+        while frame is not None:
+            code = frame.f_code
+            if code not in self._names:
+                self._names[code] = f"{code.co_filename}.{code.co_name}"
+            names.add(self._names[code])
+            frame = frame.f_back
+        return next((phase for phase, parts in PHASES.items() if any(p in n for p in parts for n in names)), REST)
+
+
+# --- the submission's process -----------------------------------------------------------------------------------------
+
+
+def trace() -> None:
+    """`python -m gradekit.tracer` that says in each answer what its process has computed so far."""
+    from gradekit.compat import triton
+
+    lower, lowered = triton.lower, [0.0, 0]
+
+    def counted(*arguments: Any) -> Any:
+        began = time.process_time()
+        try:
+            return lower(*arguments)
+        finally:
+            lowered[0] += time.process_time() - began
+            lowered[1] += 1
+
+    triton.lower = counted
+    from gradekit.tracer import child
+
+    answer, began = child._answer, [0.0]
+
+    def telling(*arguments: Any) -> dict[str, Any]:
+        if not began[0]:
+            began[0], lowered[:] = time.process_time(), [0.0, 0]
+        said = answer(*arguments)
+        return said | {"spent": [os.getpid(), time.process_time() - began[0], *lowered]}
+
+    child._answer = telling
+    runpy.run_module("gradekit.tracer", run_name="__main__", alter_sys=True)
+
+
+def listen() -> dict[int, list[float]]:
+    """Makes tracers start as above; gives CPU seconds, those of lowering, and kernels, by process."""
+    from gradekit.processes import Command
+    from gradekit.sandbox.tracer import Tracer
+
+    start, checked, said = Command.start, Tracer._checked, dict[int, list[float]]()
+
+    def started(command: Command) -> subprocess.Popen[bytes]:
+        if command.module != "gradekit.tracer":
+            return start(command)
+        code = f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import where; where.trace()"
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", code, *command.arguments], pass_fds=command.descriptors, cwd=command.folder,
+            stdin=subprocess.DEVNULL, stdout=command.stdout, stderr=command.stderr, env=dict(command.environment),
+            start_new_session=True,
+        )  # fmt: skip
+
+    def heard(tracer: Tracer, answer: Any) -> Any:
+        if isinstance(answer, dict) and "spent" in answer:
+            pid, *spent = answer.pop("spent")
+            said[pid] = spent
+        return checked(tracer, answer)
+
+    Command.start, Tracer._checked = started, heard  # type: ignore[method-assign]
+    return said
+
+
+# --- one check --------------------------------------------------------------------------------------------------------
+
+
+def measured(path: Path, assignment: str) -> list[dict[str, tuple[float, float]]]:
+    """Seconds by phase of a first check in this process, and of a second."""
+    found: list[dict[str, tuple[float, float]]] = []
+    said: dict[int, list[float]] | None = None
+    for _ in ("cold", "warm"):
+        sampler, began, before = Sampler(), time.perf_counter(), _children()
+        said = listen() if said is None else said
+        said.clear()
+        from gradekit import checking
+        from gradekit.request import GradingOptions
+        from gradekit.sandbox import host
+
+        checking.check(path, assignment, GradingOptions(jobs=1, device="cpu"))
+        host.stop()  # so that what its processes took is counted
+        sampler.stop()
+        traced, lowered = (sum(one[place] for one in said.values()) for place in (0, 1))
+        others = max(_children() - before - traced, 0.0)
+        spent = dict(sampler.spent) | {LOWERING: (0.0, lowered), TRACING: (0.0, traced - lowered), OTHERS: (0.0, others)}
+        spent["all"] = time.perf_counter() - began, sum(cpu for _, cpu in spent.values())
+        found.append(spent)
+    return found
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def table(assignment: str, cold: Mapping[str, list[float]], warm: Mapping[str, list[float]]) -> str:
+    """Rows of a Markdown table, the largest CPU share of the warm check first."""
+    lines = [f"| {assignment} | cold s | cold CPU s | warm s | warm CPU s | of warm CPU |", "|---|---|---|---|---|---|"]
+    nothing = [0.0, 0.0]
+    for phase in sorted(cold.keys() | warm.keys(), key=lambda name: -warm.get(name, nothing)[1]):
+        first, second = cold.get(phase, nothing), warm.get(phase, nothing)
+        share = second[1] / warm["all"][1]
+        lines.append(f"| {phase} | {first[0]:.2f} | {first[1]:.2f} | {second[0]:.2f} | {second[1]:.2f} | {share:.0%} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Where the time of a default check goes.")
+    parser.add_argument("assignments", nargs="*", default=ASSIGNMENTS, metavar="ASSIGNMENT")
+    parser.add_argument("--one", type=Path, metavar="FILE", help="measure this submission in this process, as JSON")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measured(options.one, options.assignments[0])))
+        return
+    for name in options.assignments:
+        solution = ROOT / "solutions" / name / "solution.py"
+        command = [sys.executable, __file__, name, "--one", str(solution)]
+        print(table(name, *json.loads(subprocess.check_output(command, cwd=ROOT))), "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
