@@ -42,7 +42,8 @@ def view(record: Mapping[str, Any]) -> dict[str, Any]:
         "inputs": [described(given) for given in record["inputs"]],
         "source": [{"number": number, "text": clean(text)} for number, text in enumerate(record["source"], 1)],
         "notes": [one_line(note) for note in record["notes"]], "rows": list(_rows(played)),
-        "program": f"({', '.join(map(str, played['id']))})", "data": templates.data_block(_data(record)),
+        "program": f"({', '.join(map(str, played['id']))})", "blamed": record.get("blamed"),
+        "data": templates.data_block(_data(record)),
     }  # fmt: skip
 
 
@@ -52,6 +53,7 @@ def _data(record: Mapping[str, Any]) -> dict[str, Any]:
         "tensors": [tensor | {"name": one_line(tensor["name"])} for tensor in record["tensors"]],
         "launches": [launch | {"kernel": one_line(launch["kernel"])} for launch in record["launches"]],
         "programs": [_cleaned(program) for program in record["programs"]], "wrong": record["wrong"],
+        "blamed": record.get("blamed"),
     }  # fmt: skip
 
 

@@ -203,6 +203,7 @@ class _Playing:
         return {
             "schema": SCHEMA, "assignment": self.assignment.id, "path": self.submission.path, "entry": call.entry,
             "check": check.title if check else "The call that was asked for", "message": check.message if check else "",
+            "blamed": check.source.line if check and check.source else None,
             "circumstances": seen.words, "inputs": [_described(n, a) for n,
             a in zip(self.names, call.args, strict=True)],
             "source": self.submission.text.split("\n"), "tensors": [drawn.as_data() for drawn in self.tensors.drawn],

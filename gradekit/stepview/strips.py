@@ -16,8 +16,8 @@ MOST_ROWS, MOST_COLUMNS = 24, 48
 LONGEST_ROW = 128
 """Cells of the strip of a tile of one dimension."""
 
-MOST_NUMBERS = 144
-"""Cells of which the numbers are kept, too."""
+MOST_NUMBERS = 512
+"""Cells of which the numbers are kept, too: a page shows them in the cells where they fit, else under the pointer."""
 
 LEVELS = "abcdefghijklmnopqrs"
 """Levels from the largest magnitude below zero ("a") over zero ("j") to the largest above it ("s"); beside them "N" is
@@ -43,7 +43,7 @@ def tile_data(value: Tensor) -> dict[str, Any]:
     found |= {"rows": len(rows), "columns": len(columns), "levels": levels(cells)}
     if cells.numel() < value.numel():
         found |= {"at_rows": rows.tolist(), "at_columns": columns.tolist()}
-    elif cells.numel() <= MOST_NUMBERS and value.dtype is not torch.bool:
+    if cells.numel() <= MOST_NUMBERS and value.dtype is not torch.bool:
         found["numbers"] = [shown(each) for each in cells.reshape(-1)]
     return found
 

@@ -37,10 +37,17 @@ def test_every_look_is_accessible_quiet_and_no_wider_than_the_screen(browser: Br
     assert back == ("rgb(20, 25, 27)" if dark else "rgb(255, 255, 255)")
 
 
-def test_it_begins_at_the_first_wrong_value_and_keys_alone_walk_it(browser: Browser) -> None:
+def opening(number: int) -> int:
+    """The step at which a program is opened: the last visit of the blamed line before something goes wrong."""
+    played = RECORD["programs"][number]
+    return max(n for n in range(played["first_wrong"] + 1) if played["steps"][n]["line"] == RECORD["blamed"]) + 1
+
+
+def test_it_begins_at_the_blamed_line_and_keys_alone_walk_it(browser: Browser) -> None:
     browser.open(PAGE)
     first = RECORD["programs"][0]["first_wrong"] + 1
-    assert step(browser) == first and "goes wrong" in where(browser)
+    assert step(browser) == opening(0) and f"line {RECORD['blamed']}," in where(browser)
+    assert browser.evaluate("document.querySelector('#source .blamed').textContent").startswith(str(RECORD["blamed"]))
     browser.press("Home")
     assert step(browser) == 1 and "goes wrong" not in where(browser)
     browser.press("ArrowRight")
@@ -60,11 +67,11 @@ def test_it_begins_at_the_first_wrong_value_and_keys_alone_walk_it(browser: Brow
 def test_each_control_is_reached_by_tab_with_its_focus_in_sight(browser: Browser) -> None:
     browser.open(PAGE)
     reached, widths = [], []
-    for _ in range(9):
+    for _ in range(10):
         browser.press("Tab")
         reached.append(browser.evaluate("document.activeElement.id"))
         widths.append(browser.evaluate("getComputedStyle(document.activeElement).outlineWidth"))
-    wanted = ["to-start", "back", "forward", "turn-back", "to-wrong", "program", "position", "source"]
+    wanted = ["to-start", "back", "forward", "turn-back", "to-wrong", "program", "beside", "position", "source"]
     assert [name for name in reached if name in wanted] == wanted
     assert set(widths) == {"3px"}
 
@@ -87,7 +94,40 @@ def test_another_program_is_chosen_by_its_id(browser: Browser) -> None:
         f"({', '.join(map(str, played['id']))})" for played in RECORD["programs"]
     ]
     browser.evaluate("(() => { const p = document.getElementById('program'); p.value = '1'; p.dispatchEvent(new Event('change')); })()")
-    assert step(browser) == RECORD["programs"][1]["first_wrong"] + 1
+    assert step(browser) == opening(1)
+
+
+def test_another_program_is_shown_beside_at_the_same_line(browser: Browser) -> None:
+    browser.open(PAGE)
+    browser.evaluate("(() => { const p = document.getElementById('beside'); p.value = '1'; p.dispatchEvent(new Event('change')); })()")
+    beside = browser.evaluate("document.getElementById('beside-values').textContent")
+    assert f"Program ({', '.join(map(str, RECORD['programs'][1]['id']))})" in beside and "Loads" in beside
+
+
+def test_the_grid_shows_what_each_program_touches_of_each_tensor(browser: Browser) -> None:
+    browser.open(PAGE)
+    captions = browser.evaluate("[...document.querySelectorAll('#grid-pictures figcaption')].map((c) => c.textContent)")
+    assert captions == ["a, float32 [20, 40]", "b, float32 [40, 20]", "the result, float32 [20, 20]"]
+    assert browser.evaluate("document.querySelectorAll('#grid-pictures .mine').length") >= 3
+
+
+def test_a_cell_tells_its_number_under_the_pointer(browser: Browser) -> None:
+    browser.open(PAGE)
+    browser.press("Home")
+    value = RECORD["programs"][0]["steps"][0]["values"][0] | {"columns": 32, "rows": 1, "levels": "j" * 32, "shape": [32]}
+    value |= {"numbers": [str(n * n) for n in range(32)]}
+    text = browser.evaluate(f"cellSaid({json.dumps(value)}, 0, 5)")
+    assert text == "[5] = 25"
+
+
+def test_a_click_on_the_time_line_goes_there(browser: Browser) -> None:
+    browser.open(PAGE)
+    assert browser.evaluate("document.querySelectorAll('.timeline rect').length") == len(RECORD["programs"][0]["steps"])
+    browser.evaluate(
+        "(() => { const t = document.querySelector('.timeline'), r = t.getBoundingClientRect();"
+        "t.dispatchEvent(new MouseEvent('click', {clientX: r.right - 2, clientY: r.top + 5})); })()"
+    )
+    assert step(browser) == len(RECORD["programs"][0]["steps"])
 
 
 def test_without_a_script_the_source_and_a_table_of_all_values_are_there(browser: Browser) -> None:

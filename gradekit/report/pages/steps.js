@@ -6,6 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const MIDDLE = 9; // of the levels a..s, which is zero
 let program = 0;
 let at = 0;
+let beside = null;
 
 function make(name, attributes, ...children) {
   const element = document.createElement(name);
@@ -66,7 +67,24 @@ function strip(value) {
       first = end;
     }
   }
-  return picture;
+  if (!value.levels) return picture;
+  const said = make("figcaption", { class: "dim" }, value.numbers ? "Point at a cell for its number." : "Point at a cell for its place.");
+  picture.addEventListener("pointermove", (event) => {
+    const place = picture.getBoundingClientRect();
+    const row = Math.min(value.rows - 1, Math.max(0, Math.floor(((event.clientY - place.top) / place.height) * value.rows)));
+    const column = Math.min(value.columns - 1, Math.max(0, Math.floor(((event.clientX - place.left) / place.width) * value.columns)));
+    said.textContent = cellSaid(value, row, column);
+  });
+  return make("figure", { class: "tile" }, picture, said);
+}
+
+function cellSaid(value, row, column) {
+  const index = row * value.columns + column;
+  const place = [value.at_rows ? value.at_rows[row] : row, value.at_columns ? value.at_columns[column] : column];
+  const shown = value.shape.length > 1 ? `[${place.join(", ")}]` : `[${place[1]}]`;
+  const number = value.numbers ? value.numbers[index] : { "1": "True", "0": "False", N: "NaN", P: "inf", M: "-inf" }[value.levels[index]];
+  const masked = value.mask && value.mask[index] === "0" ? ", masked: this lane takes no part" : "";
+  return number === undefined ? `${shown}${masked}` : `${shown} = ${number}${masked}`;
 }
 
 function numbers(value) {
@@ -85,7 +103,18 @@ function numbers(value) {
 
 // --- where an access touches its tensor -------------------------------------------------------------------------------
 
-function* boxes(runs, columns) {
+// Boxes of touched elements, those of neighbouring rows and equal columns as one.
+function boxes(runs, columns) {
+  const found = [];
+  for (const box of rowBoxes(runs, columns)) {
+    const above = found.find((one) => one.row + one.rows === box.row && one.column === box.column && one.columns === box.columns);
+    if (above) above.rows += box.rows;
+    else found.push(box);
+  }
+  return found;
+}
+
+function* rowBoxes(runs, columns) {
   for (let [first, count] of runs) {
     while (count > 0) {
       const column = first % columns;
@@ -103,7 +132,8 @@ function touchedIn(value) {
   const columns = Math.max(tensor.columns, 1), rows = Math.max(tensor.rows, 1);
   const scale = Math.min(360 / columns, 140 / rows, 20);
   const width = Math.max(scale * columns, 12), height = Math.max(scale * rows, 12);
-  const picture = draw("svg", { role: "img", class: "touched", width: width + 40, height: height + 8, viewBox: `-20 -4 ${width + 40} ${height + 8}` });
+  const picture = draw("svg", { role: "img", class: "touched", width: width + 56, height: height + 24, viewBox: `-36 -18 ${width + 56} ${height + 24}` });
+  picture.append(...axes(tensor, width, height));
   picture.append(draw("rect", { class: "tensor", width, height }));
   for (const box of boxes(value.runs, columns)) {
     const size = { width: Math.max(scale * box.columns, 1), height: Math.max(scale * box.rows, 1) };
@@ -117,6 +147,19 @@ function touchedIn(value) {
   return make("figure", {}, picture, make("figcaption", outside ? { class: "failed" } : {}, said));
 }
 
+// The last index along each side of a tensor's picture.
+function axes(tensor, width, height) {
+  const label = (text, x, y, anchor) => {
+    const mark = draw("text", { class: "index", x, y, "text-anchor": anchor });
+    mark.textContent = text;
+    return mark;
+  };
+  const found = [label("0", 0, -5, "start")];
+  if (tensor.columns > 1) found.push(label(tensor.columns - 1, Math.max(width, 24), -5, "end"));
+  if (tensor.rows > 1) found.push(label(tensor.rows - 1, -4, height, "end"));
+  return found;
+}
+
 function touchedSaid(value, tensor) {
   const verb = { load: "Loads", store: "Stores", atomic: "Updates" }[value.access];
   const masked = value.lanes - value.active;
@@ -127,7 +170,8 @@ function touchedSaid(value, tensor) {
   const outside = value.outside;
   if (outside) {
     const count = outside.before + outside.after;
-    said += `. ${count} ${count === 1 ? "lane is" : "lanes are"} outside: element ${outside.first} of ${outside.size}`;
+    const has = outside.size === 1 ? "1 element, 0" : `${outside.size} elements, 0 to ${outside.size - 1}`;
+    said += `. ${count} of these ${count === 1 ? "does" : "do"} not exist: its memory has ${has}, and a lane asks for ${outside.first}`;
   }
   return said + ".";
 }
@@ -172,11 +216,77 @@ function markLines() {
   if (now) $("source").scrollTop = now.offsetTop - $("source").clientHeight / 2;
 }
 
+// --- the program beside it, the time line, and the whole grid -----------------------------------------------------------
+
+// The step of another program at the same line and turns as `step`; undefined where it has none.
+function counterpart(other, step) {
+  const wanted = JSON.stringify([step.line, step.loops]);
+  return data.programs[other].steps.find((one) => JSON.stringify([one.line, one.loops]) === wanted);
+}
+
+function showBeside(step) {
+  const box = $("beside-values");
+  box.hidden = beside === null;
+  if (beside === null) return;
+  const same = step && counterpart(beside, step);
+  const title = make("h3", {}, `Program ${ids(data.programs[beside])}, the same line`);
+  box.replaceChildren(title, ...(same ? same.values.map(shown) : [make("p", {}, "It does not reach this line in this turn.")]));
+}
+
+function timeline() {
+  const every = steps();
+  const lines = [...new Set(every.map((step) => step.line))].sort((a, b) => a - b);
+  const height = 6 * lines.length, width = 560;
+  const cell = width / Math.max(every.length, 1);
+  const picture = draw("svg", { class: "timeline", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  every.forEach((step, number) => {
+    const kind = step.values.some(isWrong) ? "out" : number === at ? "here" : "visit";
+    picture.append(draw("rect", { class: kind, x: cell * number, y: 6 * lines.indexOf(step.line), width: Math.max(cell, 1.5), height: 6 }));
+  });
+  picture.addEventListener("click", (event) => {
+    const place = picture.getBoundingClientRect();
+    show(Math.floor(((event.clientX - place.left) / place.width) * every.length));
+  });
+  $("timeline").replaceChildren(picture);
+}
+
+// For each tensor, what each program of the launch that is played touches of it.
+function gridPictures() {
+  const launch = data.programs[program].launch;
+  const mine = data.programs.map((played, number) => ({ played, number })).filter((one) => one.played.launch === launch);
+  const found = [];
+  data.tensors.forEach((tensor, index) => {
+    const columns = Math.max(tensor.columns, 1), rows = Math.max(tensor.rows, 1);
+    const scale = Math.min(220 / columns, 140 / rows, 20);
+    const width = Math.max(scale * columns, 12), height = Math.max(scale * rows, 12);
+    const picture = draw("svg", { role: "img", width: width + 46, height: height + 22, viewBox: `-34 -18 ${width + 46} ${height + 22}` });
+    picture.append(...axes(tensor, width, height), draw("rect", { class: "tensor", width, height }));
+    let touches = 0;
+    for (const { played, number } of mine) {
+      const runs = played.steps.flatMap((step) => step.values.filter((value) => value.tensor === index && value.access).flatMap((value) => value.runs));
+      for (const box of boxes(runs, columns)) {
+        touches++;
+        const size = { width: Math.max(scale * box.columns, 1), height: Math.max(scale * box.rows, 1) };
+        picture.append(draw("rect", { class: `of owner${number % 6}${number === program ? " mine" : ""}`, x: scale * box.column, y: scale * box.row, ...size }));
+      }
+    }
+    if (!touches) return;
+    const said = `${tensor.name}, ${tensor.dtype} [${tensor.shape.join(", ")}]`;
+    picture.setAttribute("aria-label", `${said}: what the programs that can be played touch of it`);
+    found.push(make("figure", {}, picture, make("figcaption", {}, said)));
+  });
+  const key = mine.slice(0, 12).map(({ played, number }) => make("span", {}, make("span", { class: `key owner${number % 6}` }), ids(played)));
+  $("grid-pictures").replaceChildren(...found);
+  $("grid-key").replaceChildren(...key);
+}
+
 function show(position) {
   at = Math.max(0, Math.min(position, steps().length - 1));
   const step = steps()[at];
   const played = data.programs[program];
   $("values").replaceChildren(...(step ? step.values.map(shown) : []));
+  showBeside(step);
+  timeline();
   $("position").max = Math.max(steps().length, 1);
   $("position").value = at + 1;
   $("position").setAttribute("aria-valuetext", step ? `step ${at + 1} of ${steps().length}, line ${step.line}` : "no steps");
@@ -212,8 +322,21 @@ const goTurn = (direction) => {
 
 function choose(number) {
   program = number;
+  gridPictures();
+  show(opening());
+}
+
+// The last visit of the line that the check blames before something goes wrong, or its first; else what goes wrong first.
+function opening() {
   const first = data.programs[program].first_wrong;
-  show(first === null ? 0 : first);
+  const visits = steps().flatMap((step, number) => (step.line === data.blamed ? [number] : []));
+  const before = visits.filter((number) => first === null || number <= first);
+  return before.pop() ?? visits[0] ?? first ?? 0;
+}
+
+function toWrong() {
+  const first = data.programs[program].first_wrong;
+  if (first !== null) show(first);
 }
 
 function toLine(line) {
@@ -226,7 +349,7 @@ function key(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
   const goes = {
     ArrowRight: () => (event.shiftKey ? goTurn(1) : show(at + 1)), ArrowLeft: () => (event.shiftKey ? goTurn(-1) : show(at - 1)),
-    Home: () => show(0), End: () => show(steps().length - 1), w: () => choose(program),
+    Home: () => show(0), End: () => show(steps().length - 1), w: toWrong,
   }[event.key];
   if (!goes || (event.target.classList.contains("wide") && event.key.startsWith("Arrow"))) return;
   event.preventDefault();
@@ -238,13 +361,18 @@ data.programs.forEach((played, number) => {
   const name = data.launches.length > 1 ? `launch ${played.launch + 1}, ${launch.kernel} ` : `${launch.kernel} `;
   const option = make("option", { value: number }, `${name}${ids(played)}${played.first_wrong === null ? "" : " ✗"}`);
   $("program").append(option);
+  $("beside").append(make("option", { value: number }, `${name}${ids(played)}`));
+});
+$("beside").addEventListener("change", (event) => {
+  beside = event.target.value === "" ? null : Number(event.target.value);
+  show(at);
 });
 $("back").addEventListener("click", () => show(at - 1));
 $("forward").addEventListener("click", () => show(at + 1));
 $("to-start").addEventListener("click", () => show(0));
 $("turn").addEventListener("click", () => goTurn(1));
 $("turn-back").addEventListener("click", () => goTurn(-1));
-$("to-wrong").addEventListener("click", () => choose(program));
+$("to-wrong").addEventListener("click", toWrong);
 $("program").addEventListener("change", (event) => choose(Number(event.target.value)));
 $("position").addEventListener("input", (event) => show(Number(event.target.value) - 1));
 $("source").addEventListener("click", (event) => {
@@ -252,5 +380,6 @@ $("source").addEventListener("click", (event) => {
   if (row) toLine(Number(row.id.slice(5)));
 });
 document.addEventListener("keydown", key);
-for (const id of ["controls", "played", "keys"]) $(id).hidden = false;
+for (const id of ["controls", "played", "keys", "grid"]) $(id).hidden = false;
+$("beside").parentElement.hidden = data.programs.length < 2;
 choose(0);
