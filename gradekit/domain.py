@@ -46,13 +46,13 @@ import dataclasses
 import difflib
 import functools
 import math
-import operator
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gradekit.arithmetic import OF_TWO, SIGNS
 from gradekit.program import ITEMSIZE
 
 MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
@@ -198,12 +198,8 @@ class EntryDomain:
 
 # --- expressions -----------------------------------------------------------------------------------------------------
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.truediv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.USub: operator.neg,
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}  # fmt: skip
+_ALLOWED = ("+", "-", "*", "//", "/", "%", "**", "<", "<=", ">", ">=", "==", "!=")
+
 
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
@@ -232,12 +228,18 @@ def _value(node: ast.AST, names: Mapping[str, Any]) -> Any:
         case ast.Name(id=name):
             return names[name]
         case ast.BinOp(left=left, op=sign, right=right):
-            return _OPERATORS[type(sign)](_value(left, names), _value(right, names))
-        case ast.UnaryOp(op=sign, operand=operand):
-            return _OPERATORS[type(sign)](_value(operand, names))
+            return _of_two(sign)(_value(left, names), _value(right, names))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, names)
         case ast.Compare(left=left, ops=[sign], comparators=[right]):
-            return _OPERATORS[type(sign)](_value(left, names), _value(right, names))
+            return _of_two(sign)(_value(left, names), _value(right, names))
     raise SyntaxError(f"{type(node).__name__} is not allowed here")
+
+
+def _of_two(operator: ast.AST) -> Callable[[Any, Any], Any]:
+    if SIGNS[type(operator)] not in _ALLOWED:
+        raise SyntaxError(f"{type(operator).__name__} is not allowed here")
+    return OF_TWO[SIGNS[type(operator)]]
 
 
 def names_in(expression: str) -> set[str]:

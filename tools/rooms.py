@@ -20,6 +20,7 @@ PICTURE, PAGE = DOCS / "rooms.svg", DOCS / "how-it-works.md"
 ROOMS = {
     "wire": ("framed JSON messages between processes", "bytes"),
     "reuse": ("caches that a warm grader keeps between submissions, under one switch", "keys and values"),
+    "arithmetic": ("operators and whole-number functions by the signs that source text writes", "syntax"),
     "versions": ("the versions that a record names", "the environment"),
     "credit": ("points and partial credit", "numbers"),
     "compat": ("private names of Triton, torch, Hypothesis and pytest, one file for each", "that package alone"),

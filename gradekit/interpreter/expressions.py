@@ -12,6 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from gradekit.arithmetic import SIGNS, UNARY
 from gradekit.engine.budget import Meter
 from gradekit.interpreter.swap import Code, FunctionWalk, Names, Swap, Watched
 from gradekit.interpreter.tile_memory import TileMemory
@@ -28,13 +29,6 @@ from gradekit.interpreter.tile_values import (
 )
 from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
 from gradekit.submission.parsed_source import dotted
-
-OPERATORS: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
-    ast.IsNot: "is not", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not",
-}  # fmt: skip
 
 MOST_STEPS = 4096
 """Of one loop."""
@@ -166,19 +160,19 @@ class Expressions(FunctionWalk):
         return found
 
     def _binary(self, node: ast.BinOp, names: Names) -> Any:
-        op = OPERATORS.get(type(node.op))
-        if op is None:
-            return self._spent(FUNCTIONS["dot"](self.value(node.left, names), self.value(node.right, names)))
-        return self._spent(computed(op, self.value(node.left, names), self.value(node.right, names)))
+        left, right = self.value(node.left, names), self.value(node.right, names)
+        if isinstance(node.op, ast.MatMult):
+            return self._spent(FUNCTIONS["dot"](left, right))
+        return self._spent(computed(SIGNS[type(node.op)], left, right))
 
     def _unary(self, node: ast.UnaryOp, names: Names) -> Any:
-        return self._spent(negated(OPERATORS[type(node.op)], self.value(node.operand, names)))
+        return self._spent(negated(UNARY[type(node.op)], self.value(node.operand, names)))
 
     def _compare(self, node: ast.Compare, names: Names) -> Any:
         left, found = self.value(node.left, names), None
         for op, comparator in zip(node.ops, node.comparators, strict=True):
             right = self.value(comparator, names)
-            one = self._spent(computed(OPERATORS[type(op)], left, right))
+            one = self._spent(computed(SIGNS[type(op)], left, right))
             found, left = one if found is None else computed("&", found, one), right
         return found
 
@@ -189,8 +183,10 @@ class Expressions(FunctionWalk):
             if not isinstance(found, Tensor) and bool(found) is (op == "|"):
                 return found
             right = self.value(one, names)
-            isolated = isinstance(found, Tensor) and isinstance(right, Tensor)
-            found = computed(op, found, right) if isolated else right if not isinstance(found, Tensor) else found
+            if not isinstance(found, Tensor):
+                found = right
+            elif isinstance(right, Tensor):
+                found = computed(op, found, right)
         return found
 
     def _either(self, node: ast.IfExp, names: Names) -> Any:

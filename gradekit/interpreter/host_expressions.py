@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import ast
 import itertools
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gradekit.arithmetic import OF_ONE, OF_TWO, SIGNS, UNARY
 from gradekit.engine.budget import Meter
 from gradekit.interpreter.host_limits import EVALUATION, MOST_ITEMS, bounded, computed, items
 from gradekit.interpreter.host_values import Context, HostFunction, Launcher
 from gradekit.interpreter.host_vocabulary import ATTRIBUTES, DEVICE, Dotted, OneDevice, of_dotted
 from gradekit.interpreter.swap import Names
 from gradekit.interpreter.tile_values import NotWalked
-
-BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.Lt: operator.lt,
-    ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne,
-    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda one, many: one in many,
-    ast.NotIn: lambda one, many: one not in many,
-}  # fmt: skip
-
-_UNARY: dict[type, Callable[[Any], Any]] = {
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_, ast.Invert: operator.invert,
-}  # fmt: skip
 
 MOST_EXPONENT = 64
 """Of a power, and so many bits of a shift."""
@@ -131,10 +118,10 @@ class HostExpressions:
             raise NotWalked("a number of lists")
         if isinstance(left, str) and isinstance(op, ast.Mod):
             raise NotWalked("a string that is made")
-        return computed(BINARY[type(op)], (left, right), {}, self.meter)
+        return computed(OF_TWO[SIGNS[type(op)]], (left, right), {}, self.meter)
 
     def _unary(self, node: ast.UnaryOp, names: Names) -> Any:
-        return computed(_UNARY[type(node.op)], (self.value(node.operand, names),), {}, self.meter)
+        return computed(OF_ONE[UNARY[type(node.op)]], (self.value(node.operand, names),), {}, self.meter)
 
     def _bool(self, node: ast.BoolOp, names: Names) -> Any:
         found: Any = None
@@ -147,7 +134,7 @@ class HostExpressions:
     def _compare(self, node: ast.Compare, names: Names) -> bool:
         values = [self.value(one, names) for one in (node.left, *node.comparators)]
         pairs = zip(node.ops, itertools.pairwise(values), strict=True)
-        return all(computed(BINARY[type(op)], pair, {}, self.meter) for op, pair in pairs)
+        return all(computed(OF_TWO[SIGNS[type(op)]], pair, {}, self.meter) for op, pair in pairs)
 
     def _choice(self, node: ast.IfExp, names: Names) -> Any:
         return self.value(node.body if self._is_true(node.test, names) else node.orelse, names)

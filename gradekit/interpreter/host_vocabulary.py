@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.arithmetic import cdiv, next_power_of_2
 from gradekit.engine.memory import POISON
 from gradekit.interpreter.host_limits import MOST_ITEMS, made, without_tensors
 from gradekit.interpreter.tile_values import NotWalked
@@ -60,14 +61,6 @@ def _arange(*args: Any, **given: Any) -> Tensor:
     return torch.arange(*args, **given)
 
 
-def _next_power_of_2(n: int) -> int:
-    return 1 << (n - 1).bit_length() if n > 0 else 0
-
-
-def _cdiv(x: int, y: int) -> int:
-    return -(-x // y)
-
-
 def _itself(x: Any, *_: Any, **__: Any) -> Any:
     return x
 
@@ -93,7 +86,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
                      "reshape", "transpose", "broadcast_to", "broadcast_tensors", "movedim", "permute", "flatten",
                      "squeeze", "unsqueeze", "is_tensor", "numel", "promote_types")
     },
-    "triton.cdiv": _cdiv, "triton.next_power_of_2": _next_power_of_2, "triton.language.constexpr": _itself,
+    "triton.cdiv": cdiv, "triton.next_power_of_2": next_power_of_2, "triton.language.constexpr": _itself,
     "torch.library.wrap_triton": _itself, "torch.Size": tuple,
     **{
         f"math.{name}": getattr(math, name)

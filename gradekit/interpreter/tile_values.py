@@ -4,13 +4,14 @@ them."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from gradekit.arithmetic import OF_TWO
 
 MOST_ELEMENTS = 1 << 20
 """Of one tile of all programs."""
@@ -91,22 +92,14 @@ def _moved(op: str, left: Any, right: Any) -> TilePointer:
 def _of_numbers(op: str, left: Any, right: Any) -> Any:
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
         if op in ("==", "!=") or left is None or right is None:
-            return _ON_NUMBERS[op](left, right)
+            return OF_TWO[op](left, right)
         raise NotWalked("an operator between other things than numbers")
     if op in ("**", "<<") and abs(right) > MOST_POWER:
         raise NotWalked("a large power")
-    found = _ON_NUMBERS[op](left, right)
+    found = OF_TWO[op](left, right)
     if isinstance(found, int) and abs(found) >= 1 << 63 or isinstance(found, complex):
         raise NotWalked("a number that no kernel has")
     return found
-
-
-_ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_, "^": operator.xor,
-    "<<": operator.lshift, ">>": operator.rshift, "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "is": operator.is_, "is not": operator.is_not,
-}  # fmt: skip
 
 
 def _quotient(left: Any, right: Any) -> Tensor:
@@ -125,7 +118,8 @@ def _divisor(value: Any) -> Any:
 
 
 _ON_TILES: dict[str, Callable[[Any, Any], Any]] = {
-    **_ON_NUMBERS, "/": torch.true_divide, "//": _quotient, "%": _rest,
+    **{sign: function for sign, function in OF_TWO.items() if sign not in ("@", "in", "not in")},
+    "/": torch.true_divide, "//": _quotient, "%": _rest,
 }  # fmt: skip
 
 

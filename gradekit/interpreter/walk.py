@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.interpreter.expressions import OPERATORS, Expressions
+from gradekit.arithmetic import SIGNS
+from gradekit.interpreter.expressions import Expressions
 from gradekit.interpreter.swap import Names, Returned
 from gradekit.interpreter.tile_values import NotWalked, TilePointer, aligned, cast, computed, spread, tile_of
 from gradekit.submission.parsed_source import dotted
@@ -56,7 +57,7 @@ class KernelWalk(Expressions):
         left = names.get(node.target.id)
         if left is None:
             raise NotWalked("a name without a value")
-        self._bind(node.target, self._spent(computed(OPERATORS[type(node.op)], left, right)), names)
+        self._bind(node.target, self._spent(computed(SIGNS[type(node.op)], left, right)), names)
 
     def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(target.elts) == len(value):

@@ -6,6 +6,7 @@ import ast
 import itertools
 from collections.abc import Iterator
 
+from gradekit.arithmetic import COMPARISONS
 from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.submission.parsed_source import ParsedSource, called
 
@@ -34,8 +35,8 @@ def _meant(chain: ast.Compare) -> list[str]:
     operands = [chain.left, *chain.comparators]
     parts = [ast.unparse(operands[0])]
     for number, (operator, operand) in enumerate(zip(chain.ops, operands[1:], strict=True), 1):
-        sign = _SIGNS.get(type(operator))
-        if sign is None:
+        sign = COMPARISONS[type(operator)]
+        if sign[0].isalpha():  # `is` and `in` compare no sizes
             return []
         is_joined = isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.BitAnd)
         if is_joined and number < len(chain.ops):
@@ -44,9 +45,6 @@ def _meant(chain: ast.Compare) -> list[str]:
         else:
             parts[-1] += f" {sign} {ast.unparse(operand)}"
     return parts
-
-
-_SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
 
 def rows_beside_columns(evidence: Evidence) -> Diagnosis | None:
