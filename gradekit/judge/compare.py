@@ -14,7 +14,7 @@ from gradekit.causes import BY_CHANCE
 from gradekit.findings import Cause, Finding
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.contents import Results
-from gradekit.judge.failure import Failure, sentence
+from gradekit.judge.failure import Failure, Idle, sentence
 from gradekit.judge.reference import Reference
 from gradekit.reuse import SharedCache, shared
 
@@ -48,6 +48,18 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
             are right, and may not be the next time.
     """
     wanted = [expected] if isinstance(expected, Reference) else list(expected)
+    idle: Idle | None = getattr(actual, "idle", None)
+    try:
+        _assert_each(actual, wanted)
+    except Failure as failure:
+        raise failure if idle is None else idle.failure(failure) from None
+    if idle is not None:
+        idle.is_right = True
+    if (on_right := _on_right.get()) is not None:
+        on_right(actual, wanted)
+
+
+def _assert_each(actual: Any, wanted: list[Reference]) -> None:
     for one in (actual, *getattr(actual, "variants", ())):
         try:
             _assert_one(one, wanted)
@@ -56,8 +68,6 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
             if not circumstance:
                 raise
             raise failure.naming(f"{_upper(circumstance)}: ") from None
-    if (on_right := _on_right.get()) is not None:
-        on_right(actual, wanted)
 
 
 def _assert_one(actual: Any, wanted: list[Reference]) -> None:

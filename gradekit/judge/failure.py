@@ -57,6 +57,24 @@ class Failure(AssertionError):
         return Failure(self.cause, message, line=self.line, facts=self.facts, comparison=self.comparison)
 
 
+class Idle:
+    """A call that launches no kernel for its results, which may be because nothing is left to compute.
+
+    Its result decides: where it is wrong, `offence` is why, and `is_right` says that it has been seen to be right. It
+    does not depend on the inputs' values, or it `copies` an input.
+    """
+
+    def __init__(self, offence: Failure, *, copies: bool = False) -> None:
+        self.offence = offence
+        self.copies = copies
+        self.is_right = False
+
+    def failure(self, wrong: Failure) -> Failure:
+        """The offence, with what is `wrong` with the result."""
+        message = f"{self.offence.message} {wrong.message}"
+        return Failure(self.offence.cause, message, facts=wrong.facts, comparison=wrong.comparison)
+
+
 def sentence(finding: Finding) -> str:
     """What the engine found, as a sentence with its line."""
     text = (

@@ -222,8 +222,9 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
     if call is None or run.submission is None:
         return None
     text = run.submission.text
-    if call.observation is None and isinstance(error, (Failure, TraceError)):
-        if error.cause not in (Cause.EXCEPTION, Cause.NO_KERNEL):
+    no_kernel = getattr(error, "cause", None) is Cause.NO_KERNEL
+    if (call.observation is None or no_kernel) and isinstance(error, (Failure, TraceError)):
+        if error.cause is not Cause.EXCEPTION and not no_kernel:
             return None
         refused = refused_gradient(text, call.entry, str(error), error.cause)
         return refused or operator_mistake(text, call.entry, error.cause)

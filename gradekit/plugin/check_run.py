@@ -89,6 +89,7 @@ class CheckRun:
             try:
                 yield
                 self._raise_first_problem()
+                self.subject.assert_kernels_work()
                 if answers_for_all:
                     _assert_memory_of_all_calls(self.subject)
                 self.evidence.details |= proofs(self.item, self.run) | relations(self.item, self.run, right)

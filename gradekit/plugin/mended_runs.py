@@ -118,6 +118,6 @@ def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
 def _is_mendable(error: Failure, call: Call) -> bool:
     """Whether another program could help: not where a message says all, nor where nothing
     was run but for want of programs."""
-    if call.observation is None:
+    if call.observation is None or error.cause is Cause.NO_KERNEL:
         return error.cause is Cause.NO_KERNEL
     return error.repeat is not None or not error.cause.traits & SAYS_ALL

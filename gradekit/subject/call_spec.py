@@ -8,7 +8,7 @@ Runs in the grader's process. One seed gives every student the same calls, so ea
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,6 +70,21 @@ def _another(arg: Any) -> Any:
     if isinstance(arg, Input):
         return replace(arg, seed=arg.seed + 1, name="an input of the other call")
     return arg / 2 if type(arg) is float else arg
+
+
+def with_other_numbers(form: Form) -> Iterator[Form]:
+    """The call with each of its numbers replaced by another in turn: a whole one by the next, a fraction by one nearer
+    to 1/2, since 0 and 1 are what makes an operation the identity."""
+    for place, arg in enumerate(form.args):
+        if isinstance(arg, Scalar) and isinstance(arg.value, (int, float)):
+            other = Scalar(_another_number(arg.value), arg.dtype)
+            yield replace(form, args=(*form.args[:place], other, *form.args[place + 1 :]))
+
+
+def _another_number(value: float) -> float:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int) else value / 2 + 0.25
 
 
 def inputs_of(args: Sequence[Any]) -> Hashable | None:

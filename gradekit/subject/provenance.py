@@ -7,10 +7,24 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from gradekit.program import Aten, Copy, Descriptor, Kernel, Launch, Program, Step, View, every_step
+from gradekit.inputs.layouts import row_major
+from gradekit.program import (
+    Allocate,
+    Aten,
+    Copy,
+    Descriptor,
+    Fill,
+    Kernel,
+    Launch,
+    Literal,
+    Program,
+    Step,
+    View,
+    every_step,
+)
 
 _FILE = re.compile(r'loc\("([^"\n]+)":\d+:\d+')
 _STORES = re.compile(r"tt\.(store|atomic_\w+|descriptor_(store|scatter|reduce)|experimental_descriptor_store)\b")
@@ -44,6 +58,42 @@ def computed_by_kernels(program: Program, steps: Iterable[Step] | None = None) -
     for step in every_step(program.steps) if steps is None else steps:
         found |= _written(program, step, found) - program.storages.keys()
     return found
+
+
+def constants(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
+    """The storages, after `steps` (all of them, by default), whose values are the same whatever the inputs hold: those
+    that the host has filled, and what it copied or computed from these alone."""
+    found, others = set[int](), set[int]()
+    for step in every_step(program.steps) if steps is None else steps:
+        match step:
+            case Fill(target=target) | Literal(target=target):
+                found.add(target.storage)
+            case Copy(target=target, origin=origin):
+                (found if origin.storage in found - others else others).add(target.storage)
+            case Aten(args=args, kwargs=kwargs, outputs=outputs):
+                given = {view.storage for view in views_in((args, kwargs))}
+                (found if given <= found - others else others).update(view.storage for view in outputs)
+            case Launch(args=args):
+                others |= _written(program, step, found)
+    return found - others
+
+
+def copied_inputs(program: Program, results: Iterable[View]) -> bool:
+    """Whether each of the results has the elements of an input in their order, and nothing else was ever written."""
+    known, storages = set(map(_elements, program.inputs)), set(program.storages)
+    for step in every_step(program.steps):
+        if isinstance(step, Copy) and step.target.storage not in storages and step.target.numel == step.origin.numel:
+            storages.add(step.target.storage)
+            known |= {_elements(step.target)} if _elements(step.origin) in known else set()
+        elif not isinstance(step, Allocate):
+            return False
+    return all(_elements(result) in known for result in results)
+
+
+def _elements(view: View) -> Hashable:
+    """What a view shows, in order: the same for two shapes of contiguous elements."""
+    contiguous = view.stride == row_major(view.shape)
+    return (view.storage, view.dtype, view.offset, *((view.numel,) if contiguous else (view.shape, view.stride)))
 
 
 def _written(program: Program, step: Step, known: set[int]) -> set[int]:

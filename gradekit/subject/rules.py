@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.executor import Counters, OverBudget
 from gradekit.findings import Cause
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, Idle
 from gradekit.program import Allocate, Aten, Launch, Program, Step, View, every_step, run_steps
 from gradekit.subject import handed_numbers, provenance
 from gradekit.subject.provenance import views_in
@@ -31,8 +31,11 @@ DEADLY = frozenset({Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY})
 """Causes after which the student's process cannot be used again, and which cost seconds each time."""
 
 
-def check_program(program: Program, entry: str, allow: Collection[str], submission: Submission) -> None:
+def check_program(program: Program, entry: str, allow: Collection[str], submission: Submission) -> Idle | None:
     """Hold `program` against the rules for every entry; `allow` names the ATen operations that may compute.
+
+    What is given back says of a call whose result no kernel has made that nothing may have been left to compute: its
+    result does not depend on what the inputs hold, or is one of them. Whether it is right decides.
 
     Raises:
         Failure: torch computed, a kernel ran that is not the submission's, or the result is not a new tensor,
@@ -41,15 +44,16 @@ def check_program(program: Program, entry: str, allow: Collection[str], submissi
     _only_allowed_operations(program, entry, allow)
     handed_numbers.check(program, entry)
     _returns_tensors(program, entry, submission)
-    _launches_own_kernels(program, entry)
+    _launches_only_own_kernels(program, entry)
     _returns_what_it_made(program, entry)
-    _returns_what_kernels_computed(program, entry)
+    return _without_kernels(program, entry)
 
 
-def check_gradients(program: Program, entry: str, allow: Collection[str], names: Sequence[str]) -> None:
+def check_gradients(program: Program, entry: str, allow: Collection[str], names: Sequence[str]) -> Idle | None:
     """Hold `program`, a call with its backward pass, against the rules; `names` are the arguments of its results.
 
-    A gradient may be the gradient of the result itself: that is what an identity hands back.
+    A gradient may be the gradient of the result itself: that is what an identity hands back. What is given back is what
+    `check_program` gives.
 
     Raises:
         Failure: torch computed, a kernel ran that is not the submission's, or a gradient is missing.
@@ -60,7 +64,8 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
         if not isinstance(result, View):
             message = f"The backward pass of {entry} gives no gradient for {name}: its `backward` returns None there."
             raise Failure(Cause.WRONG_TYPE, message)
-    _launches_own_kernels(program, entry)
+    _launches_only_own_kernels(program, entry)
+    return None if any(program.launches()) else _without_kernels(program, entry)
 
 
 @contextlib.contextmanager
@@ -146,8 +151,8 @@ def _beyond(program: Program, step: Aten, before: Sequence[Step]) -> str:
     """
     given, made = list(views_in((step.args, step.kwargs))), sum(view.numel for view in step.outputs)
     if step.op in SUMS:
-        computed = provenance.computed_by_kernels(program, before)
-        if any(view.numel > 1 and view.storage not in computed for view in given):
+        known = provenance.computed_by_kernels(program, before) | provenance.constants(program, before)
+        if any(view.numel > 1 and view.storage not in known for view in given):
             return "with numbers that no kernel has made; it may only add up what a kernel has stored"
         return ""
     most = max([made, *(view.numel for view in given)])
@@ -169,10 +174,7 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
     raise Failure(Cause.WRONG_TYPE, message, line=definition.lineno if definition else None)
 
 
-def _launches_own_kernels(program: Program, entry: str) -> None:
-    """An empty result needs no kernel; any other one that the submission defines. No kernel may be somebody else's."""
-    if _elements(program) and not any(program.launches()):
-        raise Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
+def _launches_only_own_kernels(program: Program, entry: str) -> None:
     for step in every_step(program.steps):
         if isinstance(step, Launch) and (file := provenance.foreign_file(program, program.kernels[step.kernel])):
             name = program.kernels[step.kernel].name
@@ -182,13 +184,24 @@ def _launches_own_kernels(program: Program, entry: str) -> None:
             raise Failure(Cause.NO_KERNEL, message, line=step.source.line if step.source else None)
 
 
-def _returns_what_kernels_computed(program: Program, entry: str) -> None:
+def _without_kernels(program: Program, entry: str) -> Idle | None:
+    """An empty result needs no kernel; any other one that stores to it, where anything is left to compute."""
     computed = provenance.computed_by_kernels(program)
-    for result in program.results:
-        if isinstance(result, View) and result.numel and result.storage not in computed:
-            by_torch = _set_by_torch(program, result)
-            why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
-            raise Failure(Cause.NO_KERNEL, f"{entry} returns a tensor that no kernel has stored to: {why}.")
+    views = [result for result in program.results if isinstance(result, View) and result.numel]
+    others = [view for view in views if view.storage not in computed]
+    if not others:
+        return None
+    failure = Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
+    if any(program.launches()):
+        by_torch = any(_set_by_torch(program, view) for view in others)
+        why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
+        failure = Failure(Cause.NO_KERNEL, f"{entry} returns a tensor that no kernel has stored to: {why}.")
+    constant = provenance.constants(program)
+    if all(view.storage in constant for view in others):
+        return Idle(failure)
+    if provenance.copied_inputs(program, others):
+        return Idle(failure, copies=True)
+    raise failure
 
 
 def _set_by_torch(program: Program, result: View) -> bool:
@@ -207,10 +220,6 @@ def _returns_what_it_made(program: Program, entry: str) -> None:
             raise Failure(Cause.UNCHANGED_INPUT, message)
         message = f"{entry} returns a tensor that this call did not make: no step that was recorded produces it."
         raise Failure(Cause.NO_KERNEL, message)
-
-
-def _elements(program: Program) -> int:
-    return sum(result.numel for result in program.results if isinstance(result, View))
 
 
 def argument_names(args: Sequence[Any], entry: str, submission: Submission) -> tuple[str, ...]:

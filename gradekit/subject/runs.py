@@ -20,7 +20,7 @@ from gradekit.engine import branch_coverage
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import Results, nbytes
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, Idle
 from gradekit.program import Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
@@ -66,7 +66,8 @@ class Observation:
     gradekit.engine.trials): they must be right too. `unknown` is why nothing but
     the results is known, where the card alone could run it. Of a backward pass, `wanted` has the positions of the
     arguments whose gradients are its results; where only one of them is looked at, `part` is its place among these.
-    `ways` is the engine's branch coverage: for each kernel, by the number of an operation.
+    `ways` is the engine's branch coverage: for each kernel, by the number of an operation. Where no kernel made the
+    results, `idle` says so.
     """
 
     entry: str
@@ -85,6 +86,7 @@ class Observation:
     wanted: tuple[int, ...] = ()
     part: int | None = None
     ways: branch_coverage.WaysByKernel = field(default_factory=dict)
+    idle: Idle | None = None
 
     @property
     def circumstance(self) -> str:
@@ -207,8 +209,8 @@ class Runs:
             Unsupported: the engine cannot know what a kernel does.
         """
         try:
-            self._hold_against_rules(case)
-            outcome = self._everywhere(case)
+            idle = self._hold_against_rules(case)
+            outcome = replace(self._everywhere(case), idle=idle)
         except Failure as failure:
             self._remember(case, failure)
             raise
@@ -221,16 +223,15 @@ class Runs:
         Raises:
             Failure, Unsupported: as `run` does.
         """
-        self._hold_against_rules(case)
-        return self._in_all_configurations(case)
+        idle = self._hold_against_rules(case)
+        return replace(self._in_all_configurations(case), idle=idle)
 
-    def _hold_against_rules(self, case: Case) -> None:
+    def _hold_against_rules(self, case: Case) -> Idle | None:
         allow = self.assignment.allow
         if not case.wanted:
-            rules.check_program(case.program, case.entry, allow, self.submission)
-            return
+            return rules.check_program(case.program, case.entry, allow, self.submission)
         names = rules.argument_names(case.args, case.entry, self.submission)
-        rules.check_gradients(case.program, case.entry, allow, [names[position] for position in case.wanted])
+        return rules.check_gradients(case.program, case.entry, allow, [names[position] for position in case.wanted])
 
     def _everywhere(self, case: Case) -> Observation:
         """On the engine, and on the card where its turn has come or the engine does not know the program."""

@@ -9,18 +9,23 @@ strides, offsets, dtypes, scalars, shared storages. What the program does is for
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
+from gradekit.inputs.spec import Input
+from gradekit.judge.failure import Idle
 from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
-from gradekit.subject.call_spec import CallSpec, call_spec, interleaved
+from gradekit.subject.call_spec import CallSpec, call_spec, interleaved, with_other_numbers
 from gradekit.subject.device import Device
 from gradekit.subject.entry import Entry, part_of
 from gradekit.subject.kernel_ways import KernelWays
@@ -91,6 +96,8 @@ class Subject:
         self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._expected: dict[str, Form] = {}
         self._deaths: list[TraceError] = []
+        self._idle: list[tuple[Call, Idle]] = []  # calls of this check whose results no kernel made
+        self._working: set[str] = set()  # entries of which a kernel has made a result
 
     def __getattr__(self, name: str) -> Entry:
         if name.startswith("_"):
@@ -114,6 +121,7 @@ class Subject:
         this = call_spec(entry, args, wanted)
         self.forms.setdefault(this.signature, this.form)
         observation = self._runs.known(this) or self._runs.run(Case(this, args, self.program(this)))
+        self._note_kernels(observation, this.form)
         self.calls[-1] = Call(entry, args, observation, wanted)
         self.branches.add(observation)
         for finding in observation.findings:
@@ -171,7 +179,8 @@ class Subject:
         self.calls.append(Call(entry, args))
         this = call_spec(entry, args, timed=True)
         program = self.program(this)
-        rules.check_program(program, entry, self.assignment.allow, self.submission)
+        if idle := rules.check_program(program, entry, self.assignment.allow, self.submission):
+            raise idle.offence
         self._to_time[this.signature] = program
         timed = self._timed(SpeedTrial(entry, args, program, against, expected, self.assignment.allow))
         self.timings.append(timed)
@@ -241,6 +250,44 @@ class Subject:
             self._exploring = self._start()
         return self._exploring
 
+    def assert_kernels_work(self) -> None:
+        """Raise unless kernels make the results of this check's calls, but for calls that leave nothing to compute.
+
+        A call without a kernel was right, and either lacks elements to compute with or is one of an entry that launches
+        kernels in other calls. Of an entry without any tensor there is always something left.
+
+        Raises:
+            Failure: no-kernel; `calls` then has the call.
+        """
+        for call, idle in self._idle:
+            tensors = [arg for arg in call.args if isinstance(arg, (Input, torch.Tensor))]
+            lacks_elements = any(math.prod(tensor.shape) == 0 for tensor in tensors)
+            if not tensors or not (call.entry in self._working or (idle.is_right and lacks_elements)):
+                self.calls[:] = [call]
+                raise idle.offence
+
+    def _note_kernels(self, seen: Observation, form: Form) -> None:
+        """Keep whether kernels made the results.
+
+        Raises:
+            Failure: no-kernel, where the host copied an input, and would also do so if a number were another.
+        """
+        if seen.idle is None:
+            if any(seen.program.launches()):
+                self._working.add(seen.entry)
+        elif seen.substitute is None:
+            if seen.idle.copies:
+                if not any(map(self._launches, with_other_numbers(form))):
+                    raise seen.idle.offence
+                self._working.add(seen.entry)
+            self._idle.append((self.calls[-1], seen.idle))
+
+    def _launches(self, form: Form) -> bool:
+        try:
+            return any(self.program_apart(form).launches())
+        except TraceError:
+            return False
+
     @property
     def work(self) -> int:
         """What the engine has done for this submission, in units of its budget."""
@@ -270,6 +317,7 @@ class Subject:
         """A new check begins, of whose runs the card gets a `share`."""
         self.forget_calls()
         self.timings.clear()
+        self._idle.clear()
         self.forms, self._expected, self.branches = {}, {}, KernelWays()
         if self._tracer is not None:
             self._tracer.forget_planned()
