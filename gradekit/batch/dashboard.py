@@ -1,6 +1,8 @@
-"""A class as one page, index.html: how points are spread, what failed and why, and a link to each student's report.
+"""A class as one page, index.html: how points are spread, what failed and why, students by checks, and a link to each
+student's report.
 
-A pure function of the grade book's lines and the report records; the page loads nothing and runs nothing.
+A pure function of the grade book's lines and the report records. The page loads nothing; its own script, allowed by
+its hash, sorts, filters and searches the table of students, which reads the same without.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line
 from gradekit.batch.summary import shares_of
 from gradekit.report import charts, templates
+from gradekit.report.page import SIGNS
 from gradekit.report.text import counted, one_line, points, shortened
 
 Records = Mapping[str, Mapping[str, Any]]
@@ -33,12 +36,14 @@ def render(assignment: str, lines: Sequence[Line], records: Records, progress: s
 
     `progress` says how far grading is, while it runs.
     """
-    return templates.page("dashboard.html", view(assignment, lines, records) | {"progress": one_line(progress)})
+    shown = view(assignment, lines, records) | {"progress": one_line(progress), "signs": SIGNS}
+    return templates.page("dashboard.html", shown, "class.js")
 
 
 def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, Any]:
     """What the template shows."""
     graded = {line: records[line.digest] for line in lines if line.status == "graded" and line.digest in records}
+    columns = _columns(graded.values())
     failed = [
         (line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"
     ]
@@ -46,8 +51,29 @@ def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, 
         "title": f"{one_line(assignment)}: class", "tally": _tally(lines),
         "distribution": charts.histogram(shares_of(lines)),
         "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
-        "groups": list(_groups(lines)), "students": [_row(line) for line in lines],
+        "groups": list(_groups(lines)), "columns": list(columns.values()),
+        "students": [_row(line) | {"cells": _cells(graded.get(line), columns)} for line in lines],
     }  # fmt: skip
+
+
+Columns = Mapping[str, str]
+"""By the name of a test, without its parameters, the title of its check."""
+
+
+def _columns(records: Iterable[Mapping[str, Any]]) -> Columns:
+    titles: dict[str, str] = {}
+    for check in (check for record in records for check in record["checks"]):
+        name, _, case = check["id"].partition("[")
+        titles.setdefault(name, one_line(check["title"].removesuffix(f"[{case}") if case else check["title"]).strip())
+    return titles
+
+
+def _cells(record: Mapping[str, Any] | None, columns: Columns) -> list[str]:
+    """The outcome of each column's checks, the worst of several; "" where there is none."""
+    outcomes: dict[str, set[str]] = defaultdict(set)
+    for check in record["checks"] if record else ():
+        outcomes[check["id"].partition("[")[0]].add(check["outcome"])
+    return [next((one for one in SIGNS if one in outcomes[name]), "") for name in columns]
 
 
 def _tally(lines: Sequence[Line]) -> str:
@@ -88,14 +114,20 @@ def _checks(failed: Failed) -> Iterator[dict[str, Any]]:
     """The checks by how many failed them."""
     by_check: dict[str, list[tuple[Line, Mapping[str, Any]]]] = defaultdict(list)
     for line, check in failed:
-        by_check[check["id"]].append((line, check))
-    for mine in sorted(by_check.values(), key=len, reverse=True):
-        causes = Counter(str(check["cause"] or "other") for _, check in mine).most_common(3)
+        by_check[check["id"].partition("[")[0]].append((line, check))
+    titles = _columns([{"checks": [check for _, check in failed]}])
+    for name, mine in sorted(by_check.items(), key=lambda each: -len({line.student for line, _ in each[1]})):
+        students = {line.student: line for line, _ in mine}
+        causes = Counter(why for _, why in {(line.student, str(check["cause"] or "other")) for line, check in mine})
         yield {
-            "title": one_line(mine[0][1]["title"]), "failed": len(mine),
-            "causes": ", ".join(f"{one_line(cause)} {number}" for cause, number in causes),
-            "students": [_person(line) for line, _ in mine],
+            "title": titles[name], "failed": len(students),
+            "causes": ", ".join(f"{one_line(cause)} {number}" for cause, number in _most_first(causes)),
+            "students": list(map(_person, students.values())),
         }  # fmt: skip
+
+
+def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gradekit.report.charts import round_ticks
 from gradekit.report.result_pictures import wrong_elements
 
 WIDE, HIGH = 420.0, 160.0
@@ -55,13 +55,6 @@ def _middle(index: int, of: int, length: float) -> float:
 def _caption(details: Mapping[str, Any], along: Sequence[Mapping[str, Any]]) -> str:
     spans = " × ".join(f"{each['first']} to {each['last']} of {each['of']}" for each in along)
     return f"The result: {wrong_elements(details)}, at indices {spans}. The dot is the first."
-
-
-def round_ticks(most: float) -> list[float]:
-    """Round numbers from 0 to at most `most`, three to six of them: multiples of 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(most))
-    step = next(unit * power for unit in (0.2, 0.5, 1, 2) if most / (unit * power) <= 5)
-    return [round(step * number, 10) for number in range(int(most / step) + 1)]
 
 
 def speed(measured: Mapping[str, Any], sentences: Sequence[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradekit.batch import dashboard
 from gradekit.batch.gradebook import Line
+from gradekit.findings import Cause
 from tests.report.samples import FAILED, PASSED, record
 from tests.report.test_lms import NASTY
 from tests.report.test_page import Tags
@@ -37,9 +38,30 @@ def test_it_says_how_many_there_are_and_who_needs_attention() -> None:
 
 def test_each_student_is_linked_to_a_report_within_the_folder() -> None:
     tags = Tags(dashboard.render("softmax", CLASS, RECORDS)).tags
-    links = {attributes["href"] for tag, attributes in tags if tag == "a"}
+    links = {attributes["href"] for tag, attributes in tags if tag == "a"} - {"gradebook.csv"}
     assert "feedback/ada/report.html" in links and any("cyd_.._x" in str(link) for link in links)
     assert all(str(link).startswith("feedback/") and "/../" not in str(link) for link in links)
+
+
+def test_students_stand_beside_each_other_check_by_check() -> None:
+    shown = dashboard.view("softmax", CLASS, RECORDS)
+    assert shown["columns"] == [PASSED.title, FAILED.title]
+    cells = {row["name"]: row["cells"] for row in shown["students"]}
+    assert (cells["ada"], cells["bob"], cells["eve"]) == (["passed", ""], ["passed", "failed"], ["", ""])
+
+
+def test_parametrized_cases_of_one_check_are_one_row_and_each_student_counts_once() -> None:
+    cases = [replace(FAILED, id=f"test_dtypes[{dtype}]", title=f"Keeps the dtype [{dtype}]") for dtype in ("a", "b")]
+    shown = dashboard.view("softmax", [line("bob")], {"wrong": record(*cases)})
+    assert [(row["title"], row["failed"], row["causes"]) for row in shown["checks"]] == [("Keeps the dtype", 1, "missing-mask 1")]
+    assert shown["columns"] == ["Keeps the dtype"]
+
+
+def test_every_cause_is_listed() -> None:
+    many = [replace(FAILED, cause=cause) for cause in list(Cause)[:6]]
+    records = {str(number): record(check) for number, check in enumerate(many)}
+    (row,) = dashboard.view("softmax", [line(f"s{n}", str(n)) for n in range(6)], records)["checks"]
+    assert all(f"{cause} 1" in row["causes"] for cause in list(Cause)[:6])
 
 
 def test_students_with_one_mistake_are_one_group() -> None:

@@ -30,7 +30,8 @@ def test_every_look_is_accessible_quiet_and_no_wider_than_the_screen(
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_read_the_same_without_a_script_and_print_dark_on_light(browser: Browser, name: str) -> None:
     browser.open(PAGES[name])
-    browser.evaluate("document.querySelectorAll('button').forEach((each) => { each.remove(); })")
+    browser.evaluate("document.querySelectorAll('button.sort').forEach((each) => { each.replaceWith(each.textContent); })")
+    browser.evaluate("document.querySelectorAll('button, #filters').forEach((each) => { each.remove(); })")
     usual = browser.evaluate("document.body.innerText.trim()").replace(" \n", "\n")
     browser.look(script=False)
     browser.open(PAGES[name])
@@ -39,6 +40,20 @@ def test_pages_read_the_same_without_a_script_and_print_dark_on_light(browser: B
     browser.open(PAGES[name])
     assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_a_class_is_searched_filtered_and_sorted(browser: Browser) -> None:
+    browser.open(PAGES["class"])
+    names = "[...document.querySelectorAll('#class tbody tr:not([hidden]) th')].map((one) => one.textContent)"
+    everybody = browser.evaluate(names)
+    browser.evaluate("(() => { search.value = 'student 17 '; search.dispatchEvent(new Event('input')); })()")
+    assert browser.evaluate(names) == ["Student 17 Example"]
+    browser.evaluate("(() => { search.value = ''; const s = document.getElementById('status'); s.value = 'rejected'; s.dispatchEvent(new Event('change')); })()")
+    assert len(browser.evaluate(names)) == 3
+    browser.evaluate("(() => { const s = document.getElementById('status'); s.value = ''; s.dispatchEvent(new Event('change')); })()")
+    browser.evaluate("document.querySelectorAll('button.sort')[2].click()")
+    points = browser.evaluate("[...document.querySelectorAll('#class td.points')].map((one) => parseFloat(one.textContent) || -1)")
+    assert points == sorted(points) and sorted(browser.evaluate(names)) == sorted(everybody)
 
 
 @pytest.mark.parametrize("name", PAGES)
