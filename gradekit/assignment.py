@@ -1,15 +1,5 @@
-"""Finds assignments: the folders assignments/<id>/, each described by its assignment.toml.
-
-    title = "Row softmax"              one line, for lists
-    entry = "softmax"                  the function that a submission defines
-    summary = "softmax over rows"      one sentence
-    allow = ["aten::sum"]              optional: torch operations that the host may use beyond allocation, views and
-    copies seed = 1                           optional: the release's seed, the same for all students max_launches = 1
-    optional: the most kernel launches that one call may make kind = "quiz"                      optional: questions in
-    place of a kernel (see gradekit.quiz)
-
-Any other key is kept in `extras`, for the assignment's own tests.
-"""
+"""Finds assignments: the folders assignments/<id>/, each described by its assignment.toml, whose keys
+`gradekit/schemas/assignment.json` has."""
 
 from __future__ import annotations
 
@@ -26,9 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from gradekit.schemas.check import problems, schema
+from gradekit.schemas.places import located
 from gradekit.submission import MAX_SOURCE_BYTES, Submission, SubmissionError, locate, read
-
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class AssignmentError(Exception):
@@ -37,7 +27,8 @@ class AssignmentError(Exception):
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment as its folder describes it; `allow` names ATen operations, such as "aten::sum"."""
+    """An assignment as its folder describes it; `allow` names ATen operations, such as "aten::sum"; its own tests read
+    `extras`."""
 
     id: str
     title: str
@@ -48,6 +39,7 @@ class Assignment:
     seed: int = 0
     max_launches: int | None = None
     kind: str = "kernel"
+    bench: dict[str, Any] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -101,17 +93,6 @@ class Assignment:
 
 # --- reading one ------------------------------------------------------------------------------------------------------
 
-_TYPES: dict[str, tuple[type, str]] = {
-    "title": (str, "a string"),
-    "entry": (str, "a string"),
-    "summary": (str, "a string"),
-    "allow": (list, "a list of strings"),
-    "seed": (int, "a whole number"),
-    "max_launches": (int, "a whole number"),
-    "kind": (str, "a string"),
-}
-_REQUIRED = ("title", "entry", "summary")
-
 
 def load(folder: Path) -> Assignment:
     """The assignment in `folder`.
@@ -121,11 +102,9 @@ def load(folder: Path) -> Assignment:
     """
     path = folder / "assignment.toml"
     values = read_toml(path)
-    _check(path, values)
-    known = {name: value for name, value in values.items() if name in _TYPES}
-    extras = {name: value for name, value in values.items() if name not in _TYPES}
-    known["allow"] = tuple(values.get("allow", ()))
-    return Assignment(id=folder.name, folder=folder, extras=extras, **known)
+    for problem in problems(values, schema("assignment")):
+        raise AssignmentError(located(path, path.read_text(encoding="utf-8"), problem))
+    return Assignment(id=folder.name, folder=folder, **{**values, "allow": tuple(values.get("allow", ()))})
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -140,22 +119,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AssignmentError(f"{path} is not valid TOML: {error}") from None
-
-
-def _check(path: Path, values: Mapping[str, Any]) -> None:
-    for name in _REQUIRED:
-        if name not in values:
-            near = difflib.get_close_matches(name, values, n=1)
-            raise AssignmentError(f"{path} has no {name}" + (f" (it has {near[0]})" if near else ""))
-    for name, (kind, words) in _TYPES.items():
-        if name in values and (not isinstance(values[name], kind) or isinstance(values[name], bool)):
-            raise AssignmentError(f"{path}: {name} is {values[name]!r}, but must be {words}")
-    if not all(isinstance(op, str) for op in values.get("allow", ())):
-        raise AssignmentError(f"{path}: allow is {values['allow']!r}, but must be a list of strings")
-    if values.get("kind", "kernel") not in ("kernel", "quiz"):
-        raise AssignmentError(f"{path}: kind is {values['kind']!r}, but must be kernel or quiz")
-    if not _IDENTIFIER.fullmatch(values["entry"]):
-        raise AssignmentError(f"{path}: entry is {values['entry']!r}, which no Python function can be called")
 
 
 def public_tests(hidden: str | Path) -> ModuleType:

@@ -62,7 +62,7 @@ def sweep(assignment: Assignment, sizes: Sequence[int] = (), vary: int | None = 
     calls = timed_calls(assignment)
     if not calls:
         raise NothingToBench(f"the tests of {assignment.id} time no call, so there is nothing to sweep")
-    said = assignment.extras.get("bench", {})
+    said = assignment.bench
     found = _varying(calls, vary or said.get("vary"))
     chosen = vary or said.get("vary") or max(_sizes(found))
     return Sweep(found, chosen, tuple(sizes) or tuple(said.get("sizes", ())) or _powers(chosen))

@@ -38,7 +38,7 @@ def submit(folder: Path, code: str, name: str = "work.py") -> Path:
 
 
 def test_a_folder_is_an_assignment(tmp_path: Path) -> None:
-    folder = add(tmp_path, "loss", "giou", 'allow = ["aten::sum"]\nseed = 7\nmax_launches = 2\nlevel = "hard"\n')
+    folder = add(tmp_path, "loss", "giou", 'allow = ["aten::sum"]\nseed = 7\nmax_launches = 2\nextras.level = "hard"\n')
     found = load(folder)
     assert (found.id, found.title, found.entry, found.summary) == ("loss", "T", "giou", "S")
     assert (found.allow, found.seed, found.max_launches, found.extras) == (("aten::sum",), 7, 2, {"level": "hard"})
@@ -58,12 +58,14 @@ def test_the_staffs_folder_is_there_only_where_it_is_installed(tmp_path: Path) -
     ("toml", "said"),
     [
         ('title = "T"\nentry = "f"\n', "has no summary"),
-        ('titel = "T"\nentry = "f"\nsummary = "S"\n', "has no title (it has titel)"),
-        ('title = 3\nentry = "f"\nsummary = "S"\n', "title is 3, but must be a string"),
-        ('title = "T"\nentry = "not a name"\nsummary = "S"\n', "no Python function can be called"),
-        (TOML.format(entry="f") + 'allow = "sum"\n', "allow is 'sum', but must be a list of strings"),
-        (TOML.format(entry="f") + "allow = [1]\n", "must be a list of strings"),
+        ('titel = "T"\nentry = "f"\nsummary = "S"\n', "assignment.toml:1: titel is no key (did you mean title?)"),
+        ('title = 3\nentry = "f"\nsummary = "S"\n', ":1: title is 3, but must be a string"),
+        ('title = "T"\nentry = "not a name"\nsummary = "S"\n', "must be what a Python function can be called"),
+        (TOML.format(entry="f") + 'allow = "sum"\n', ":4: allow is 'sum', but must be a list"),
+        (TOML.format(entry="f") + "allow = [1]\n", "allow[0] is 1, but must be a string"),
         (TOML.format(entry="f") + "seed = true\n", "seed is True, but must be a whole number"),
+        (TOML.format(entry="f") + 'allowed = ["aten::sum"]\n', ":4: allowed is no key (did you mean allow?)"),
+        (TOML.format(entry="f") + 'kind = "quizz"\n', "kind is 'quizz', which it cannot be (did you mean quiz?)"),
         ("title = \n", "is not valid TOML"),
     ],
 )

@@ -54,27 +54,76 @@ def test_no_tensor_is_promised_that_offsets_of_32_bits_do_not_reach(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("said", "instead", "told"),
+    ("said", "instead", "line", "told"),
     [
-        ("limits", "limit", "did you mean limits"),
-        ("most = 50", "most = 50, lest = 1", "did you mean least"),
-        ("most = 50", "most = 0", "no sizes from 1 to 0"),
-        ("limits =", 'aliases = ["x factor"]\nlimits =', "not two tensors of one shape and dtype"),
-        ("limits =", 'relations = { alone = ["N"] }\nlimits =', "relations along N need it by itself in every shape"),
-        ("M * N", "M * K", "'K'"),
-        ("M * N <=", "M * * N <=", "no expression"),
-        ('dtypes.T = ["float32"', 'dtypes.T = ["float31"', "no dtype"),
-        ('["x", "factor"]', '["x"]', "arguments are"),
-        ("sizes.M = { most = 50 }", "sizes.M = { least = 50 }", "most"),
-        ("limits", 'gradients = ["y"]\nlimits', "'y'"),
-        ("limits", "limits = [", "not valid TOML"),
+        ("limits", "limit", 5, "scale.limit is no key (did you mean limits?)"),
+        ("most = 50", "most = 50, lest = 1", 7, "scale.sizes.M.lest is no key (did you mean least?)"),
+        ("most = 50", "most = 0", 7, "scale.sizes.M has no sizes: they go from 1 to 0"),
+        ("limits =", 'aliases = ["x factor"]\nlimits =', 5, "not two tensors of one shape and dtype"),
+        (
+            "limits =",
+            'relations = { alone = ["N"] }\nlimits =',
+            5,
+            "names N, which must stand by itself in every shape",
+        ),
+        (
+            "limits =",
+            'relations = { alon = ["N"] }\nlimits =',
+            5,
+            "scale.relations.alon is no key (did you mean alone?)",
+        ),
+        ("limits =", 'relations = { linear = ["X"] }\nlimits =', 5, "names 'X', which is not there (there is x)"),
+        ("M * N", "M * K", 5, "scale.limits[0] has 'K' in 'M * K <= 100', which is no size (there are M, N)"),
+        ("M * N <=", "M * * N <=", 5, "no expression"),
+        (
+            'dtypes.T = ["float32"',
+            'dtypes.T = ["float31"',
+            6,
+            "has 'float31', which is no dtype (did you mean float32?)",
+        ),
+        (
+            'dtype = "T", values',
+            'dtype = "S", values',
+            9,
+            "scale.tensors.x.dtype is 'S': neither a dtype nor a variable",
+        ),
+        ('"M", "N"]', '"M", "L"]', 9, "scale.tensors.x.shape has 'L' in 'L', which is no size"),
+        ('["normal"]', '["normal"], layouts = ["transpose"]', 9, "must be a layout (did you mean transposed?)"),
+        ('["normal"]', '["lengths:{K}"]', 9, "has {K} in 'lengths:{K}', which is not there"),
+        ('["x", "factor"]', '["x"]', 10, "scale.scalars.factor is no argument; arguments are x"),
+        ('["x", "factor"]', '["x", "factor", "y"]', 3, "has 'y', which neither tensors nor scalars describe"),
+        ("sizes.M = { most = 50 }", "sizes.M = { least = 50 }", 7, "scale.sizes.M has no most"),
+        ("limits", 'gradients = ["y"]\nlimits', 5, "names 'y'"),
+        ("sizes.N", "sizes.B = { most = 9 }\nsizes.N", 8, "scale.sizes.B stands in no shape: no argument tells it"),
+        ('type = "int", least', 'type = "int", lest', 10, "did you mean least?"),
+        ('"N + 1"]', '"N ** 2"]', 10, "has 'N ** 2', which need not be whole"),
+        ('"N + 1"]', '"N / 2"]', 10, "has 'N / 2', which need not be whole"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(said: str, instead: str, told: str, tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_refused_with_its_line(
+    said: str, instead: str, line: int, told: str, tmp_path: Path
+) -> None:
     assert said in SCALE
-    with pytest.raises(domain.DomainError, match=told) as refused:
+    with pytest.raises(domain.DomainError) as refused:
         read(tmp_path, SCALE.replace(said, instead, 1))
-    assert "domain.toml" in str(refused.value)
+    assert f"domain.toml:{line}: " in str(refused.value) and told in str(refused.value)
+
+
+def test_a_size_that_the_result_alone_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(domain.DomainError, match="sizes.B stands in the result's shape alone"):
+        read(tmp_path, SCALE.replace('"2 * N"', '"2 * N", "B"').replace("sizes.N", "sizes.B = { most = 9 }\nsizes.N"))
+
+
+def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(domain.DomainError, match="not valid TOML"):
+        read(tmp_path, SCALE.replace("limits", "limits = ["))
+
+
+def test_a_scalar_is_free_where_a_number_says_so_and_computed_where_sizes_decide_it(tmp_path: Path) -> None:
+    (factor,) = read(tmp_path, SCALE)["scale"].scalars
+    (bins,) = read(tmp_path, SCALE.replace('[1, "N + 1"]', '["N + 1"]'))["scale"].scalars
+    assert (factor.is_free, factor.is_computed) == (True, False)
+    assert (bins.is_free, bins.is_computed) == (False, True)
 
 
 def test_an_expression_has_the_value_that_python_would_give_it() -> None:

@@ -11,7 +11,7 @@ import bisect
 import functools
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor, evaluate
@@ -150,9 +150,8 @@ class Draws:
             layout, shape, int(variant) if variant else pick(f"variant {tensor.name}", count)
         )
         dtype = dtypes.get(tensor.dtype, tensor.dtype)
-        if "{" in kind:
-            return Input(dtype, shape, stride, offset, kind.format(**names))
-        return Input(dtype, shape, stride, offset, kind, names["own"])
+        kind, seed = (kind.format(**names), 0) if "{" in kind else (kind, names["own"])
+        return promised(tensor, Input(dtype, shape, stride, offset, kind, seed), names)
 
     def _possible(self, name: str, options: Sequence[str], rank: int) -> tuple[str, ...]:
         dims = len(shape_parts(next(tensor for tensor in self.tensors if tensor.name == name), rank))
@@ -294,6 +293,14 @@ def _distances(spec: Input) -> list[int]:
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def promised(tensor: Tensor, spec: Input, names: Mapping[str, Any]) -> Input:
+    """The spec of a tensor, with what the domain promises of its values for these sizes."""
+    if tensor.range is None:
+        return spec
+    least, most = (int(evaluate(end, names)) for end in tensor.range)
+    return replace(spec, name=tensor.name, within=(least, most), ascending=tensor.ascending)
 
 
 def shape_parts(tensor: Tensor | ResultDomain, rank: int) -> tuple[str, ...]:

@@ -61,7 +61,8 @@ class Input:
 
     `name` is the parameter that the tensor is passed as; it is for messages and no part of what the tensor is.
     With `base`, it is a view of a storage of so many elements, all of which have values of that kind: specs that agree
-    on dtype, base, kind and seed are views of one storage, and may overlap.
+    on dtype, base, kind and seed are views of one storage, and may overlap. `within` are the least and the largest
+    value that the domain promises, `ascending` says that they never decrease: a tensor with others is never made.
 
     Raises:
         ValueError: no such dtype or profile, shape and strides that do not go together, or a base that is too small.
@@ -75,6 +76,8 @@ class Input:
     seed: int = 0
     name: str = field(default="", compare=False)
     base: int = 0
+    within: tuple[int, int] | None = None
+    ascending: bool = False
 
     def __post_init__(self) -> None:
         _known("dtype", self.dtype, ITEMSIZE)
@@ -155,6 +158,9 @@ class Input:
         """The CPU tensor, with exactly these strides and offset; treat it as read-only, for it is shared.
 
         Elements of its storage that the view does not reach are poison: NaN, or the largest integer.
+
+        Raises:
+            BrokenPromise: its kind of values gives others than the domain promises.
         """
         found = _tensors.get(self)
         if found is None:
@@ -171,9 +177,9 @@ class Input:
         return replace(self, name=name)
 
     def to_json(self) -> dict[str, Any]:
-        """The spec as data that `json.dumps` accepts; `base` is left out where it is 0."""
+        """The spec as data that `json.dumps` accepts; `base` and what is promised are left out where there is none."""
         data = asdict(self) | {"shape": list(self.shape), "stride": list(self.stride)}
-        return data if self.base else {name: value for name, value in data.items() if name != "base"}
+        return {name: value for name, value in data.items() if value or name not in ("base", "within", "ascending")}
 
     @staticmethod
     def from_json(data: Any) -> Input:
@@ -186,9 +192,28 @@ class Input:
             values = dict(data)
             shape = _sizes_from(values.pop("shape"))
             stride = _sizes_from(values.pop("stride", row_major(shape)))
-            return Input(shape=shape, stride=stride, **values)
+            within = {"within": _sizes_from(values.pop("within"))} if "within" in values else {}
+            return Input(shape=shape, stride=stride, **within, **values)
         except (TypeError, KeyError) as error:
             raise ValueError(f"not an input: {data!r} ({error})") from None
+
+
+class BrokenPromise(ValueError):
+    """A kind of values that does not keep to what the domain promises of its tensor: a mistake of the assignment's."""
+
+
+def _kept(spec: Input, made: torch.Tensor) -> torch.Tensor:
+    """The tensor, whose values are as they are promised to be."""
+    if spec.within is None or not made.numel():
+        return made
+    least, most = spec.within
+    outside = made[(made < least) | (made > most)]
+    what = f'{spec.name or "a tensor"}: its kind of values "{spec.profile}" gives'
+    if len(outside):
+        raise BrokenPromise(f"{what} {outside[0].item()} for {spec}, and domain.toml promises {least} to {most}")
+    if spec.ascending and bool((made.flatten().diff() < 0).any()):
+        raise BrokenPromise(f"{what} values that decrease for {spec}, and domain.toml promises that they ascend")
+    return made
 
 
 def _known(kind: str, word: str, table: Any) -> None:
@@ -237,5 +262,6 @@ def _tensor(spec: Input) -> torch.Tensor:
     storage = torch.full((spec.storage_size,), value_kinds.poison(dtype), dtype=dtype)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(spec.shape, spec.stride, strict=True))
     generator = torch.Generator().manual_seed(spec.seed)
-    storage.as_strided(own, spec.stride, spec.offset).copy_(value_kinds.make(spec.profile, own, dtype, generator))
+    made = _kept(spec, value_kinds.make(spec.profile, own, dtype, generator))
+    storage.as_strided(own, spec.stride, spec.offset).copy_(made)
     return storage.as_strided(spec.shape, spec.stride, spec.offset)

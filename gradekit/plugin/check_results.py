@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,9 +181,25 @@ def _ordinary(error: BaseException) -> CheckVerdict:
         return CheckVerdict(Outcome.PENDING, str(error))
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
         return CheckVerdict(Outcome.FAILED, _sentence(error))
-    message = f"The grader failed here, not the submission: {type(error).__name__}: {error}"
+    message = f"The grader failed here, not the submission: {_told(error)}{_in_tests(error)}"
     text = "".join(traceback.format_exception(error))
     return CheckVerdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, pytest.FixtureLookupError):
+        return f"the test takes {error.argname!r}, which is neither a fixture nor drawn (a check takes submission)"
+    return f"{type(error).__name__}: {error}"
+
+
+def _in_tests(error: BaseException) -> str:
+    """Where in the assignment's own Python an exception was raised, or passed through, for whoever wrote it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_assignments(Path(frame.filename))]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+
+
+def _is_assignments(file: Path) -> bool:
+    return (file.parent / "assignment.toml").is_file() or file.parent.parent.name == "solutions"
 
 
 def _sentence(error: BaseException) -> str:

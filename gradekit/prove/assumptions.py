@@ -8,6 +8,7 @@ from typing import Any
 
 from gradekit import domain
 from gradekit.program import Argument, View
+from gradekit.prove.division import div, mod
 from gradekit.prove.parts import atoms
 from gradekit.prove.setting import ELEMENTS, Promise
 from gradekit.prove.terms import FALSE, TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, term, var
@@ -33,16 +34,25 @@ def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise |
             shapes[position] = shape
     limits = [_truth(limit, sizes) for limit in entry.limits]
     limits += [_one_of(sizes[name], size.only) for name, size in entry.sizes.items() if size.only and name in sizes]
-    return Promise(shapes, tuple(limits), {s.name: _range(s) for s in entry.scalars})
+    scalars = {s.name: _scalar(s, sizes) for s in entry.scalars if s.type == "int"}
+    limits += [_one_of(scalars[s.name], _values(s, sizes)) for s in entry.scalars if s.type == "int" and s.is_computed]
+    return Promise(shapes, tuple(limits), scalars)
 
 
 def _size(size: domain.SizeDomain) -> Term:
     return var(size.name, max(size.least, 1), min(size.most, ELEMENTS))
 
 
-def _range(scalar: domain.ScalarDomain) -> tuple[int | None, int | None]:
+def _scalar(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> Term:
+    """A whole scalar: what the sizes make it, or a variable in its range."""
+    if scalar.is_computed and len(scalar.values) == 1:
+        return _values(scalar, sizes)[0]
     least, most = (None if end is None else int(end) for end in (scalar.least, scalar.most))
-    return least, most
+    return var(scalar.name, least, most)
+
+
+def _values(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
+    return [_term(domain.evaluate(value, _symbols(sizes))) for value in scalar.values]
 
 
 def _shape(
@@ -60,7 +70,7 @@ def _shape(
     return tuple(found) if len(found) == rank else None
 
 
-def _one_of(size: Term, only: Sequence[int]) -> Truth:
+def _one_of(size: Term, only: Sequence[int | Term]) -> Truth:
     return negated(both(*(negated(equal(size, term(n))) for n in only)))
 
 
@@ -86,6 +96,12 @@ class Symbol:
 
     def __rsub__(self, other: Any) -> Symbol:
         return Symbol(_term(other) - self.term)
+
+    def __floordiv__(self, other: Any) -> Symbol:
+        return Symbol(div(self.term, _term(other)))
+
+    def __mod__(self, other: Any) -> Symbol:
+        return Symbol(mod(self.term, _term(other)))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -123,7 +139,7 @@ def contents(
     mine = [a for a in atoms(*values).values() if a.op == "read" and len(a.args) == 2 and str(a.args[0]) in reads]
     for atom in mine:
         tensor = tensors.get(reads[str(atom.args[0])])
-        if tensor is not None and tensor.range is not None:
+        if tensor is not None and tensor.range is not None and _known(tensor.range, sizes):
             low, high = (_term(domain.evaluate(end, _symbols(sizes))) for end in tensor.range)
             found += [at_most(low, of_atom(atom)), at_most(of_atom(atom), high)]
     for a in mine:
@@ -132,6 +148,11 @@ def contents(
             if a is not b and a.args[0] == b.args[0] and tensor is not None and tensor.ascending:
                 found.append(_rises(a, b))
     return found
+
+
+def _known(expressions: Sequence[str], sizes: Mapping[str, Term]) -> bool:
+    """Of a call that the domain does not describe, sizes have other names."""
+    return all(domain.names_in(one) <= set(sizes) for one in expressions)
 
 
 def _rises(a: Atom, b: Atom) -> Truth:

@@ -123,22 +123,24 @@ def setting_of(args: Sequence[Argument], names: Sequence[str], promise: Promise 
             for size, number in zip((*shape.sizes, *shape.strides), (*arg.shape, *arg.stride), strict=True):
                 values |= _solved(size, number, values)
         elif isinstance(arg, Scalar) and type(arg.value) is int:
-            scalars[position] = var(names[position], *promise.scalars.get(names[position], (-(1 << 31), LARGEST)))
-            values[_atom(scalars[position])] = arg.value
+            scalars[position] = promise.scalars.get(names[position], var(names[position], -(1 << 31), LARGEST))
+            values |= _solved(scalars[position], arg.value, values)
     for shape in tensors:  # again, for sizes such as H * G of which a later tensor says more
         for size, number in zip(shape.sizes, shape.view.shape, strict=True):
             values |= _solved(size, number, values)
-    sizes = {str(atom.args[0]): of_atom(atom) for shape in tensors for atom in atoms(*shape.sizes).values()}
+    told = [*(size for shape in tensors for size in shape.sizes), *scalars.values()]
+    own = {names[position] for position in scalars}
+    sizes = {str(atom.args[0]): of_atom(atom) for atom in atoms(*told).values() if str(atom.args[0]) not in own}
     return Setting(tuple(tensors), scalars, tuple(hypotheses), sizes, tuple(_assumptions(tensors)), values)
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised of a call: the sizes of each tensor argument by its position, limits, and ranges of scalars."""
+    """What is promised of a call: the sizes of tensor arguments by position, limits, and whole scalars by name."""
 
     sizes: Mapping[int, tuple[Term, ...]]
     limits: tuple[Truth, ...] = ()
-    scalars: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    scalars: Mapping[str, Term] = field(default_factory=dict)
 
 
 def guessed(args: Sequence[Argument], names: Sequence[str]) -> Promise:
@@ -180,12 +182,6 @@ def _solved(size: Term, number: int, values: Mapping[str, int]) -> dict[str, int
     at = [value_of(size, {**values, unknown[0].key: n}) for n in (0, 1)]
     step = at[1] - at[0]
     return {unknown[0].key: (number - at[0]) // step} if step and (number - at[0]) % step == 0 else {}
-
-
-def _atom(variable: Term) -> str:
-    """The key of a variable; "" for any other term."""
-    mono = next(iter(variable.parts), ()) if len(variable.parts) == 1 else ()
-    return mono[0].key if len(mono) == 1 and mono[0].op == "var" and variable == of_atom(mono[0]) else ""
 
 
 def _assumptions(tensors: Sequence[Shape]) -> list[str]:

@@ -16,6 +16,7 @@ from gradekit import domain
 from gradekit.causes import Cause
 from gradekit.engine import OverBudget, Unsupported
 from gradekit.inputs import value_kinds
+from gradekit.inputs.draws import promised
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_memory_clean
@@ -198,11 +199,8 @@ def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVe
             kind = _kind(entry, str(kinds[0]), verdict)
             if kind is None or not value_kinds.is_known(kind):
                 return None
-            found.append(
-                Input(
-                    argument.dtype, argument.shape, argument.stride, argument.offset, kind, 1, getattr(what, "name", "")
-                )
-            )
+            spec = Input(argument.dtype, argument.shape, argument.stride, argument.offset, kind, 1)
+            found.append(promised(what, spec, verdict.sizes) if isinstance(what, domain.Tensor) else spec)
         elif isinstance(argument, Scalar):
             found.append(argument.value)
     return tuple(found)

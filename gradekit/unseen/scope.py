@@ -53,6 +53,13 @@ class CallScope:
     def _scalars(self) -> list[ScalarDomain]:
         return [s for s in _ranged(self.draws) if s.type == "int"]
 
+    @functools.cached_property
+    def _computed(self) -> dict[str, str]:
+        """The whole scalars that the sizes decide, and how."""
+        drawn = dict(self.draws.scalars)
+        scalars = [s for s in self.draws.entry.scalars if s.type == "int" and s.is_computed]
+        return {s.name: s.values[0] for s in scalars if drawn.get(s.name) == s.values and len(s.values) == 1}
+
     @property
     def at_most(self) -> int:
         """Elements of the largest tensor."""
@@ -164,6 +171,7 @@ class CallScope:
         for number, shape in enumerate(self._shapes(known)[: len(self.draws.tensors)]):
             found |= {("size", number, axis): n for axis, n in enumerate(shape)}
         places = {argument.name: place for place, argument in enumerate(self.draws.entry.arguments)}
+        found |= {("scalar", places[name]): evaluate(said, known) for name, said in self._computed.items()}
         return found | {("scalar", places[s.name]): names[s.name] for s in self._scalars if s.name in names}
 
     def strides(self, names: Mapping[str, Tensor]) -> dict[Leaf, Any]:
@@ -211,7 +219,7 @@ def fractions(draws: Draws) -> list[ScalarDomain]:
 def _ranged(draws: Draws) -> list[ScalarDomain]:
     """The scalars that may have any value of their range: a check that lists values of its own may count on them."""
     listed = dict(draws.scalars)
-    return [s for s in draws.entry.scalars if listed.get(s.name) == tuple(s.values) and s.most is not None]
+    return [s for s in draws.entry.scalars if listed.get(s.name) == tuple(s.values) and s.is_free]
 
 
 def fraction_choices(draws: Draws, numbers: Sequence[float]) -> list[dict[str, float]]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from gradekit.assignment import get
+from gradekit.domain import load
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.layouts import GAPS, LAYOUTS, place, variants
 from gradekit.program import View
+from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.laid_out import LaidOut, each_layout
 from gradekit.unseen.scope import CallScope, fraction_choices
@@ -74,3 +78,24 @@ def test_what_a_check_never_steps_or_shifts_stays_as_it_is() -> None:
     form = TracedForm("", "softmax", (View(0, "float32", (30, 33), (1, 30)),))
     laid_out = [one for (one,) in each_layout(found, form, [11], shifted=["x"])]
     assert {one.step for one in laid_out} == {1} and {one.offset for one in laid_out} == {None}
+
+
+HISTOGRAM = """
+[histogram]
+arguments = ["x", "bins"]
+result = { shape = ["B"], dtype = "int32" }
+sizes.N = { most = 4096 }
+sizes.B = { most = 65536, drawn = 40 }
+tensors.x = { shape = ["N"], dtype = "int32", values = ["integers"], range = ["-8", "B + 7"] }
+scalars.bins = { type = "int", least = 1, most = 65536, values = ["B"] }
+"""
+
+
+def test_a_scalar_that_sizes_decide_is_computed_and_never_chosen(tmp_path: Path) -> None:
+    (tmp_path / "domain.toml").write_text(HISTOGRAM)
+    found = draws_of(calls(load(tmp_path / "domain.toml")["histogram"]))
+    assert found is not None
+    scope, form = CallScope(found, 0, wide=True), TracedForm("", "histogram", (View(0, "int32", (8,), (1,)),))
+    assert scope.names == ["N", "B"]
+    assert scope.leaves({"N": 5, "B": 17})["scalar", 1] == 17
+    assert made(found, form, {"N": 5, "B": 17}, 0, {})[1] == 17

@@ -1,0 +1,161 @@
+"""What an entry takes, returns and promises, as values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.domain.expressions import evaluate, names_in
+
+MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
+"""Every tensor is promised to have at most so many elements, also its storage from the view's first element to its
+last, so that offsets of 32 bits reach all of them, and the padding of a tile beyond the last."""
+
+ANY_DIMENSIONS = "..."
+"""Stands in a shape for dimensions that are not named."""
+
+
+@dataclass(frozen=True)
+class SizeDomain:
+    """The size of a dimension: promised from `least` to `most`, and up to `drawn` in
+    examples of a test that says nothing.
+
+    With `dims`, it stands for that many dimensions (least, most), each with a size of its own in these ranges. A
+    `derived` size is computed from the others. With `only`, it is one of these.
+    """
+
+    name: str
+    most: int
+    least: int = 1
+    drawn: int = 0
+    dims: tuple[int, int] = (1, 1)
+    derived: bool = False
+    only: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor argument of this shape (expressions of sizes) and dtype (a variable or a name).
+
+    layouts: those of `gradekit.inputs.layouts` in which it may lie; none means all
+    values: kinds of values, with sizes, choices and seeds in braces
+    range: whole numbers, the least and the largest as expressions of sizes: no call has others
+    ascending: whole numbers that never decrease
+    """
+
+    name: str
+    shape: tuple[str, ...]
+    dtype: str
+    layouts: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    range: tuple[str, str] | None = None
+    ascending: bool = False
+
+
+@dataclass(frozen=True)
+class ScalarDomain:
+    """A scalar argument of `type` int, float or bool; promised from `least` to `most`, drawn from `values`: numbers, or
+    expressions of sizes."""
+
+    name: str
+    type: str
+    values: tuple[Any, ...]
+    least: float | None = None
+    most: float | None = None
+    optional: bool = False
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the sizes decide it: nothing but expressions of them is drawn. No call has another value then,
+        whatever `least` and `most` are."""
+        return all(isinstance(value, str) and names_in(value) for value in self.values)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether every value from `least` to `most` is promised, by itself."""
+        return self.most is not None and not self.is_computed
+
+
+@dataclass(frozen=True)
+class ResultDomain:
+    """A tensor that the entry returns; its dtype is a variable or a name."""
+
+    shape: tuple[str, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What holds between results of different calls. Names are those of sizes and tensors.
+
+    independent: a call's result does not depend on earlier calls, of whatever sizes and values
+    alone: a part of the result along this dimension depends on the same part of the arguments alone, so that a row by
+        itself, or half of a batch, gives what it gives among others
+    permuted: arguments permuted along this dimension give the result permuted
+    shifted: adding a constant to a row of this tensor (its last dimension) changes nothing
+    linear: this tensor times a power of two gives the result times it
+    """
+
+    independent: bool = True
+    alone: tuple[str, ...] = ()
+    permuted: tuple[str, ...] = ()
+    shifted: tuple[str, ...] = ()
+    linear: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EntryDomain:
+    """An entry's domain. `arguments` are in the order of its signature; `results` are what it returns.
+
+    `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
+    or overlap.
+    """
+
+    name: str
+    arguments: tuple[Tensor | ScalarDomain, ...]
+    results: tuple[ResultDomain, ...]
+    sizes: Mapping[str, SizeDomain]
+    dtypes: Mapping[str, tuple[str, ...]]
+    limits: tuple[str, ...] = ()
+    choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    relations: Relations = Relations()
+    gradients: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors among the arguments, in order."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Tensor))
+
+    @property
+    def scalars(self) -> tuple[ScalarDomain, ...]:
+        """The scalars among the arguments, in order."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, ScalarDomain))
+
+    def argument(self, name: str) -> Tensor | ScalarDomain:
+        """The argument called `name`.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {argument.name: argument for argument in self.arguments}[name]
+
+    def dtype_choices(self, dtype: str) -> tuple[str, ...]:
+        """The dtypes that `dtype`, a variable or a name, can be."""
+        return self.dtypes.get(dtype, (dtype,))
+
+    def within(self, sizes: Mapping[str, int]) -> bool:
+        """Whether calls with these sizes are promised, as far as they tell: ranges, limits, and `MOST_ELEMENTS`.
+
+        Of a shape with dimensions that are not named, the others are counted.
+        """
+        ranges = all(self.sizes[name].least <= size <= self.sizes[name].most for name, size in sizes.items())
+        return ranges and all(evaluate(limit, sizes) for limit in self.limits) and self.elements(sizes) <= MOST_ELEMENTS
+
+    def elements(self, sizes: Mapping[str, int]) -> int:
+        """The elements of the largest tensor, arguments and results, for these sizes."""
+        shapes = [t.shape for t in self.tensors] + [r.shape for r in self.results]
+        named = [[part for part in shape if part != ANY_DIMENSIONS] for shape in shapes]
+        return max((math.prod(evaluate(part, sizes) for part in parts) for parts in named), default=0)

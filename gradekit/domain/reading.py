@@ -1,0 +1,264 @@
+"""domain.toml to entries, or what is wrong with it: the schema says which keys there are, `_senseless` the rest."""
+
+from __future__ import annotations
+
+import re
+import string
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gradekit.domain.entries import (
+    ANY_DIMENSIONS,
+    EntryDomain,
+    Relations,
+    ResultDomain,
+    ScalarDomain,
+    SizeDomain,
+    Tensor,
+)
+from gradekit.domain.expressions import names_in
+from gradekit.program import ITEMSIZE
+from gradekit.schemas.check import Place, Problem, near, problems, schema
+from gradekit.schemas.places import located
+
+GIVEN_NAMES = ("seed", "own")
+"""What the name of a kind of values may have in braces beside sizes and choices: seeds, one for all tensors and one for
+each."""
+
+
+class DomainError(Exception):
+    """A domain.toml that is missing or wrong: one sentence with the file, the line and the key."""
+
+
+def load(path: Path) -> dict[str, EntryDomain]:
+    """The entries of a domain.toml, by name.
+
+    Raises:
+        DomainError: it cannot be read, or says what makes no sense.
+    """
+    text = _text(path)
+    tables = _tables(path, text)
+    for problem in wrong(tables):
+        raise DomainError(located(path, text, problem))
+    return {name: _entry(name, table) for name, table in tables.items()}
+
+
+def complaints(path: Path) -> list[str]:
+    """All that is wrong with a domain.toml, each as one sentence with its file and line."""
+    try:
+        text = _text(path)
+        return [located(path, text, problem) for problem in wrong(_tables(path, text))]
+    except DomainError as error:
+        return [str(error)]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DomainError(f"{path} cannot be opened: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DomainError(f"{path} is not valid TOML: {error}") from None
+
+
+def _tables(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DomainError(f"{path} is not valid TOML: {error}") from None
+
+
+def wrong(tables: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with the data of a domain.toml: first what its schema refuses, and where that is nothing, what
+    makes no sense."""
+    refused = list(problems(tables, schema("domain")))
+    return refused or [
+        Problem((name, *problem.place), problem.message)
+        for name, table in tables.items()
+        for problem in _senseless(table)
+    ]
+
+
+# --- nouns from tables -----------------------------------------------------------------------------------------------
+
+
+def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
+    given = _frozen(table)
+    arguments: dict[str, Tensor | ScalarDomain] = {n: Tensor(n, **t) for n, t in given.get("tensors", {}).items()}
+    arguments |= {n: ScalarDomain(n, **t) for n, t in given.get("scalars", {}).items()}
+    return EntryDomain(
+        name,
+        tuple(arguments[argument] for argument in given["arguments"]),
+        tuple(ResultDomain(**result) for result in _listed(given["result"])),
+        {n: SizeDomain(n, **t) for n, t in given.get("sizes", {}).items()},
+        given.get("dtypes", {}),
+        relations=Relations(**given.get("relations", {})),
+        **{key: given[key] for key in ("limits", "choices", "gradients", "aliases") if key in given},
+    )
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def _listed(result: Any) -> Sequence[Any]:
+    return [result] if isinstance(result, dict) else result
+
+
+# --- what a schema cannot say ----------------------------------------------------------------------------------------
+
+
+def _senseless(table: Mapping[str, Any]) -> Iterator[Problem]:
+    """What an entry's table names must be there, ranges must not be empty, and each size must be seen in a call."""
+    yield from _of_arguments(table)
+    yield from _of_sizes(table)
+    for place, expression in _expressions(table):
+        yield from _unknown(place, expression, table.get("sizes", {}))
+    yield from _of_scalars(table)
+    yield from _of_dtypes(table)
+    yield from _of_relations(table)
+    yield from _of_kinds(table)
+
+
+def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
+    described = {**table.get("tensors", {}), **table.get("scalars", {})}
+    for name in table["arguments"]:
+        if name not in described:
+            yield Problem(("arguments",), f"has {name!r}, which neither tensors nor scalars describe")
+    for kind in ("tensors", "scalars"):
+        for name in table.get(kind, {}):
+            if name not in table["arguments"]:
+                yield Problem((kind, name), f"is no argument; arguments are {', '.join(table['arguments'])}")
+
+
+def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:
+    told = [part for _, tensor in _tensors(table) for part in tensor["shape"]]
+    told += [str(value) for scalar in table.get("scalars", {}).values() for value in scalar["values"]]
+    result = [part for result in _listed(table["result"]) for part in result["shape"]]
+    for name, size in table.get("sizes", {}).items():
+        if size.get("least", 1) > size["most"]:
+            yield Problem(("sizes", name), f"has no sizes: they go from {size.get('least', 1)} to {size['most']}")
+        if not _stands(name, told):
+            where = "the result's shape alone" if _stands(name, result) else "no shape"
+            yield Problem(
+                ("sizes", name),
+                f"stands in {where}: no argument tells it. Put it into a tensor's shape, or a scalar's values",
+            )
+
+
+def _stands(name: str, expressions: Sequence[str]) -> bool:
+    return any(name == one or name != ANY_DIMENSIONS and name in _names(one) for one in expressions)
+
+
+def _names(expression: str) -> set[str]:
+    try:
+        return names_in(expression)
+    except ValueError:
+        return set()
+
+
+def _tensors(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield from table.get("tensors", {}).items()
+
+
+def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Everything that is arithmetic on sizes, and where it stands."""
+    for number, limit in enumerate(table.get("limits", [])):
+        yield ("limits", number), limit
+    for name, tensor in _tensors(table):
+        for key in ("shape", "range"):
+            yield from ((("tensors", name, key), part) for part in tensor.get(key, []) if part != ANY_DIMENSIONS)
+    for result in _listed(table["result"]):
+        yield from ((("result", "shape"), part) for part in result["shape"] if part != ANY_DIMENSIONS)
+    for name, scalar in table.get("scalars", {}).items():
+        yield from ((("scalars", name, "values"), value) for value in scalar["values"] if isinstance(value, str))
+
+
+def _unknown(place: Place, expression: str, sizes: Mapping[str, Any]) -> Iterator[Problem]:
+    try:
+        names = sorted(names_in(expression) - set(sizes))
+    except ValueError as error:
+        yield Problem(place, f"has what is no expression: {error}")
+        return
+    for name in names:
+        yield Problem(place, f"has {name!r} in {expression!r}, which is no size ({near(name, sizes)})")
+
+
+def _of_scalars(table: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, scalar in table.get("scalars", {}).items():
+        for value in scalar["values"]:
+            if scalar["type"] == "int" and (isinstance(value, float) or not _is_whole(value)):
+                yield Problem(
+                    ("scalars", name, "values"),
+                    f"has {value!r}, which need not be whole: an int is made of sizes and whole numbers by + - * // %",
+                )
+
+
+def _is_whole(value: Any) -> bool:
+    return (
+        not isinstance(value, str)
+        or not any(operation in value for operation in ("**", "."))
+        and not re.search(r"(?<!/)/(?!/)", value)
+    )
+
+
+def _of_dtypes(table: Mapping[str, Any]) -> Iterator[Problem]:
+    variables = table.get("dtypes", {})
+    for name, options in variables.items():
+        yield from (
+            Problem(("dtypes", name), f"has {dtype!r}, which is no dtype ({near(dtype, ITEMSIZE)})")
+            for dtype in options
+            if dtype not in ITEMSIZE
+        )
+    placed: list[tuple[Place, str]] = []
+    placed += [(("tensors", name, "dtype"), tensor["dtype"]) for name, tensor in _tensors(table)]
+    placed += [(("result", "dtype"), result["dtype"]) for result in _listed(table["result"])]
+    for place, dtype in placed:
+        if dtype not in variables and dtype not in ITEMSIZE:
+            known = [*variables, *ITEMSIZE]
+            yield Problem(place, f"is {dtype!r}: neither a dtype nor a variable of dtypes ({near(dtype, known)})")
+
+
+def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:
+    tensors, relations = table.get("tensors", {}), table.get("relations", {})
+    named: list[tuple[Place, str, Mapping[str, Any]]] = []
+    for key in ("alone", "permuted"):
+        named += [(("relations", key), name, table.get("sizes", {})) for name in relations.get(key, [])]
+    for key in ("shifted", "linear"):
+        named += [(("relations", key), name, tensors) for name in relations.get(key, [])]
+    named += [(("gradients",), name, tensors) for name in table.get("gradients", [])]
+    for place, name, known in named:
+        if name not in known:
+            yield Problem(place, f"names {name!r}, which is not there ({near(name, known)})")
+    shapes = [tensor["shape"] for tensor in tensors.values()] + [r["shape"] for r in _listed(table["result"])]
+    for key in ("alone", "permuted"):
+        for name in relations.get(key, []):
+            if any(part not in (name, ANY_DIMENSIONS) and name in _names(part) for shape in shapes for part in shape):
+                yield Problem(("relations", key), f"names {name}, which must stand by itself in every shape")
+    for pair in table.get("aliases", []):
+        both = [tensors[name] for name in pair.split() if name in tensors]
+        if len(both) != 2 or any(both[0][key] != both[1][key] for key in ("shape", "dtype")):
+            yield Problem(("aliases",), f"has {pair!r}, which are not two tensors of one shape and dtype")
+
+
+def _of_kinds(table: Mapping[str, Any]) -> Iterator[Problem]:
+    known = [*table.get("sizes", {}), *table.get("choices", {}), *GIVEN_NAMES]
+    for name, tensor in _tensors(table):
+        for kind in tensor.get("values", []):
+            for word in _braced(kind):
+                if word not in known:
+                    yield Problem(
+                        ("tensors", name, "values"),
+                        f"has {{{word}}} in {kind!r}, which is not there ({near(word, known)})",
+                    )
+
+
+def _braced(kind: str) -> list[str]:
+    try:
+        return [word for _, word, _, _ in string.Formatter().parse(kind) if word is not None]
+    except ValueError:
+        return [kind]

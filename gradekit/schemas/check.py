@@ -1,0 +1,113 @@
+"""Holds data against a JSON Schema: the keywords that the schemas beside this file use, with messages for people.
+
+The schemas are ordinary ones (draft 2020-12): a test holds the answers against those of the package jsonschema, which
+would take a tenth of a second to import and say "Additional properties are not allowed".
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Schema = Mapping[str, Any]
+Place = tuple[str | int, ...]
+"""Where something stands in a file's data: keys, and places in lists counted from 0."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that a file must not say, at a `place` of its data: half a sentence that follows the place's name."""
+
+    place: Place
+    message: str
+
+
+@functools.cache
+def schema(name: str) -> dict[str, Any]:
+    """The schema of files called `name`.toml."""
+    found = json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def problems(data: Any, schema: Schema) -> Iterator[Problem]:
+    """What of `data` does not fit the schema, in the order of the data."""
+    return _problems(data, schema, schema, ())
+
+
+def near(word: str, known: Collection[str]) -> str:
+    """What to say behind a word that is none of those `known`: the nearest of them, or all."""
+    closest = difflib.get_close_matches(word, known, n=1)
+    if closest:
+        return f"did you mean {closest[0]}?"
+    return f"there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}"
+
+
+_TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "object": (lambda value: isinstance(value, dict), "a table"),
+    "array": (lambda value: isinstance(value, list), "a list"),
+    "string": (lambda value: isinstance(value, str), "a string"),
+    "boolean": (lambda value: isinstance(value, bool), "true or false"),
+    "integer": (lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
+    "number": (lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number"),
+}
+
+
+def _problems(data: Any, part: Schema, whole: Schema, place: Place) -> Iterator[Problem]:
+    part = _resolved(part, whole)
+    wanted = [part["type"]] if isinstance(part.get("type"), str) else part.get("type", [*_TYPES])
+    if not any(_TYPES[name][0](data) for name in wanted):
+        yield Problem(place, f"is {data!r}, but must be {' or '.join(_TYPES[name][1] for name in wanted)}")
+    elif isinstance(data, dict):
+        yield from _of_table(data, part, whole, place)
+    elif isinstance(data, list):
+        yield from _of_list(data, part, whole, place)
+    else:
+        yield from _of_value(data, part, place)
+
+
+def _resolved(part: Schema, whole: Schema) -> Schema:
+    return whole["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+
+
+def _of_table(data: Mapping[str, Any], part: Schema, whole: Schema, place: Place) -> Iterator[Problem]:
+    known, other = part.get("properties", {}), part.get("additionalProperties", {})
+    for key, value in data.items():
+        if key in known or other is not False:
+            yield from _problems(value, known.get(key, other), whole, (*place, key))
+        else:
+            yield Problem((*place, key), f"is no key ({near(key, known)})")
+    for key in part.get("required", []):
+        if key not in data:
+            closest = difflib.get_close_matches(key, [one for one in data if one not in known], n=1)
+            yield Problem(place, f"has no {key}" + (f" (it has {closest[0]})" if closest else ""))
+
+
+def _of_list(data: list[Any], part: Schema, whole: Schema, place: Place) -> Iterator[Problem]:
+    least, most = part.get("minItems", 0), part.get("maxItems", len(data))
+    if not least <= len(data) <= most:
+        yield Problem(place, f"has {len(data)} items, but must have {_count(least, part.get('maxItems'))}")
+    for number, item in enumerate(data):
+        yield from _problems(item, part.get("items", {}), whole, (*place, number))
+
+
+def _count(least: int, most: int | None) -> str:
+    if most is None:
+        return f"at least {least}"
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _of_value(data: Any, part: Schema, place: Place) -> Iterator[Problem]:
+    if "enum" in part and data not in part["enum"]:
+        yield Problem(place, f"is {data!r}, which it cannot be ({near(str(data), part['enum'])})")
+    elif "pattern" in part and isinstance(data, str) and not re.search(part["pattern"], data):
+        known = f" ({near(data, part['examples'])})" if "examples" in part else ""
+        yield Problem(place, f"is {data!r}, but must be {part.get('title', part['pattern'])}{known}")
+    elif data < part.get("minimum", data) if not isinstance(data, str) else False:
+        yield Problem(place, f"is {data!r}, but must be {part['minimum']} or more")

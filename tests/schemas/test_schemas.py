@@ -1,0 +1,110 @@
+"""Claims about the schemas: the package jsonschema, which editors' tools follow, refuses the same files."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from gradekit.assignment import discover
+from gradekit.inputs.layouts import LAYOUTS
+from gradekit.schemas.check import Place, Problem, problems, schema
+from gradekit.schemas.places import line_of, located
+
+NAMES = ("domain", "assignment")
+FILES = [path for one in discover().values() for name in NAMES if (path := one.folder / f"{name}.toml").is_file()]
+
+
+def places(data: Any, name: str) -> set[Place]:
+    """Where jsonschema finds something wrong."""
+    return {tuple(error.absolute_path) for error in jsonschema.Draft202012Validator(schema(name)).iter_errors(data)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_schemas_are_json_schemas(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema(name))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_file_of_an_assignment_fits_its_schema(path: Path) -> None:
+    data = tomllib.loads(path.read_text())
+    assert not places(data, path.stem) and not list(problems(data, schema(path.stem)))
+
+
+ENTRY: dict[str, Any] = {"arguments": ["x"], "result": {"shape": [], "dtype": "float32"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arguments": "x"},
+        {"arguments": [1]},
+        {"result": 3},
+        {"result": [{"shape": []}]},
+        {"result": {"shape": [], "dtype": "float32", "x": 1}},
+        {"limit": []},
+        {"dtypes": {"T": []}},
+        {"sizes": {"N": {"least": 1}}},
+        {"sizes": {"N": {"most": -1}}},
+        {"sizes": {"N": {"most": True}}},
+        {"sizes": {"N": {"most": 3, "dims": [1, 2, 3]}}},
+        {"tensors": {"x": {"shape": [], "dtype": "float32", "layouts": ["transpose"]}}},
+        {"tensors": {"x": {"shape": [], "dtype": "float32", "ascending": 1}}},
+        {"scalars": {"p": {"type": "str", "values": [1]}}},
+        {"scalars": {"p": {"type": "int", "values": [[]]}}},
+        {"relations": {"independent": "no"}},
+    ],
+    ids=str,
+)
+def test_what_jsonschema_refuses_is_refused_at_the_same_place(change: dict[str, Any]) -> None:
+    data = {"f": {**ENTRY, **change}}
+    theirs, ours = places(data, "domain"), {problem.place for problem in problems(data, schema("domain"))}
+    assert theirs and {place[: len(one)] for one in theirs for place in ours} >= theirs  # a key's own place is deeper
+
+
+def test_what_jsonschema_takes_is_taken() -> None:
+    data = {"f": {**ENTRY, "result": [ENTRY["result"]], "scalars": {"p": {"type": "int", "values": [1, "N", True]}}}}
+    assert not places(data, "domain") and not list(problems(data, schema("domain")))
+
+
+def test_layouts_of_the_schema_are_those_that_there_are() -> None:
+    layout = schema("domain")["$defs"]["tensor"]["properties"]["layouts"]["items"]
+    assert tuple(layout["examples"]) == LAYOUTS
+    assert layout["pattern"] == f"^({'|'.join(LAYOUTS)})(:[0-9]+)?$"
+
+
+TEXT = """\
+# a comment
+[f]
+result = { shape = ["M"], dtype = "T" }
+limits = [
+    "M <= 3",
+]
+sizes.M = { most = 3 }
+[f.sizes."..."]
+most = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        ((), 1),
+        (("f",), 2),
+        (("f", "result", "shape"), 3),
+        (("f", "limits", 0), 4),
+        (("f", "sizes", "M", "most"), 7),
+        (("f", "sizes", "...", "most"), 9),
+        (("f", "nothing"), 2),
+    ],
+)
+def test_a_place_has_the_line_of_its_key(place: Place, line: int) -> None:
+    assert line_of(TEXT, place) == line
+
+
+def test_a_problem_is_told_with_file_line_and_place() -> None:
+    told = located("domain.toml", TEXT, Problem(("f", "limits", 0), "is 3, but must be a string"))
+    assert told == "domain.toml:4: f.limits[0] is 3, but must be a string"
