@@ -192,8 +192,9 @@ class Input:
             values = dict(data)
             shape = _sizes_from(values.pop("shape"))
             stride = _sizes_from(values.pop("stride", row_major(shape)))
-            within = {"within": _sizes_from(values.pop("within"))} if "within" in values else {}
-            return Input(shape=shape, stride=stride, **within, **values)
+            if "within" in values:
+                values["within"] = _sizes_from(values["within"])
+            return Input(shape=shape, stride=stride, **values)
         except (TypeError, KeyError) as error:
             raise ValueError(f"not an input: {data!r} ({error})") from None
 
