@@ -67,7 +67,7 @@ verify: $(READY)
 mutants: $(READY)
 	$(BIN)/gradekit verify --mutants
 
-# What a report says of each beginner's mistake, held against tests/mending/table.csv: half an hour on one core
+# What a report says of each beginner's mistake, held against tests/repair/table.csv: half an hour on one core
 tutoring: $(READY)
 	$(BIN)/python benchmarks/tutoring.py --quick --first
 

@@ -1,13 +1,13 @@
 """How many beginner's mistakes a report names, and whether it points at the line:
 `python benchmarks/tutoring.py [id ...]`.
 
-The mistakes are those of tests/mending/corpus. One row for each assignment, and before it one line for each mistake:
+The mistakes are those of tests/repair/corpus. One row for each assignment, and before it one line for each mistake:
 the verdict, whether the line is right, the CPU seconds of all processes for mended programs and for the whole report,
 and the first sentence of the diagnosis. `--show` prints what each report says, `--name` takes one mistake, `--developed`
 and `--held-out` the one part of them or the other, and `--folder DIR` takes those of DIR/<id>.toml instead, which nobody
 who works on the tutoring need have seen. `--parts 2 --part 1` takes every second mistake, for several processes.
 
-What is said is held against tests/mending/table.csv, mistake by mistake (`make tutoring`): what is worse is printed, and the
+What is said is held against tests/repair/table.csv, mistake by mistake (`make tutoring`): what is worse is printed, and the
 exit status is 1. `--write` puts it into that table, with the sentence of `--why` where something is worse. `--from-logs FILE ...`
 grades nothing, and takes what such runs have printed, elsewhere and in any number of processes.
 """
@@ -34,14 +34,14 @@ from benchmarks.tutoring_table import Row
 from gradekit import assignment as assignments
 from gradekit import reuse
 from gradekit.judge.evidence import Diagnosis
-from gradekit.mending import candidates
 from gradekit.plugin import mended_runs
 from gradekit.plugin.runner import grade
+from gradekit.repair.idioms import candidates
 from gradekit.report.record import to_dict
 from gradekit.report.terminal import render
 from gradekit.request import GradingOptions, GradingRequest
-from tests.mending.corpora import BeginnersMistake, Tutored, Verdict, corpus, read
-from tests.mending.corpora import assignments as with_corpus
+from tests.repair.corpora import BeginnersMistake, Tutored, Verdict, corpus, read
+from tests.repair.corpora import assignments as with_corpus
 
 Wanted = Callable[[BeginnersMistake], bool]
 

@@ -1,6 +1,6 @@
-"""What a report has said of each mistake of the corpora: tests/mending/table.csv, and what is worse or better by now.
+"""What a report has said of each mistake of the corpora: tests/repair/table.csv, and what is worse or better by now.
 
-One row for each mistake: the verdict (see tests/mending/corpora.py), whether the line is right, the line that is blamed,
+One row for each mistake: the verdict (see tests/repair/corpora.py), whether the line is right, the line that is blamed,
 the cause, and the CPU seconds of the search for a mend and of the whole report. Where a row is worse than it once was, `why`
 has the sentence that says why that was accepted.
 """
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from tests.mending.corpora import Verdict
+from tests.repair.corpora import Verdict
 
-TABLE = Path(__file__).parents[1] / "tests" / "mending" / "table.csv"
+TABLE = Path(__file__).parents[1] / "tests" / "repair" / "table.csv"
 
 _WORTH = {Verdict.NAMED: 2, Verdict.SYMPTOM: 1, Verdict.SILENT: 0, Verdict.PASSES: 0, Verdict.WRONG: -1}
 """What a verdict is worth to a student: to be told something else is worse than to be told nothing."""

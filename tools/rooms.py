@@ -50,11 +50,7 @@ ROOMS = {
     "unseen": ("inputs made from what a submission compares, and its examples have not seen", "origins, programs, the domain"),
     "sandbox": ("starts tracers and talks to them", "what a submission's process answers"),
     "interpreter": ("evaluates a submission's source on the tensors of a call", "source text and inputs"),
-    "mending": ("small edits of a failing submission that a tutor would try", "source text and what failed"),
-    "screening": (
-        "which changes of a kernel's source would make a failing call right, at a first look",
-        "source text, calls, expected values",
-    ),
+    "repair": ("edits of a failing submission that make it right, and what to say of them", "source text, calls, expected values"),
     "marks": ("points that a person gave", "plain data"),
     "request": ("what a grading run is asked for, as one value", "plain data"),
     "gpu": ("compiles, replays and times programs on a card, in a worker", "the worker: programs and inputs"),

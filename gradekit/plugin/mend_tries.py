@@ -15,23 +15,23 @@ import pytest
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Kind
-from gradekit.mending.unexpected import survived
 from gradekit.plugin.check_points import awarding, worth
 from gradekit.plugin.design import DESIGN
 from gradekit.plugin.every_check import held_examples
 from gradekit.plugin.mend_clues import clues_of
 from gradekit.plugin.other_checks import alike, is_emptied, untouched, with_a_mend
 from gradekit.plugin.screened_mends import ScreenedMends, elements_of
+from gradekit.repair.unexpected import survived
 
 if TYPE_CHECKING:
     from gradekit.interpreter.walked_text import WalkedText
     from gradekit.judge.failure import Failure
-    from gradekit.mending.mend import Clues, Mend
-    from gradekit.mending.search import OtherChecks, Tries
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
     from gradekit.plugin.walked_submission import WalkedExamples
+    from gradekit.repair.mend import Clues, Mend
+    from gradekit.repair.search import OtherChecks, Tries
     from gradekit.subject.subject import Call, Subject
     from gradekit.submission import Submission
 
@@ -85,7 +85,7 @@ class MendTries:
 
     def asked(self) -> Tries:
         """What the search for a mend asks."""
-        from gradekit.mending.search import Tries
+        from gradekit.repair.search import Tries
 
         passed, repeats = lambda: self._passed, lambda: self._repeats
         seen = (self.screened, self.holds, repeats, self.refutes, self.fails_alone)
@@ -162,8 +162,8 @@ class MendTries:
     @cached_property
     def _walked(self) -> WalkedText | None:
         from gradekit.interpreter.walked_text import walked_text
-        from gradekit.mending.draft import draft_of
         from gradekit.plugin.screened_calls import failing
+        from gradekit.repair.source.draft import draft_of
 
         comparison = self._error.comparison
         if comparison is None or comparison.reference.key is None:
@@ -224,7 +224,7 @@ class MendTries:
 
     def spent(self) -> int:
         """The units of work that the last text has cost."""
-        from gradekit.mending.search import work_of
+        from gradekit.repair.search import work_of
 
         return work_of(self._subject.programs) if self._subject is not None else 0
 

@@ -13,16 +13,16 @@ import pytest
 
 from gradekit.causes import SAYS_ALL, Cause
 from gradekit.findings import Kind
-from gradekit.mending.unexpected import survived
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.mend_tries import Failing, MendTries
+from gradekit.repair.unexpected import survived
 
 if TYPE_CHECKING:
     from gradekit.judge.evidence import Diagnosis
     from gradekit.judge.failure import Failure
-    from gradekit.mending.search import Mending
     from gradekit.plugin.examples import Example, Examples
     from gradekit.plugin.run_state import GradingRun
+    from gradekit.repair.search import Mending
     from gradekit.subject.subject import Call
 
 _MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
@@ -48,8 +48,8 @@ def mended_diagnosis(
         return _of_refused(item, run, Failing(refused, call, examples[1]), examples[0])
     if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
         return None  # a check that is pending comes here too, and needs none of what is imported below
-    from gradekit.mending.loop_bounds import bounds_from_memory
-    from gradekit.mending.missing_launch import launch_missing
+    from gradekit.repair.loop_bounds import bounds_from_memory
+    from gradekit.repair.missing_launch import launch_missing
 
     assert run.submission is not None
     if error.cause is Cause.BUDGET_EXCEEDED:
@@ -65,7 +65,7 @@ def mended_diagnosis(
 
 def _mending(run: GradingRun) -> Mending:
     """The mends of a run's submission, and what came of them so far."""
-    from gradekit.mending.search import Mending
+    from gradekit.repair.search import Mending
 
     assert run.submission is not None
     run.mending = run.mending if run.mending is not None else Mending(run.submission.text, _handout(run))
@@ -84,8 +84,8 @@ def _of_refused(item: pytest.Item, run: GradingRun, failing: Failing, every: Exa
 
 def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
     """What is told where two mends make everything right, and neither alone."""
-    from gradekit.mending.search import OtherChecks
-    from gradekit.mending.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
+    from gradekit.repair.search import OtherChecks
+    from gradekit.repair.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
 
     for half in mending.halves(tries.in_part):
         with survived("The search for a second mistake"):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradekit.judge.failure import Failure
-    from gradekit.mending.search import OtherChecks
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.walked_submission import Run, WalkedExamples
+    from gradekit.repair.search import OtherChecks
     from gradekit.subject.subject import Subject
 
 
@@ -32,7 +32,7 @@ def with_a_mend(
     What fails as before has another mistake. So may what fails in another way, if the mend makes examples of other
     checks right; of its own check, only where it is strided itself.
     """
-    from gradekit.mending.search import OtherChecks
+    from gradekit.repair.search import OtherChecks
 
     right, wrong, most = list["HeldExample"](), list["HeldExample"](), MOST_RUN
     is_walked = lambda one: walked is not None and one.compares and walked.error(one, one.run) is None

@@ -25,12 +25,12 @@ from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
 
 if TYPE_CHECKING:
-    from gradekit.mending.search import Mending
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.further_run import FurtherInputs
+    from gradekit.repair.host_screen import HostScreen
+    from gradekit.repair.screen import Screen
+    from gradekit.repair.search import Mending
     from gradekit.sandbox import Loaded, TraceError, Tracer
-    from gradekit.screening.host_screen import HostScreen
-    from gradekit.screening.screen import Screen
     from gradekit.subject.device import Device
     from gradekit.subject.subject import Subject
 

@@ -1,4 +1,4 @@
-"""Mends that no rule names: changes of a text that seem right at a first look (see gradekit.screening) at the failing
+"""Mends that no rule names: changes of a text that seem right at a first look (see gradekit.repair) at the failing
 call, at calls of other examples of its check, and at calls of other checks."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from gradekit.causes import Cause
 
 if TYPE_CHECKING:
     from gradekit.interpreter.shown_call import ShownCall
-    from gradekit.mending.mend import Mend
     from gradekit.plugin.examples import Example
     from gradekit.plugin.mend_tries import MendTries
-    from gradekit.screening.changes import Change
-    from gradekit.screening.host_screen import HostScreen
-    from gradekit.screening.screen import Screen
+    from gradekit.repair.host_screen import HostScreen
+    from gradekit.repair.mend import Mend
+    from gradekit.repair.operators.changes import Change
+    from gradekit.repair.screen import Screen
     from gradekit.subject.subject import Subject
     from gradekit.submission.parsed_source import ParsedSource
 
@@ -49,8 +49,8 @@ class ScreenedMends:
     def mends(self) -> list[Mend]:
         """Those that seem right at all of these calls, in the order in which they are to be tried."""
         from gradekit.plugin.screened_calls import failing, not_worse
-        from gradekit.screening.changes import LIKELY
-        from gradekit.screening.survivor_mends import halves_of, mends_of, mends_of_host
+        from gradekit.repair.operators.changes import LIKELY
+        from gradekit.repair.survivor_mends import halves_of, mends_of, mends_of_host
 
         shown, screen = failing(self._tries.failing.error, self._tries.failing.call), self._screen()
         if shown is None or screen is None:
@@ -76,7 +76,7 @@ class ScreenedMends:
 
     def _host_screen(self, screen: Screen) -> HostScreen:
         """What looks at the host code of the same text."""
-        from gradekit.screening.host_screen import HostScreen
+        from gradekit.repair.host_screen import HostScreen
 
         return self._tries.run.host_screens.setdefault(self._tries.text, HostScreen(screen.draft.source, screen.code))
 
@@ -96,8 +96,8 @@ class ScreenedMends:
 
     def _screen(self) -> Screen | None:
         """What looks at the text: one for all checks of the submission itself."""
-        from gradekit.mending.draft import draft_of
-        from gradekit.screening.screen import MOST_WORK, WORK_OF_A_SECOND, Screen
+        from gradekit.repair.screen import MOST_WORK, WORK_OF_A_SECOND, Screen
+        from gradekit.repair.source.draft import draft_of
 
         screens = self._tries.run.screens
         if self._tries.text not in screens:
@@ -146,7 +146,7 @@ class ScreenedMends:
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
         """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""
         from gradekit.plugin.other_checks import confirmed
-        from gradekit.screening.survivor_mends import mend_of
+        from gradekit.repair.survivor_mends import mend_of
 
         mend, examples = mend_of(change, source), self._tries.examples
         walked = self._tries.walked_examples(mend.applied(self._tries.text)) if mend is not None else None

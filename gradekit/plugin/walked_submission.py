@@ -1,4 +1,4 @@
-"""A text of the submission that answers calls by a walk of its source (see gradekit.screening), where that can be
+"""A text of the submission that answers calls by a walk of its source (see gradekit.repair), where that can be
 walked: a small part of what it costs to trace and run them. What a walk finds right is taken for right; it blames
 nothing."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.mending.corpora import ROOT
+from tests.repair.corpora import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from gradekit.causes import Cause
 from gradekit.judge.by_operator import operator_mistake
-from tests.mending.corpora import ROOT
+from tests.repair.corpora import ROOT
 
 RIGHT = (ROOT / "solutions/custom_op/right_flat.py").read_text(encoding="utf-8")
 DECORATOR = '@triton_op("mylib::bias_gelu", mutates_args={})\n'

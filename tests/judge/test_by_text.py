@@ -14,7 +14,7 @@ from gradekit.judge.by_text import never_used, rows_beside_columns, same_steps, 
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Evidence
 from gradekit.judge.reference import Reference, Worked
-from tests.mending.corpora import ROOT
+from tests.repair.corpora import ROOT
 
 KERNEL = "@triton.jit\ndef kernel(p, M, N, K):\n    m = {}\n    tl.store(p, m)\n"
 FAILURE = Failure(Cause.UNWRITTEN_OUTPUT, "nothing is written")

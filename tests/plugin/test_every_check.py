@@ -10,9 +10,9 @@ import torch
 
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.mending.search import OtherChecks
 from gradekit.plugin.every_check import HeldExample
 from gradekit.plugin.other_checks import with_a_mend
+from gradekit.repair.search import OtherChecks
 
 
 class Called:

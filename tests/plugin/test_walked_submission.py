@@ -12,14 +12,14 @@ from gradekit.findings import Cause
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge import assert_close, reference
 from gradekit.judge.failure import Failure
-from gradekit.mending.search import OtherChecks
 from gradekit.plugin.every_check import HeldExample
 from gradekit.plugin.other_checks import LEAST_WALKED, MOST_RUN, confirmed, with_a_mend
 from gradekit.plugin.walked_submission import MOST_IN_VAIN, WalkedExamples
 from gradekit.program import Program
+from gradekit.repair.search import OtherChecks
 from tests.gpu.programs import normal, traced
-from tests.mending.corpora import ROOT
 from tests.plugin.test_every_check import Called
+from tests.repair.corpora import ROOT
 from tests.tracer.styles import Text
 
 SOFTMAX = (ROOT / "solutions/softmax/right_one_row.py").read_text(encoding="utf-8")

@@ -1,0 +1,139 @@
+"""Tries single changes of host code on a failing call, and keeps those that make it right."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
+from gradekit.interpreter.host_call import FAILS, HostReplay
+from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.swap import Code
+from gradekit.interpreter.tile_values import NotWalked
+from gradekit.repair.operators.changes import Change
+from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes
+from gradekit.repair.tried_change import parsed
+from gradekit.submission.parsed_source import ParsedSource
+
+MOST_WORK = 110_000_000
+"""Of all changes of the host code of a submission, in the engine's units."""
+
+MOST_OF_A_CALL = MOST_WORK // 10
+"""Of a call as it is: of a larger one, few changes could be tried."""
+
+_NO_VALUE: Any = object()
+
+Walked = tuple[ShownCall, HostReplay]
+
+
+class HostScreen:
+    """The changes of the host code of one submission that make calls of it right."""
+
+    def __init__(self, source: ParsedSource, code: Code, work: int = MOST_WORK) -> None:
+        self.source, self.code, self.work_left = source, code, work
+        self._mended: Counter[int] = Counter()
+
+    def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
+        """The changes with which a failing call, and `more` that are asked for while any change is left, are right.
+        Nothing where a walk does not give what the call gave."""
+        replay = self._replay(failing)
+        if replay is None or replay.walk is None:
+            return []
+        site = HostSite(self.source, replay.walk)
+        every = [(one, news) for one in host_changes(site) if (news := self._news(one)) is not None]
+        found: list[tuple[Change, dict[ast.AST, ast.AST]]] = []
+        for turn in range(LATER + 1):
+            mine = [pair for pair in every if pair[0].turn == turn]
+            found += [pair for pair in self._distinct(mine, site) if self._is_right(pair[1], (failing, replay))]
+            if found:
+                break
+        self._mended.clear()
+        for call in more if found else ():
+            again = self._replay(call)
+            if again is not None and found:
+                found = [pair for pair in found if self._is_right(pair[1], (call, again), is_unknown=True)]
+        most = max((self._mended[id(news)] for _, news in found), default=0)  # one mistake explains most calls
+        found = [(change, news) for change, news in found if self._mended[id(news)] == most]
+        return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
+
+    def _news(self, change: Change) -> dict[ast.AST, ast.AST] | None:
+        trees = [parsed(part) for part in change.parts]
+        if None in trees:
+            return None
+        return {part.node: tree for part, tree in zip(change.parts, trees, strict=True) if tree is not None}
+
+    def _distinct(
+        self, changes: Sequence[tuple[Change, dict[ast.AST, ast.AST]]], site: HostSite
+    ) -> Iterator[tuple[Change, dict[ast.AST, ast.AST]]]:
+        """Those that make another number than there was, and than others of the same place."""
+        seen: set[Hashable] = set()
+        for change, news in changes:
+            node, new = next(iter(news.items()))
+            value = self._number(new, site, node) if len(news) == 1 else None
+            before = site.value(node)
+            if value is _NO_VALUE or value is not None and type(value) is type(before) and value == before:
+                continue
+            if value is None or (node, value) not in seen:
+                seen.add((node, value))
+                yield change, news
+
+    def _number(self, new: ast.AST, site: HostSite, node: ast.AST) -> int | float | None:
+        """The number that an expression is where a node stands; None of a tensor, and of what was not evaluated."""
+        statement = site.statement(node)
+        names = site.walk.names.get(statement)  # type: ignore[call-overload]
+        if names is None or not isinstance(site.value(node), (int, float)) or not isinstance(new, ast.expr):
+            return None
+        alone = HostWalk(self.source, site.walk.launches, Meter(Budget(100 * STEP)))
+        try:
+            value = alone.value(new, dict(names))
+        except FAILS:
+            return None if isinstance(new, ast.Name) else _NO_VALUE
+        return value if isinstance(value, (int, float)) else None
+
+    def _is_right(self, news: dict[ast.AST, ast.AST], walked: Walked, is_unknown: bool = False) -> bool:
+        """Whether a call is right with a change; `is_unknown` where no work is left to see it."""
+        call, replay = walked
+        if self.work_left < 0:
+            return is_unknown
+        try:
+            results = replay.changed(news)
+        except FAILS:
+            return False
+        finally:
+            self.work_left -= replay.spent + STEP
+        if not _fits(results, call):
+            return False
+        self._mended[id(news)] += call.mended is not None and call.mended(results)
+        return call.is_right(results)
+
+    def _replay(self, call: ShownCall) -> HostReplay | None:
+        """A call as it is, walked; None where that does not give what the call gave, or costs much."""
+        if call.host is None or self.work_left < 0:
+            return None
+        replay = HostReplay(call.host, call.program, self.source, self.code)
+        try:
+            results = replay.run(MOST_OF_A_CALL)
+        except (NotWalked, OverBudget):
+            return None
+        except FAILS:  # as a kernel may: by a division by a wrong number of host code, say
+            return replay
+        finally:
+            self.work_left -= replay.spent
+        fits = len(results) == len(call.results) and (replay.strays or is_like(results, call.results))
+        return replay if fits else None
+
+
+def _fits(results: Sequence[Tensor | None], call: ShownCall) -> bool:
+    """Whether results are as many as there were, of the same shapes and dtypes."""
+    if len(results) != len(call.results):
+        return False
+    return all(_form(one) == _form(seen) for one, seen in zip(results, call.results, strict=True))
+
+
+def _form(result: Tensor | None) -> Hashable:
+    return (result.shape, result.dtype) if isinstance(result, Tensor) else None

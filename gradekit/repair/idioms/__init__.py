@@ -1,0 +1,1 @@
+"""Edits that the vocabulary of operators cannot say, each made for one mistake."""

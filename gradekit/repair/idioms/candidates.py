@@ -1,0 +1,188 @@
+"""All mends of a submission, those first that the evidence speaks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradekit.causes import Cause
+from gradekit.repair.idioms import (
+    of_addresses,
+    of_attention,
+    of_bounds,
+    of_curves,
+    of_dimensions,
+    of_exchanges,
+    of_formulas,
+    of_guards,
+    of_host_values,
+    of_indices,
+    of_launches,
+    of_loops,
+    of_masks,
+    of_numbers,
+    of_other_kernels,
+    of_random,
+    of_scores,
+    of_sums,
+    of_swaps,
+    of_twins,
+    of_unused,
+    of_walks,
+)
+from gradekit.repair.mend import Clues, Family, Mend
+from gradekit.repair.source.dependences import fed_lines, with_feeds
+from gradekit.repair.source.draft import Draft
+from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.repair.unexpected import survived
+from gradekit.submission.parsed_source import called
+
+_IN_KERNELS = (
+    *of_twins.RULES,
+    *of_other_kernels.RULES,
+    *of_guards.RULES,
+    *of_attention.RULES,
+    *of_masks.RULES,
+    *of_bounds.RULES,
+    *of_scores.RULES,
+    *of_loops.RULES,
+    *of_walks.RULES,
+    *of_indices.RULES,
+    *of_addresses.RULES,
+    *of_sums.RULES,
+    *of_unused.RULES,
+    *of_formulas.RULES,
+    *of_numbers.RULES,
+    *of_curves.RULES,
+    *of_exchanges.RULES,
+    *of_random.RULES,
+)
+
+_ON_HOST = (
+    *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES,
+    *of_exchanges.HOST_RULES, *of_host_values.RULES, *of_dimensions.HOST_RULES,
+)  # fmt: skip
+
+_SPEAKS_FOR = {
+    Cause.OUT_OF_BOUNDS_LOAD: (Family.MASK, Family.INDEX, Family.LOOP, Family.STRIDES, Family.GRID),
+    Cause.OUT_OF_BOUNDS_STORE: (Family.MASK, Family.INDEX, Family.GRID, Family.STRIDES),
+    Cause.UNWRITTEN_OUTPUT: (Family.GRID, Family.INDEX, Family.MASK, Family.STRIDES),
+    Cause.NO_KERNEL: (Family.GRID,),
+    Cause.WRITE_CONFLICT: (Family.MEMORY, Family.MASK, Family.INDEX, Family.GRID),
+    Cause.RACE: (Family.MEMORY, Family.MASK, Family.INDEX, Family.GRID),
+    Cause.UNINITIALIZED_READ: (Family.MEMORY, Family.GRID, Family.INDEX),
+    Cause.UNDEFINED_LANES: (Family.MASK,),
+    Cause.INPUT_MODIFIED: (Family.STRIDES, Family.INDEX),
+    Cause.IGNORES_STRIDES: (Family.STRIDES, Family.LAYOUT, Family.INDEX),
+    Cause.LOW_PRECISION: (Family.CAST, Family.SUM),
+}
+_OF_SEVERAL_WRITES = {Cause.WRITE_CONFLICT, Cause.RACE, Cause.UNINITIALIZED_READ}
+"""What is seen where an element is written or added to several times."""
+
+ELSEWHERE = 4
+"""What it loses in a kernel that did not write the wrong result."""
+
+SOONER = 7
+"""What a mend of strides gains where an input is strided: a simpler example, without strides, was right."""
+
+SPECIFIC = 5
+"""The rank up to which a mend is made for what a text shows: a line unlike its counterpart, a name nobody uses."""
+
+LATER_IF_SPECIFIC = 12
+"""Added in place of LATER to the rank of such a mend, and of one of memory, of which there are few."""
+
+MOST_OF_REFUSED = 16
+"""So many mends are tried of a kernel that Triton does not compile."""
+
+MOST_OF_ENDLESS = 6
+"""So many mends are tried of a kernel that does not come to its end."""
+
+LATER = 40
+"""Added to a mend's rank where the evidence speaks for other families."""
+
+
+def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
+    """Every mend of a source, each once, the most specific first; nothing where it is not Python. `numbers` are those
+    of the handout's formulas."""
+    try:
+        draft = Draft(text, numbers)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    seen: dict[Hashable, Mend] = {}
+    found = list(_all(draft))
+    fed = fed_lines(draft)
+    for mend in sorted([*found, *_together(found)], key=lambda mend: mend.rank):
+        mend = with_feeds(mend, fed, text)
+        seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
+    return list(seen.values())
+
+
+def _all(draft: Draft) -> Iterator[Mend]:
+    for kernel in draft.kernels:
+        for rule in _IN_KERNELS:
+            found = _of_one_rule(rule, draft, kernel)
+            yield from (replace(mend, kernel="") for mend in found) if _is_helper(draft, kernel) else found
+    for host_rule in _ON_HOST:
+        yield from _of_one_rule(host_rule, draft)
+
+
+def _of_one_rule(rule: Callable[..., Iterator[Mend]], *about: Any) -> Iterator[Mend]:
+    """What a rule finds until it meets a text that it does not expect: that silences no other rule."""
+    with survived(f"The rule {rule.__name__}"):
+        yield from rule(*about)
+
+
+def _is_helper(draft: Draft, kernel: KernelDraft) -> bool:
+    """Whether a function is called by kernels and launched by nobody: what it does is part of any of them."""
+    return not draft.launches_of(kernel) and any(
+        called(node) == kernel.name for other in draft.kernels if other is not kernel for node in other.nodes
+    )
+
+
+def _together(found: Sequence[Mend]) -> Iterator[Mend]:
+    """Steps that are rounded down beside masks that do not bound what the steps count: either alone mends nothing."""
+    steps = [mend for mend in found if mend.family is Family.LOOP and mend.edits[0].new.startswith("tl.cdiv(")]
+    masks = [mend for mend in found if mend.family is Family.MASK and len(mend.edits) > 1]
+    for step in steps:
+        for mask in (mask for mask in masks if mask.kernel in (step.kernel, "") or not step.kernel):
+            sentence, hint = f"{step.sentence} {mask.sentence}", f"{step.hint}, and {mask.hint}"
+            kernel = step.kernel and mask.kernel  # a helper's mends are of no kernel: any may call it
+            both = replace(step, edits=(*step.edits, *mask.edits), rank=step.rank + 1, kernel=kernel)
+            yield replace(both, sentence=sentence, hint=hint)
+
+
+def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
+    """The mends that could matter, in the order in which they are worth a try.
+
+    Args:
+        found: all mends.
+        clues: what is known of the failure.
+    """
+    outside = clues.causes & {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
+    wanted = {family for cause in outside or clues.causes for family in _SPEAKS_FOR.get(cause, ())}
+    if clues.small:
+        wanted = {Family.CAST, Family.SUM}
+    if not clues.strided:
+        wanted.discard(Family.LAYOUT)
+
+    def key(mend: Mend) -> int:
+        late = bool(wanted) and mend.family not in wanted
+        special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
+        early = SOONER if clues.strided and mend.family in (Family.STRIDES, Family.LAYOUT) else 0
+        few = mend.rank <= SPECIFIC or mend.family is Family.MEMORY
+        later = LATER_IF_SPECIFIC if few else LATER
+        return mend.rank - early + later * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
+
+    mine = {*clues.kernels, *clues.others}
+    kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
+    if clues.lines:  # there is no result: what Triton refuses, or what never ends, is in one place
+        kept = [mend for mend in kept if mend.line in clues.lines or not mend.kernel and mend.rank <= SPECIFIC]
+        most = MOST_OF_ENDLESS if Cause.BUDGET_EXCEEDED in clues.causes else MOST_OF_REFUSED
+        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:most]
+    if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
+        kept = [mend for mend in kept if mend.family is not Family.MEMORY]
+    if clues.wrong:
+        known = {name.partition(".")[0] for name in clues.wrong}
+        kept = [mend for mend in kept if mend.feeds is None or mend.kernel not in known or mend.feeds & clues.wrong]
+    return sorted((mend for mend in kept if clues.strided or mend.family is not Family.LAYOUT), key=key)

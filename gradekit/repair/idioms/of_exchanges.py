@@ -1,0 +1,160 @@
+"""Mends of two things in each other's place: names in a formula, what is saved for the backward pass, gradients."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import itertools
+from collections.abc import Iterator, Sequence
+
+from gradekit.repair.mend import Family, Mend
+from gradekit.repair.source.draft import Draft
+from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.repair.source.node_text import is_call, is_stored, value_of
+from gradekit.submission.parsed_source import called
+
+
+def names_exchanged(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """Two values that are made in the same way, a weight and a bias or two means, in each other's place."""
+    for statement in kernel.statements:
+        value = value_of(statement)
+        if value is None or not is_stored(statement):
+            continue
+        names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and _made_by(kernel, n.id)]
+        for first, second in itertools.combinations(names, 2):
+            if first.id != second.id and _made_by(kernel, first.id) == _made_by(kernel, second.id):
+                yield Mend(
+                    Family.FORMULA, 13, first.lineno,
+                    (kernel.replaced(first, second.id), kernel.replaced(second, first.id)),
+                    f"`{first.id}` and `{second.id}` are in each other's place in line {first.lineno}.",
+                    "see in the handout which takes part in what", None, kernel.name,
+                )  # fmt: skip
+
+
+def _made_by(kernel: KernelDraft, name: str) -> str:
+    """The function that makes a value: a load or a sum; "" for all others."""
+    for value in kernel.values.get(name, ())[:1]:
+        for part in ast.walk(value):
+            if is_call(part, "tl.load", "tl.sum"):
+                return called(part)
+    return ""
+
+
+def saved_in_order(draft: Draft) -> Iterator[Mend]:
+    """What `save_for_backward` keeps comes back in that order, whatever it is called then."""
+    called_here = [n for n in draft.host_nodes if isinstance(n, ast.Call)]
+    for call in (n for n in called_here if called(n).endswith(".save_for_backward")):
+        kept = [draft.source.of(a) for a in call.args]
+        for node in draft.host_nodes:
+            if not isinstance(node, ast.Assign) or not draft.source.of(node.value).endswith(".saved_tensors"):
+                continue
+            target = node.targets[0]
+            back = [draft.source.of(t) for t in target.elts] if isinstance(target, ast.Tuple) else []
+            yield from _saved_for_another(draft, call, back, node.lineno)
+            if back != kept and sorted(back) == sorted(kept):
+                yield Mend(
+                    Family.INDEX, 1, node.lineno, (draft.source.replaced(target, ", ".join(kept)),),
+                    f"Line {node.lineno} takes {', '.join(back)} from what was saved, and line {call.lineno} saved "
+                    f"{', '.join(kept)}: the order is another.",
+                    "saved tensors come back in the order in which they were saved",
+                )  # fmt: skip
+
+
+def _saved_for_another(draft: Draft, call: ast.Call, back: Sequence[str], line: int) -> Iterator[Mend]:
+    """Something else is saved than the argument by whose name it is taken back."""
+    names, given = draft.source.differentiated, call.args
+    function = next((f for f in draft.source.host if f.lineno <= call.lineno <= (f.end_lineno or 0)), None)
+    inputs = [a.arg for a in function.args.args][1:2] if function is not None and function.name != "forward" else []
+    for kept, name in zip(given, back, strict=False) if len(given) == len(back) else ():
+        own = f"{inputs[0]}[{names.index(name)}]" if inputs and name in names else name
+        if name in names and draft.source.of(kept) not in (name, own):
+            yield Mend(
+                Family.INDEX, 2, kept.lineno, (draft.source.replaced(kept, own),),
+                f"Line {kept.lineno} saves `{draft.source.of(kept)}`, and line {line} takes it for `{name}`.",
+                f"save {name}", None,
+            )  # fmt: skip
+
+
+def gradients_in_order(draft: Draft) -> Iterator[Mend]:
+    """Two of the gradients that `backward` returns in each other's place."""
+    names = draft.source.differentiated
+    for function in draft.source.backwards:
+        for node in ast.walk(function):
+            parts = node.value.elts if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) else []
+            named = [part for part in parts if not isinstance(part, ast.Constant)]
+            for first, second in itertools.combinations(named, 2):
+                one, other = draft.source.of(first), draft.source.of(second)
+                i, j = (parts.index(part) for part in (first, second))
+                fit = _fit(one, names[j]) + _fit(other, names[i]) if j < len(names) else 0.0
+                better = j < len(names) and fit > _fit(one, names[i]) + _fit(other, names[j])
+                yield Mend(
+                    Family.INDEX, 2 if better else 12, first.lineno,
+                    draft.source.exchanged(first, second),
+                    f"Line {first.lineno} returns {one} and {other} in each other's place: the order of gradients is "
+                    "that of the arguments of the forward pass.",
+                    "return one gradient for each argument, in their order",
+                )  # fmt: skip
+
+
+def _fit(gradient: str, name: str) -> float:
+    """How much a gradient's name is like that of what it is the gradient of."""
+    return difflib.SequenceMatcher(None, gradient.lower(), name.lower()).ratio()
+
+
+def attributes_exchanged(draft: Draft) -> Iterator[Mend]:
+    """`ctx.p, ctx.seed = seed, p`."""
+    for node in draft.host_nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not (isinstance(node, ast.Assign) and isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)):
+            continue
+        to = [one.attr for one in target.elts if isinstance(one, ast.Attribute)]
+        values = [draft.source.of(one) for one in node.value.elts]
+        if to != values and sorted(to) == sorted(values):
+            yield Mend(
+                Family.INDEX, 1, node.lineno, (draft.source.replaced(node.value, ", ".join(to)),),
+                f"Line {node.lineno} keeps {', '.join(values)} as {', '.join(to)}: the order is another.",
+                "give each its own name",
+            )  # fmt: skip
+
+
+def own_call_exchanged(draft: Draft) -> Iterator[Mend]:
+    """A call of a function of the submission's own with two arguments that bear each other's names."""
+    functions = {f.name: [a.arg for a in f.args.args] for f in draft.source.host}
+    for call in (n for n in draft.host_nodes if isinstance(n, ast.Call)):
+        params = functions.get(called(call), [])
+        given = [draft.source.of(a) for a in call.args]
+        for i, j in itertools.combinations(range(min(len(params), len(given))), 2):
+            if given[i] != given[j] and _fits(given, params, i, j):
+                yield Mend(
+                    Family.INDEX, 2, call.lineno, draft.source.exchanged(call.args[i], call.args[j]),
+                    f"Line {call.lineno} passes {given[i]} for {params[i]} and {given[j]} for {params[j]}: they are "
+                    "swapped.",
+                    f"give {called(call)} its arguments in the order of its parameters",
+                )  # fmt: skip
+
+
+def _fits(given: Sequence[str], params: Sequence[str], i: int, j: int) -> bool:
+    return given[i] == params[j] or given[j] == params[i]
+
+
+def same_table_twice(draft: Draft) -> Iterator[Mend]:
+    """Two launches of one kernel that read the same tensor, where another was made and nothing reads it."""
+    for first, second in itertools.combinations(draft.launches, 2):
+        if first.kernel is not second.kernel:
+            continue
+        for param in (p for p in first.kernel.pointers if p not in first.kernel.stored):
+            one, other = first.given.get(param), second.given.get(param)
+            if one is None or other is None or draft.source.of(one) != draft.source.of(other):
+                continue
+            now, rest = draft.source.of(other), [n for n in draft.launches if n.kernel is not first.kernel]
+            made = {draft.source.of(v) for n in rest for p, v in n.given.items() if p in n.kernel.stored}
+            for name in sorted(made - {now}, key=lambda name: -difflib.SequenceMatcher(None, name, now).ratio())[:2]:
+                yield Mend(
+                    Family.INDEX, 6, other.lineno, (draft.source.replaced(other, name),),
+                    f"Line {other.lineno} passes {now} a second time, and no launch reads {name}.",
+                    f"pass {name} there",
+                )  # fmt: skip
+
+
+RULES = (names_exchanged,)
+HOST_RULES = (saved_in_order, attributes_exchanged, gradients_in_order, own_call_exchanged, same_table_twice)

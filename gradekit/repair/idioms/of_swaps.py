@@ -1,0 +1,178 @@
+"""Mends of a launch's arguments: two in each other's place, strides in another order or of another tensor."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from gradekit.repair.mend import Family, Mend
+from gradekit.repair.source.draft import Draft, LaunchCall
+from gradekit.repair.source.node_text import target_of
+from gradekit.submission.parsed_source import called
+
+
+def arguments_swapped(draft: Draft) -> Iterator[Mend]:
+    """Two arguments of a launch in each other's place."""
+    for launch in draft.launches:
+        places = [a for a in launch.call.args if not isinstance(a, ast.Starred)]
+        params = {id(v): p for p, v in launch.given.items()}
+        for i, first in enumerate(places):
+            for second in places[i + 1 : i + 5]:
+                if draft.source.of(first) == draft.source.of(second):
+                    continue
+                p, q = params.get(id(first), ""), params.get(id(second), "")
+                if p and q and _kind(launch, p) == _kind(launch, q):
+                    gain = (
+                        _fit(draft, first, q) + _fit(draft, second, p) - _fit(draft, first, p) - _fit(draft, second, q)
+                    )
+                    rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
+                    exchanged = {p: draft.source.of(second), q: draft.source.of(first)}
+                    is_seen = _is_reversed(draft, first, second) or _fits_strides(draft, launch, exchanged)
+                    rank = 4 if is_seen else rank
+                    mend = _swapped(draft, launch, (first, second), (p, q), rank)
+                    turned = _stores_to_an_input(draft, launch, {p: first, q: second})
+                    yield replace(mend, rank=2, family=Family.GRID) if turned else mend
+
+
+def _stores_to_an_input(draft: Draft, launch: LaunchCall, given: Mapping[str, ast.expr]) -> bool:
+    """Whether a launch passes new memory, which no other launch fills, for what its kernel loads, and something else
+    for what it stores."""
+    made = {target_of(n) for n in draft.host_nodes if isinstance(n, ast.Assign) and called(n.value) in _NEW}
+    others = [other for other in draft.launches if other is not launch]
+    made -= {draft.source.of(v) for other in others for p, v in other.given.items() if p in other.kernel.stored}
+    new = {param: draft.source.of(value) in made for param, value in given.items()}
+    turned = all((param in launch.kernel.stored) != is_new for param, is_new in new.items())
+    return turned and len(set(new.values())) == 2
+
+
+def _fits_strides(draft: Draft, launch: LaunchCall, exchanged: dict[str, str]) -> bool:
+    """Whether more pointers come with their own strides where two of them are given what `exchanged` has."""
+    given = {param: draft.source.of(value) for param, value in launch.given.items()}
+    return _with_own_strides(launch, given | exchanged) > _with_own_strides(launch, given)
+
+
+def _with_own_strides(launch: LaunchCall, given: Mapping[str, str]) -> int:
+    """How many accesses through a pointer go by a stride of the tensor that is passed for it, less those by others'."""
+    owners = {param: found[1] for param, text in given.items() if (found := re.match(r"\*?(\w+)\.stride\(", text))}
+    mine = [(one.pointer, launch.kernel.origins(one.address)) for one in launch.kernel.accesses if one.pointer in given]
+    pairs = [(given[pointer], owner) for pointer, names in mine for param, owner in owners.items() if param in names]
+    return sum(1 if tensor == owner else -1 for tensor, owner in pairs)
+
+
+_NEW = ("torch.empty", "torch.empty_like")
+
+
+def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
+    """Whether they are two strides of one tensor, the later dimension first."""
+    numbers = [re.fullmatch(r"(.*)\.stride\((-?\d+)\)", draft.source.of(node)) for node in (first, second)]
+    one, other = numbers
+    return one is not None and other is not None and one[1] == other[1] and int(one[2]) > int(other[2])
+
+
+def strides_exchanged(draft: Draft) -> Iterator[Mend]:
+    """All strides of a tensor in reverse order; those of two tensors in each other's place; those of another tensor."""
+    for launch in draft.launches:
+        starred = [a for a in launch.call.args if isinstance(a, ast.Starred)]
+        for node in starred:
+            text = draft.source.of(node)
+            if "stride()" in text and text.replace(" ", "").endswith("[::-1]"):
+                tensor = text.lstrip("*").partition(".")[0]
+                yield Mend(
+                    Family.STRIDES, 2, node.lineno, (draft.source.replaced(node, text.rpartition("[")[0]),),
+                    f"The launch in line {node.lineno} passes the strides of {tensor} in reverse order.",
+                    "give them in the order of the kernel's parameters: that of the rows first",
+                )  # fmt: skip
+        for i, first in enumerate(starred):
+            for second in starred[i + 1 :]:
+                if draft.source.of(first) != draft.source.of(second):
+                    params = [next((p for p, v in launch.given.items() if v is node), "") for node in (first, second)]
+                    gain = sum(_fit(draft, node, p) for node, p in zip((second, first), params, strict=True))
+                    gain -= sum(_fit(draft, node, p) for node, p in zip((first, second), params, strict=True))
+                    yield _swapped(draft, launch, (first, second), (params[0], params[1]), 6 if gain > 0.2 else 32)
+        yield from _strides_of_another(draft, launch)
+        yield from _all_strides_of_another(draft, launch, starred)
+
+
+def _all_strides_of_another(draft: Draft, launch: LaunchCall, starred: list[ast.Starred]) -> Iterator[Mend]:
+    """`*y.stride()` for `*x.stride()`, where x is not the tensor that the kernel reads with these strides."""
+    texts = [draft.source.of(node) for node in starred]
+    for node, text in zip(starred, texts, strict=True):
+        found = re.fullmatch(r"\*(\w+)\.stride\(\)", text)
+        params = [param for param, value in launch.given.items() if value is node]
+        tensors = {tensor for param in params for tensor in draft.tensors_of(launch, param)}
+        for tensor in sorted(tensors - {found[1]}) if found else ():
+            assert found is not None
+            yield Mend(
+                Family.STRIDES, 7 if texts.count(text) > 1 else 31, node.lineno,
+                (draft.source.replaced(node, f"*{tensor}.stride()"),),
+                f"The launch in line {node.lineno} passes the strides of {found[1]} for {params[0]} and those after "
+                f"it, with which {launch.kernel.name} reads {tensor}.",
+                f"pass *{tensor}.stride() there",
+            )  # fmt: skip
+
+
+def _strides_of_another(draft: Draft, launch: LaunchCall) -> Iterator[Mend]:
+    for param, value in launch.given.items():
+        tensors = set(draft.tensors_of(launch, param))
+        found = re.fullmatch(r"(\w+)\.stride\((-?\d*)\)", draft.source.of(value))
+        for tensor in sorted(tensors - {found[1]}) if found else ():
+            assert found is not None
+            new = f"{tensor}.stride({found[2]})"
+            better = difflib.SequenceMatcher(None, _plain(param), tensor).ratio() > _fit(draft, value, param)
+            twice = [draft.source.of(a) for a in launch.call.args].count(draft.source.of(value)) > 1
+            yield Mend(
+                Family.STRIDES, 7 if better and twice else 31, value.lineno, (draft.source.replaced(value, new),),
+                f"The launch passes {found[0]} for {param} in line {value.lineno}: that is a stride of {found[1]}, "
+                f"not of {tensor}.",
+                f"pass {new}",
+            )  # fmt: skip
+
+
+def other_local(draft: Draft) -> Iterator[Mend]:
+    """A size passed by another name than its parameter's, where the host has one of just that name."""
+    names = {n.id for n in draft.host_nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if isinstance(value, ast.Name) and param in launch.kernel.sizes and param in names - {value.id}:
+                yield Mend(
+                    Family.GRID, 5, value.lineno, (draft.source.replaced(value, param),),
+                    f"The launch in line {value.lineno} passes {value.id} for the kernel's parameter {param}.",
+                    f"pass {param}",
+                )  # fmt: skip
+
+
+def _kind(launch: LaunchCall, param: str) -> str:
+    kernel = launch.kernel
+    if param in kernel.constexprs:
+        return "constexpr"
+    return "pointer" if param in kernel.pointers else "stride" if param in kernel.strides else "size"
+
+
+def _fit(draft: Draft, argument: ast.expr, param: str) -> float:
+    """How much an argument's text looks like a parameter's name."""
+    plain = _plain(param)
+    text = re.sub(r"(stride|[^a-z0-9])", "", draft.source.of(argument).lower())
+    return difflib.SequenceMatcher(None, plain, text).ratio()
+
+
+def _plain(param: str) -> str:
+    return re.sub(r"(_ptr|_pointer|stride|[^a-z0-9])", "", param.lower())
+
+
+def _swapped(
+    draft: Draft, launch: LaunchCall, pair: tuple[ast.expr, ast.expr], params: tuple[str, str], rank: int
+) -> Mend:
+    first, second = pair
+    of, replaced, line = draft.source.of, draft.source.replaced, first.lineno
+    return Mend(
+        Family.STRIDES, rank, line, (replaced(first, of(second)), replaced(second, of(first))),
+        f"The launch passes {of(first)} for {params[0]} and {of(second)} for {params[1]} in line {line}: they are "
+        "swapped.",
+        "give the launch's arguments in the order of the kernel's parameters",
+    )  # fmt: skip
+
+
+RULES = (arguments_swapped, strides_exchanged, other_local)

@@ -1,0 +1,322 @@
+"""What may be missing at an expression: a function around it, a factor, a term."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Mapping
+
+from gradekit.interpreter.kinds import ValueKind, fitted
+from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
+from gradekit.repair.source.loop_text import counter_of, counts_steps, head_of
+from gradekit.repair.source.node_text import calls, target_of, without_conversions
+from gradekit.submission.parsed_source import called, shown
+
+_WRAPS = (
+    ("tl.exp({})", "`tl.exp` is missing"), ("-{}", "a minus is missing"), ("(1.0 / {})", "its inverse is wanted"),
+    ("tl.sqrt({})", "a square root is missing"), ("({} * {})", "it is to be squared, or is missing as a factor"),
+    ("tl.log({})", "`tl.log` is missing"),
+    ("tl.trans({})", "`tl.trans` is missing"), ("(1 - {})", "1 minus it is wanted"),
+    ("tl.exp2({})", "`tl.exp2` is missing"),
+    ("(2 * {})", "twice as much is wanted"), ("(0.5 * {})", "half of it is wanted"),
+    ("(1.0 + {})", "1 plus it is wanted"),
+)  # fmt: skip
+
+_LACKED = {"(2 * {})": "2", "(0.5 * {})": "0.5", "(1.0 + {})": "1.0"}
+"""The number that is missing at an expression."""
+
+_COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
+    (ChangeKind.FACTOR, "*", ast.Mult, "`{name}` is missing as a factor of {part}"),
+    (ChangeKind.FACTOR, "/", ast.Div, "it is to be divided by `{name}`"),
+    (ChangeKind.TERM, "-", ast.Sub, "`{name}` is to be subtracted from it"),
+    (ChangeKind.TERM, "+", ast.Add, "`{name}` is missing as a term"),
+    (ChangeKind.TERM, "%", ast.Mod, "it is to be taken modulo `{name}`"),
+    (ChangeKind.TERM, "//", ast.FloorDiv, "it is to be divided by `{name}`"),
+)
+"""What a name may be to an expression: the symbol and its node, a hint."""
+
+FIRST_COMBINED = 3
+"""The turn of names that are put to all of a formula; to a part of one, and to what is loaded, they come later."""
+
+CLOSE = 1
+"""Lines from an expression to where a name is used or made that it is likely to lack."""
+
+_LOG2E = "1.4426950408889634"
+
+
+def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
+    """What an expression may lack."""
+    kind = site.kind(node)
+    if kind is None or not _is_part(site, node):
+        return
+    if kind.of == "condition":
+        yield from _with_another_condition(site, node, kind)
+        return
+    part = shown(site.source.of(node))
+    text = site.source.operand(node)
+    whole = _is_whole(site, node)
+    if kind.of == "float" and not isinstance(node, ast.Constant) and called(node) not in ("tl.zeros", "tl.full"):
+        for form, hint in _WRAPS:
+            if form != "tl.trans({})" or len(kind.shape) == 2:
+                number = _LACKED.get(form)
+                what = "term" if "+" in form else "factor"
+                as_it_is = f"takes {part} as it is, in {context(site, node)}."
+                without = f"has {part} without a {what} {number}."
+                told = without if number else as_it_is, f"look at `{site.source.of(node)}`: {hint}"
+                new, built = form.format(text, text), _around(form, node)
+                squared = node.id if isinstance(node, ast.Name) and form == "({} * {})" else ""
+                lacks = _LACKED.get(form, squared)
+                yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
+        yield from _without_lanes(site, node, kind, whole)
+        yield from _without_its_sign(site, node, kind, whole)
+        says = (
+            f"has {part} in {context(site, node)}.",
+            "powers of 2 want log2(e) as a factor: exp(x) is exp2(x * log2(e))",
+        )
+        yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
+    if isinstance(node, ast.Constant):
+        yield from _over_another(site, node)
+        return
+    yield from _with_another(site, node, kind, (text, part, whole))
+    if kind.of == "float" and kind.shape and whole:
+        yield from _with_an_idle_value(site, node, kind)
+    if isinstance(node, ast.BinOp) and kind.of == "float" and kind.shape:
+        yield from _tile_for_a_number(site, node, kind)
+
+
+def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
+    """`tl.where(m, x, 0.0)` for x, and with -inf: what lies outside of a mask takes no part."""
+    for name, other in (*site.names(node).items(), *_masks(site, node)) if kind.shape and is_whole else ():
+        condition = fitted(name, other.shape, kind.shape) if other.of == "condition" else None
+        for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
+            new = f"tl.where({condition}, {site.source.of(node)}, {value})"
+            says = f"takes {shown(site.source.of(node))} in all lanes, also where `{name}` is False."
+            yield site.change(ChangeKind.LANES, node, new, (says, f"these must count as {value}: {shown(new)}"), 2)
+
+
+def _without_its_sign(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
+    """`tl.where(x < 0, -y, y)` for a y that is made of tl.abs(x) before."""
+    is_quotient = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    if not (is_whole or is_quotient) or isinstance(node, ast.Name) or called(node) == "tl.where":
+        return
+    for call in calls(site.kernel.nodes, "tl.abs"):
+        made = target_of(site.kernel.statement(call))
+        of = call.args[0] if call.args else None
+        if isinstance(of, ast.Name) and made in site.kernel.origins(node) and site.names(node).get(of.id) == kind:
+            text = site.source.operand(node)
+            made_of = f"makes {shown(site.source.of(node))} of `tl.abs({of.id})`"
+            says = f"{made_of}, and nothing gives it the sign of `{of.id}` back."
+            hint = f"where `{of.id}` is negative it has the other sign: choose by tl.where({of.id} < 0, ...)"
+            new = f"tl.where({of.id} < 0, -{text}, {text})"
+            yield site.change(ChangeKind.LANES, node, new, (says, hint), 2)
+
+
+def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """Masks of accesses that have no name, and could stand at an expression too."""
+    masks = [access.mask for access in site.kernel.accesses if access.mask is not None]
+    here = [mask for mask in masks if site.kernel.names(mask) <= site.names(node).keys()]
+    kinds = {site.source.of(mask): site.kind(mask) for mask in here}
+    yield from ((f"({text})", kind) for text, kind in kinds.items() if kind is not None and not text.isidentifier())
+
+
+def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
+    """`m & other` for a mask, or for what is chosen by: another name, or a comparison that stands in the source."""
+    if not _is_whole(site, node):
+        return
+    names, kind = site.names(node), _kind_of_access(site, node) or kind
+    known = [fitted(name, other.shape, kind.shape) for name, other in names.items() if other.of == "condition"]
+    every = [one for one in site.comparisons if one is not node]
+    compared = [site.source.of(one) for one in every if site.kernel.names(one) <= names.keys()]
+    compared += [text for one in every for text in _of_other_names(site, one, names)]
+    text = site.source.operand(node)
+    says = f"has the condition {shown(site.source.of(node))} alone, in {context(site, node)}."
+    for one in dict.fromkeys([*filter(None, known), *(f"({text})" for text in compared)]):
+        if one != text:
+            hint = f"is {shown(one)} missing from it?"
+            yield site.change(ChangeKind.CONDITION, node, f"({text} & {one})", (says, hint), 1)
+
+
+def _of_other_names(site: ChangeSite, node: ast.Compare, names: Mapping[str, ValueKind]) -> Iterator[str]:
+    """A comparison with a number, of other values of the same kind."""
+    first, *others = node.left, *node.comparators
+    if isinstance(first, ast.Name) and all(isinstance(one, ast.Constant) for one in others) and first.id in names:
+        rest = site.source.of(node).removeprefix(first.id)
+        yield from (f"{name}{rest}" for name, kind in names.items() if kind == names[first.id] and name != first.id)
+
+
+def _kind_of_access(site: ChangeSite, node: ast.expr) -> ValueKind | None:
+    """The kind of what is loaded where an expression is the mask: it may bound one dimension alone."""
+    parent = site.kernel.parents.get(node)
+    is_mask = isinstance(parent, ast.keyword) and parent.arg == "mask"
+    return site.kind(site.kernel.parents[parent]) if is_mask and parent is not None else None
+
+
+def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple[str, str, bool]) -> Iterator[Change]:
+    text, part, whole = told
+    place = context(site, node)
+    mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    further = (*_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node))
+    loop = site.kernel.in_loop(node)
+    bounds = site.kernel.names(head_of(loop)) if loop is not None else set()
+    for name, other in [*sorted(site.names(node).items(), key=lambda one: one[0] not in bounds), *further]:
+        wanted = "integer" if kind.of.startswith("pointer") else kind.of
+        one = fitted(name, other.shape, kind.shape)
+        if one is None or other.of != wanted and not (wanted == "float" and other.of == "integer" and not other.shape):
+            continue
+        if name in mine and kind.of != "float":
+            continue
+        says, right = f"has {part} in {place}.", _tree(one)
+        is_idle = site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")"))
+        turn = OF_IDLE if is_idle else _turn(site, node, name, whole)
+        for change, symbol, operator, hint in _COMBINED:
+            again = symbol == "/" and name in mine and not is_idle  # once more by the same
+            soon = FIRST_COMBINED - 1 if again else turn
+            if soon in site.turns and _may_be(symbol, kind) and _may_join(site, name, symbol, kind):
+                new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
+                told_here = says, hint.format(name=name, part=part)
+                if is_idle:
+                    says_idle = f"{says.removesuffix('.')}, and the kernel never uses `{idle}`.", told_here[1]
+                    yield site.change(ChangeKind.IDLE, node, new, says_idle, soon, built, name)
+                else:
+                    yield site.change(change, node, new, told_here, soon, built, name)
+
+
+def _with_an_idle_value(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
+    """`x - (t - s) / t` for a value x, where nobody uses t: it belongs into a term, together with another name."""
+    statement = site.kernel.statement(node)
+    values = {name for name, other in site.names(node).items() if other == kind}
+    made = getattr(statement, "value", None) is node and not isinstance(node, (ast.Name, ast.Constant))
+    for idle in sorted(name for name in values if made and name in site.kernel.values and site.is_idle(name)):
+        says = f"lacks `{idle}`, which the kernel computes and never uses."
+        for name in sorted(values - {idle}):
+            for term in (form.format(idle, name) for form in _OF_TWO):
+                for symbol in "+-":
+                    told = says, f"is a term with `{idle}` missing there? see the formula in the handout"
+                    new = f"({site.source.of(node)} {symbol} {term})"
+                    yield site.change(ChangeKind.IDLE, node, new, told, 0, lacks=idle)
+
+
+_OF_TWO = ("({0} - {1}) / {0}", "({0} - {1}) / {1}", "{0} / {1}", "{1} / {0}", "{0} * {1}", "({0} - {1})")
+"""Terms of an idle value and another."""
+
+
+def _over_another(site: ChangeSite, node: ast.Constant) -> Iterator[Change]:
+    """`1.0 / t` for a number that is one side of a sum of tiles."""
+    parent = site.kernel.parents.get(node)
+    kind = site.kind(parent) if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)) else None
+    if kind is None or kind.of != "float":
+        return
+    text = site.source.of(node)
+    says = f"has {text} in {context(site, node)}."
+    for name, other in site.names(node).items():
+        if other == kind and site.is_near(name, node, CLOSE):
+            for change, symbol, operator, hint in _COMBINED[:2]:
+                told = says, hint.format(name=name, part=text)
+                built = ast.BinOp(node, operator(), ast.Name(name, ast.Load()))
+                new = f"({text} {symbol} {name})"
+                yield site.change(change, node, new, told, FIRST_COMBINED - 1, built, name)
+
+
+def _turn(site: ChangeSite, node: ast.expr, name: str, is_whole: bool) -> int:
+    """When a name is put to an expression: sooner to all of a formula, and what is used or made close by."""
+    is_close = not name.isidentifier() or site.is_near(name, node, CLOSE)
+    return min(FIRST_COMBINED + (not is_close) + (not is_whole) + _is_loaded(site, node), LAST_TURN)
+
+
+def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> Iterator[Change]:
+    """`a - t * n` for `a - n`, where n is one number of a program and t a tile: n lacks a factor that is no number."""
+    number = site.kind(node.right)
+    if not isinstance(node.right, ast.Name) or number is None or number.shape or number.of != "float":
+        return
+    for name, other in site.names(node).items():
+        if other == kind:
+            right = ast.BinOp(node.right, ast.Mult(), ast.Name(name, ast.Load()))
+            built = ast.BinOp(node.left, node.op, right)
+            says = f"has `{node.right.id}` in {context(site, node.right)}.", f"`{name}` is missing as a factor of it"
+            yield site.change(ChangeKind.FACTOR, node, f"({ast.unparse(built)})", says, FIRST_COMBINED, built, name)
+
+
+def _may_join(site: ChangeSite, name: str, symbol: str, kind: ValueKind) -> bool:
+    """Whether a name may be what an expression lacks: a factor of an index is a parameter, or a number of programs; no
+    stride is one of values."""
+    if kind.of == "float":
+        return site.role(name) != "stride"
+    return symbol in "+-" or name in site.kernel.all_params or not name.isidentifier()
+
+
+def _is_loaded(site: ChangeSite, node: ast.expr) -> bool:
+    """Whether an expression belongs to a statement that loads, and computes nothing of what it loads."""
+    value = getattr(site.kernel.statement(node), "value", None)
+    return value is not None and called(without_conversions(value)) == "tl.load"
+
+
+def _come_so_far(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """`k * BLOCK` in a loop that counts steps of a block."""
+    loop = site.kernel.in_loop(node)
+    if loop is not None and counts_steps(loop) and (counter := counter_of(loop)):
+        used = site.kernel.names(head_of(loop))
+        yield from ((f"{counter} * {c}", ValueKind("integer", ())) for c in site.kernel.constexprs if c in used)
+
+
+def _numbers_of_programs(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """Of programs along an axis of the grid, which a program's own number may lack."""
+    if isinstance(node, ast.Name) and node.id in site.kernel.pids or called(node) == "tl.program_id":
+        yield from ((f"tl.num_programs({axis})", ValueKind("integer", ())) for axis in (0, 1, 2))
+
+
+def _behind_idle_pointers(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """The number behind a pointer that nobody uses."""
+    every = site.names(node).items()
+    idle = (name for name, kind in every if kind.of.startswith("pointer") and not kind.shape and site.is_idle(name))
+    yield from ((f"tl.load({name})", ValueKind("float", ())) for name in idle)
+
+
+def _may_be(symbol: str, kind: ValueKind) -> bool:
+    """Whether a value of this kind may lack such an operation: a pointer lacks terms alone."""
+    if kind.of == "float":
+        return symbol in ("+", "-", "*", "/")
+    return symbol == "+" or symbol in ("*", "-", "%", "//") and kind.of == "integer"
+
+
+def _around(form: str, node: ast.expr) -> ast.expr:
+    """The tree of a form with a node in its place."""
+    return _Filled(node).visit(ast.parse(form.format("_", "_"), mode="eval").body)
+
+
+class _Filled(ast.NodeTransformer):
+    def __init__(self, node: ast.expr) -> None:
+        self._node = node
+
+    def visit_Name(self, name: ast.Name) -> ast.expr:
+        """The node for `_`."""
+        return self._node if name.id == "_" else name
+
+
+@functools.cache
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _is_whole(site: ChangeSite, node: ast.expr) -> bool:
+    """Whether an expression is all that a statement assigns, or that a function takes."""
+    return not isinstance(site.kernel.parents.get(node), (ast.BinOp, ast.UnaryOp, ast.Compare))
+
+
+def _is_part(site: ChangeSite, node: ast.expr) -> bool:
+    """Whether an expression is one that something could be missing at: no dtype, no shape, no slice."""
+    parent = site.kernel.parents.get(node)
+    if isinstance(parent, ast.keyword):
+        return parent.arg in ("other", "value", "acc", "mask")
+    if isinstance(parent, ast.Attribute):
+        return False
+    if isinstance(parent, ast.Call) and parent.func is node:
+        return False
+    if isinstance(parent, ast.Call) and called(parent).rpartition(".")[2] in (
+        "arange",
+        "zeros",
+        "full",
+        "program_id",
+        "cdiv",
+    ):
+        return False
+    return not isinstance(parent, (ast.Slice, ast.Tuple, ast.Expr))

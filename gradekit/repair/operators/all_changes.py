@@ -1,0 +1,46 @@
+"""All changes of a kernel and of the functions that it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradekit.interpreter.swap import Watched
+from gradekit.repair.operators.additions import FIRST_COMBINED, around
+from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeSite
+from gradekit.repair.operators.replacements import RULES
+from gradekit.repair.operators.together import of_several_places
+from gradekit.repair.source.draft import Draft
+from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.submission.parsed_source import called
+
+EARLY, LATE = range(OF_IDLE, FIRST_COMBINED), range(FIRST_COMBINED, LAST_TURN + 1)
+"""The turns of changes that are made at a time: the late ones are most, and seldom asked for."""
+
+
+def changes_of_kernel(
+    kernel: KernelDraft, draft: Draft, watched: Watched, turns: range
+) -> Iterator[tuple[Change, ChangeSite]]:
+    """Those of some turns, `EARLY` or `LATE`, of a kernel that was walked, and of its helpers."""
+    for function in _with_helpers(kernel, draft):
+        site = ChangeSite(function, watched, turns)
+        yield from ((change, site) for change in changes_of(site) if change.turn in turns)
+
+
+def changes_of(site: ChangeSite) -> Iterator[Change]:
+    """All changes of a function."""
+    for node in site.kernel.nodes:
+        if isinstance(node, ast.stmt) or node in site.watched.values:
+            for rule in RULES.get(type(node), ()):
+                yield from rule(site, node)
+            if isinstance(node, ast.expr):
+                yield from around(site, node)
+    yield from of_several_places(site)
+
+
+def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:
+    by_name, found = {one.name: one for one in draft.kernels}, [kernel]
+    for one in found:
+        names = dict.fromkeys(called(node) for node in one.nodes)
+        found += [by_name[name] for name in names if name in by_name and by_name[name] not in found]
+    return found

@@ -1,0 +1,208 @@
+"""Single changes of a kernel's source: at each expression what a beginner may have meant in its place.
+
+What fits is seen from the values that a walk has met (`Watched`): a name of a kind for another of its kind, a factor
+that fits a tile. Sentences name what is there, hints what to try.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+from gradekit.interpreter.kinds import ValueKind, kind_of
+from gradekit.interpreter.swap import Watched
+from gradekit.interpreter.tile_values import TilePointer
+from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.submission.parsed_source import shown
+
+
+class ChangeKind(IntEnum):
+    """What a change is; of two that are both right, that which comes first here is the likelier mistake."""
+
+    IDLE = 0
+    STEP = 1
+    NAME = 2
+    FUNCTION = 3
+    OPERATOR = 4
+    SIDES = 5
+    AXIS = 6
+    END = 7
+    COMPARISON = 8
+    CONDITION = 9
+    NUMBER = 10
+    UPDATE = 11
+    LANES = 12
+    BRACKET = 13
+    OTHER_ROLE = 14
+    DROPPED = 15
+    WRAPPED = 16
+    FACTOR = 17
+    TERM = 18
+
+
+PLAIN = (
+    ChangeKind.IDLE, ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.STEP, ChangeKind.END,
+    ChangeKind.COMPARISON, ChangeKind.CONDITION,
+)  # fmt: skip
+"""What is seldom right in two places."""
+
+LIKELY = (*PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES)
+"""Where a change of such a kind makes all calls right, what is less likely is not looked at."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A `new` text for a `node` of the function `within`; `sentence` and `hint` as a mend has them. `turn` is when it
+    is tried: the likely ones first. `built` is the new text's tree, where that is at hand. `also` are those that are
+    made with it, as one thought: their sentences say nothing. `lacks` is the name that it puts to what is there."""
+
+    kind: ChangeKind
+    within: str
+    node: ast.AST
+    new: str
+    sentence: str
+    hint: str
+    turn: int = 0
+    built: ast.AST | None = None
+    also: tuple[Change, ...] = ()
+    lacks: str = ""
+
+    @property
+    def parts(self) -> tuple[Change, ...]:
+        """It, and those that are made with it."""
+        return (self, *self.also)
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Where it changes something."""
+        return tuple(sorted({getattr(part.node, "lineno", 0) for part in self.parts}))
+
+
+LAST_TURN = 5
+"""Of changes that are tried when nothing else was found."""
+
+OF_IDLE = -1
+"""The turn of changes that put to use what nobody uses: before all others, and alone where one is right."""
+
+ALL_TURNS = range(OF_IDLE, LAST_TURN + 1)
+
+NEAR = 4
+"""Lines from a name to another that is easily taken for it."""
+
+
+WRITTEN: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
+    ast.BitOr: "|", ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
+    ast.NotEq: "!=",
+}  # fmt: skip
+"""How operators are written."""
+
+
+class ChangeSite:
+    """One function of a source, as it was walked. Of some rules, only changes of these `turns` are asked for."""
+
+    def __init__(self, kernel: KernelDraft, watched: Watched, turns: range = ALL_TURNS) -> None:
+        self.kernel, self.source, self.watched, self.turns = kernel, kernel.source, watched, turns
+        self._kinds: dict[ast.AST, ValueKind | None] = {}
+        self._names: dict[ast.AST, dict[str, ValueKind]] = {}
+
+    def kind(self, node: ast.AST) -> ValueKind | None:
+        """The kind of the value that an expression had when it was met first; None where it was not met."""
+        if node not in self._kinds:
+            self._kinds[node] = kind_of(self.watched.values.get(node))
+        return self._kinds[node]
+
+    def names(self, node: ast.AST) -> dict[str, ValueKind]:
+        """The names that are known where an expression stands, with their kinds."""
+        statement = self.kernel.statement(node)
+        if statement not in self._names:
+            known = self.watched.names.get(statement, {})
+            self._names[statement] = {
+                name: kind for name, value in known.items() if (kind := kind_of(value)) is not None
+            }
+        return self._names[statement]
+
+    def role(self, name: str) -> str:
+        """What a parameter is for: "stride", "constant" or "length"; "" for any other, and for what is computed."""
+        kernel = self.kernel
+        roles = {"stride": kernel.strides, "constant": kernel.constexprs, "length": kernel.lengths}
+        return next((role for role, names in roles.items() if name in names), "")
+
+    def is_idle(self, name: str) -> bool:
+        """Whether nobody uses what a name was given, and somebody is to: a length may be there for the masks alone."""
+        is_length = name in self.kernel.lengths and name not in self._pointers
+        known = name in self.kernel.values or name in self.kernel.all_params and not is_length
+        return known and not self.kernel.uses.get(name) and not name.startswith("_")
+
+    @cached_property
+    def _pointers(self) -> set[str]:
+        """The parameters that were pointers when the kernel began."""
+        first = next(iter(self.watched.names.values()), {})
+        return {name for name, value in first.items() if isinstance(value, TilePointer)}
+
+    def is_near(self, name: str, node: ast.AST, lines: int = NEAR) -> bool:
+        """Whether a name is used or made within so many lines of a node, or spelled almost like a name there."""
+        line, mine = getattr(node, "lineno", 0), getattr(node, "id", "")
+        is_alike = name in mine or mine in name or len(name) == len(mine) and sum(map(str.__ne__, name, mine)) == 1
+        return is_alike or any(abs(other - line) <= lines for other in self._lines.get(name, ()))
+
+    @cached_property
+    def _lines(self) -> dict[str, list[int]]:
+        """The lines in which a name stands."""
+        found: dict[str, list[int]] = {}
+        for node in self.kernel.nodes:
+            if isinstance(node, ast.Name):
+                found.setdefault(node.id, []).append(node.lineno)
+        return found
+
+    @cached_property
+    def comparisons(self) -> list[ast.Compare]:
+        """All of the source."""
+        return [one for one in ast.walk(self.source.tree) if isinstance(one, ast.Compare)]
+
+    @cached_property
+    def functions(self) -> set[str]:
+        """The functions of the source that a kernel may call."""
+        return {function.name for function in self.source.kernels}
+
+    def is_steady(self, node: ast.AST) -> bool:
+        """Whether an expression stands in no loop."""
+        return not any(isinstance(one, (ast.For, ast.While)) for one in self._around(node))
+
+    def _around(self, node: ast.AST) -> Iterator[ast.AST]:
+        while node in self.kernel.parents:
+            node = self.kernel.parents[node]
+            yield node
+
+    def change(
+        self,
+        kind: ChangeKind,
+        node: ast.AST,
+        new: str,
+        says: tuple[str, str],
+        turn: int = 0,
+        built: ast.AST | None = None,
+        lacks: str = "",
+    ) -> Change:
+        """A change with what it says: a sentence without its "Line n", and a hint."""
+        line = getattr(node, "lineno", 0)
+        told = f"Line {line} {says[0]}", says[1]
+        return Change(kind, self.kernel.name, node, new, *told, turn, built, lacks=lacks)
+
+
+def context(site: ChangeSite, node: ast.AST) -> str:
+    """The piece of source around a node that a sentence shows."""
+    best, around = node, site.kernel.parents.get(node)
+    while isinstance(around, (ast.expr, ast.keyword)):
+        if len(site.source.of(around)) > LONGEST_SHOWN:
+            break
+        best, around = around, site.kernel.parents.get(around)
+    if best is node and isinstance(around, (ast.expr, ast.stmt)):
+        best = around
+    return shown(site.source.of(best))
+
+
+LONGEST_SHOWN = 60

@@ -1,0 +1,327 @@
+"""What a beginner may have meant in the place of what is there: another name, number, operator, function, axis."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradekit.repair.idioms.of_sums import EXP
+from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
+from gradekit.repair.operators.statement_changes import STATEMENTS
+from gradekit.submission.parsed_source import called, shown
+
+Rule = Callable[[ChangeSite, Any], Iterator[Change]]
+
+
+# --- names and numbers ------------------------------------------------------------------------------------------------
+
+
+def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
+    mine = site.kind(node)
+    if mine is None or not isinstance(node.ctx, ast.Load) or _is_called(site, node):
+        return
+    is_stride = "the stride " if site.role(node.id) == "stride" else ""
+    says = f"uses {is_stride}`{node.id}` in {context(site, node)}."
+    of = "pointer" if mine.of.startswith("pointer") else mine.of
+    for name, kind in site.names(node).items():
+        is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
+        if name != node.id and (kind.of.startswith(of) or is_divisor) and kind.shape == mine.shape:
+            is_alike = site.role(name) == site.role(node.id)
+            likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
+            is_far = kind.of == "float" and bool(kind.shape) and not site.is_near(name, node)
+            turn = LAST_TURN if is_far else turn
+            told = (says, f"try `{name}` in its place" if is_alike else "is it the number that belongs there?")
+            if site.is_idle(name):
+                likely, turn, told = ChangeKind.IDLE, OF_IDLE, _where_an_idle_one_belongs(says, name)
+            yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
+
+
+def _divides_values(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether values are divided by a name or multiplied with it, so that it may be no whole number as well."""
+    parent = site.kernel.parents.get(node)
+    kind = site.kind(parent) if isinstance(parent, ast.BinOp) else None
+    return kind is not None and kind.of == "float"
+
+
+def _is_called(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether a name is that of a function or a module, or of what a dtype is asked of."""
+    parent = site.kernel.parents.get(node)
+    is_asked = isinstance(parent, ast.Attribute) and parent.attr in ("dtype", "type", "shape")
+    return isinstance(parent, ast.Call) and parent.func is node or is_asked
+
+
+def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
+    value = node.value
+    if type(value) not in (int, float) or _is_axis(site, node) or _stands_in_for_an_integer(site, node):
+        return
+    says = f"has {value:g} in {context(site, node)}."
+    others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
+    texts = dict.fromkeys(repr(other) for other in others if other != value)
+    if isinstance(value, float):
+        texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
+    parent = site.kernel.parents.get(node)
+    fills = isinstance(parent, ast.keyword) and parent.arg == "other"
+    likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
+    told = f"fills lanes that the mask leaves out with {value:g}, and they take part in the result." if fills else says
+    for text in texts:
+        hint = f"try other={text}" if fills else f"try {text} in its place"
+        yield site.change(likely, node, text, (told, hint), 1)
+    mine = site.kind(node)
+    for name, kind in site.names(node).items():
+        if mine is not None and kind == mine and site.is_idle(name):
+            yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), OF_IDLE)
+        elif mine is not None and kind == mine:
+            yield site.change(ChangeKind.NUMBER, node, name, (says, f"try `{name}` in its place"), 1)
+
+
+def _where_an_idle_one_belongs(says: str, name: str) -> tuple[str, str]:
+    """What is said, with what nobody uses, and where that belongs."""
+    return f"{says.removesuffix('.')}, and the kernel never uses `{name}`.", f"`{name}` belongs there"
+
+
+def _stands_in_for_an_integer(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether a number is what a masked load of integers gives in other lanes: which it is, decides nothing."""
+    parent = site.kernel.parents.get(node)
+    kind = site.kind(site.kernel.parents[parent]) if isinstance(parent, ast.keyword) and parent.arg == "other" else None
+    return kind is not None and kind.of == "integer"
+
+
+def _negative(site: ChangeSite, node: Any) -> Iterator[Change]:
+    if isinstance(node.op, ast.USub) and site.kind(node) is not None:
+        says = f"has a minus before {shown(site.source.of(node.operand))}."
+        yield site.change(
+            ChangeKind.DROPPED, node, site.source.operand(node.operand), (says, "is it meant to be there?")
+        )
+
+
+def _is_axis(site: ChangeSite, node: ast.AST) -> bool:
+    parent = site.kernel.parents.get(node)
+    is_scan = isinstance(parent, ast.Call) and called(parent) in ("tl.reduce", "tl.associative_scan")
+    is_of_reduction = is_scan and isinstance(parent, ast.Call) and parent.args[1:2] == [node]
+    is_named = isinstance(parent, ast.keyword) and parent.arg == "axis"
+    return isinstance(parent, (ast.Slice, ast.Subscript)) or is_named or is_of_reduction
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+_SIBLINGS: dict[type, tuple[str, ...]] = {
+    ast.Add: ("-", "*"), ast.Sub: ("+", "*"), ast.Mult: ("/", "+", "-"), ast.Div: ("*",), ast.FloorDiv: ("%", "*"),
+    ast.Mod: ("//",), ast.BitAnd: ("|",), ast.BitOr: ("&",),
+}  # fmt: skip
+
+
+def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
+    op = WRITTEN.get(type(node.op))
+    if op is None:
+        return
+    left, right = site.source.operand(node.left), site.source.operand(node.right)
+    says = f"computes {shown(site.source.of(node))}."
+    for other in _SIBLINGS.get(type(node.op), ()):
+        if other == "/" and site.kind(node.right) is not None and site.kind(node.right).of == "integer":  # type: ignore[union-attr]
+            continue
+        if other in "*/" and (getattr(node.right, "value", None) == 1 or called(node.right) in EXP):
+            continue  # which is to leave out that side, or to give its exponent the other sign
+        hint = f"try `{other}` in place of `{op}`"
+        yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
+    yield from _chosen_by(site, node, op)
+    yield from _of_infinities(site, node)
+    yield from _by_an_idle_number(site, node, op)
+    if op == "//":
+        hint = "the last, partial one is left out: is `tl.cdiv` meant, which rounds up?"
+        yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", (says, hint))
+    if op in ("-", "/"):
+        sides = f"the two sides of `{op}` seem to be swapped"
+        yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", (says, sides))
+    yield from _without_a_side(site, node, (left, op, right))
+    yield from _other_brackets(site, node, op)
+
+
+def _chosen_by(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`tl.where(m, x, 0.0)` for `x * m`."""
+    for one, other in ((node.left, node.right), (node.right, node.left)) if op == "*" else ():
+        is_cast = isinstance(other, ast.Call) and called(other).endswith(".to")
+        condition = other.func.value if is_cast and isinstance(other.func, ast.Attribute) else other
+        kind = site.kind(condition)
+        if kind is not None and kind.of == "condition":
+            new = f"tl.where({site.source.of(condition)}, {site.source.of(one)}, 0.0)"
+            says = f"multiplies {shown(site.source.of(one))} by a condition, and NaN times 0 is NaN."
+            yield site.change(ChangeKind.OPERATOR, node, new, (says, f"choose in place of multiplying: {new}"))
+
+
+def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`x * scale` for `x / d`, where nobody uses scale."""
+    kind, right = site.kind(node), site.kind(node.right)
+    if op not in ("*", "/") or kind is None or kind.of != "float" or right is None or right.shape:
+        return
+    for name, value in site.names(node).items():
+        if value.of == "float" and not value.shape and site.is_idle(name):
+            says = f"computes {shown(site.source.of(node))}, and the kernel never uses `{name}`."
+            for symbol, way in (("*", "multiplied"), ("/", "divided")):
+                new = f"({site.source.operand(node.left)} {symbol} {name})"
+                yield site.change(ChangeKind.IDLE, node, new, (says, f"is it to be {way} by `{name}`?"), OF_IDLE)
+
+
+def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`1 - 2 / (e + 1)` for `(e - 1) / (e + 1)`, `1 - 2 / (a / b + 1)` for `(a - b) / (a + b)`; e may be infinite."""
+    parts = [part for part in (node.left, node.right) if isinstance(part, ast.BinOp)]
+    if not isinstance(node.op, ast.Div) or len(parts) != 2 or ast.dump(parts[0].left) != ast.dump(parts[1].left):
+        return
+    over, beside = (site.source.operand(part) for part in (parts[1].left, parts[1].right))
+    whole, is_one = shown(site.source.of(node)), getattr(parts[1].right, "value", None) == 1
+    below = site.source.operand(node.right) if is_one else f"({over} / {beside} + 1)"
+    says = f"divides {whole}: where `{over}` overflows, that is infinity by infinity, NaN."
+    hint = "write it so that only the divisor can become infinite, or that no exponent is positive"
+    yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", (says, hint))
+
+
+def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
+    left, op, right = parts
+    if op not in ("+", "-", "*", "/", "&"):
+        return
+    says = f"has `{op} {site.source.of(node.right)}` in {context(site, node)}."
+    yield site.change(ChangeKind.DROPPED, node, left, (says, "is it meant to be there?"))
+    if op in ("+", "*", "&"):
+        says = f"has `{site.source.of(node.left)} {op}` in {context(site, node)}."
+        yield site.change(ChangeKind.DROPPED, node, right, (says, "is it meant to be there?"))
+
+
+def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`a * b + c` for `a * (b + c)`, and the other way round."""
+    source = site.source
+    says = (f"computes {shown(source.of(node))}.", "look at the brackets: what is it that they hold together?")
+    if isinstance(node.left, ast.BinOp) and (first := WRITTEN.get(type(node.left.op))) and first != op:
+        a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
+        yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", says)
+    if isinstance(node.right, ast.BinOp) and (second := WRITTEN.get(type(node.right.op))) and second != op:
+        a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
+        yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
+    for inner, outer in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(inner, ast.Call) and inner.args and called(inner).rpartition(".")[2] in _OF_ONE:
+            at_end = inner is node.left
+            a, c = source.operand(inner.args[0]), source.operand(outer)
+            within = f"{a} {op} {c}" if at_end else f"{c} {op} {a}"
+            rest = "".join(f", {source.of(one)}" for one in (*inner.args[1:], *inner.keywords))
+            yield site.change(ChangeKind.BRACKET, node, f"{source.of(inner.func)}({within}{rest})", says)
+
+
+def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
+    if len(node.ops) != 1 or (op := WRITTEN.get(type(node.ops[0]))) is None:
+        return
+    left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
+    says = f"compares {shown(site.source.of(node))}."
+    if op in (">", ">=") and _is_bound(site, node):
+        says = f"leaves out what is inside, and keeps what lies past the end: {shown(site.source.of(node))}."
+    for other in ("<", "<=", ">", ">=", "!=", "=="):
+        if other != op:
+            hint = f"try `{other}` in place of `{op}`"
+            yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", (says, hint))
+
+
+def _is_bound(site: ChangeSite, node: ast.Compare) -> bool:
+    """Whether indices are held against a length."""
+    bound = node.comparators[0]
+    kind = site.kind(node.left)
+    is_index = kind is not None and kind.of == "integer" and bool(kind.shape)
+    return is_index and isinstance(bound, ast.Name) and site.role(bound.id) == "length"
+
+
+def _axes(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`m[None, :]` for `m[:, None]`."""
+    text = site.source.of(node.slice).replace(" ", "")
+    other = {":,None": "None, :", "None,:": ":, None"}.get(text)
+    if other is not None:
+        says = f"spreads `{site.source.of(node.value)}` with `[{site.source.of(node.slice)}]`."
+        yield site.change(ChangeKind.AXIS, node, f"{site.source.of(node.value)}[{other}]", (says, f"try `[{other}]`"))
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+_FUNCTIONS = (
+    ("exp", "exp2"), ("log", "log2"), ("sqrt", "rsqrt"), ("sum", "max", "min"), ("maximum", "minimum"), ("sin", "cos"),
+    ("tanh", "sigmoid"), ("argmax", "argmin"), ("floor", "ceil"), ("atomic_add", "atomic_max"),
+)  # fmt: skip
+
+_OF_ONE = {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sum", "abs", "max", "min"}
+
+_DROPPABLE = {"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "abs", "trans"}
+
+
+def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
+    path = called(node)
+    name = path.rpartition(".")[2]
+    source, whole = site.source, shown(site.source.of(node))
+    arguments = ", ".join(source.of(one) for one in (*node.args, *node.keywords))
+    if path.startswith("tl."):
+        known = ("max",) if site.kernel.bounds_a_loop(node) else None  # a longer loop still is right by its masks
+        for group in _FUNCTIONS:
+            for other in (one for one in group if name in group and one != name and one in (known or group)):
+                new = f"{path[: len(path) - len(name)]}{other}({arguments})"
+                says = f"calls `{path}`.", f"is `tl.{other}` meant?"
+                yield site.change(ChangeKind.FUNCTION, node, new, says)
+    if name == "arange":
+        yield from _for_a_range(site, node)
+    if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
+        yield from _out_of_brackets(site, node)
+    if name in _DROPPABLE and node.args:
+        says = f"takes `{path}` of {shown(source.of(node.args[0]))}.", "is it meant to be there?"
+        yield site.change(ChangeKind.DROPPED, node, source.operand(node.args[0]), says)
+    if name == "where" and len(node.args) == 3:
+        new = f"{path}({source.of(node.args[0])}, {source.of(node.args[2])}, {source.of(node.args[1])})"
+        yield site.change(ChangeKind.SIDES, node, new, (f"chooses by {whole}.", "its two choices seem to be swapped"))
+    if name == "dot" and len(node.args) >= 2:
+        yield from _product(site, node, path)
+    if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
+        yield from _axis(site, node, name)
+
+
+def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`f(a) + c` for `f(a + c)`."""
+    inner = node.args[0]
+    op = WRITTEN.get(type(inner.op)) if isinstance(inner, ast.BinOp) else None
+    if op not in ("+", "-", "*", "/"):
+        return
+    start, rest = site.source.of(node.func), "".join(f", {site.source.of(one)}" for one in node.keywords)
+    a, c = site.source.operand(inner.left), site.source.operand(inner.right)
+    says = f"takes `{start}` of {shown(site.source.of(inner))}.", "look at the brackets: does all of it belong inside?"
+    yield site.change(ChangeKind.BRACKET, node, f"({start}({a}{rest}) {op} {c})", says)
+    if op in "+*":
+        yield site.change(ChangeKind.BRACKET, node, f"({a} {op} {start}({c}{rest}))", says)
+
+
+def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
+    """A name for `tl.arange(...)`, where that is part of an expression: positions for places in a tile."""
+    mine = site.kind(node)
+    names = site.names(node) if isinstance(site.kernel.parents.get(node), ast.expr) else {}
+    says = f"has {shown(site.source.of(node))} in {context(site, node)}."
+    for name in (one for one, kind in names.items() if kind == mine):
+        yield site.change(ChangeKind.NAME, node, name, (says, f"try `{name}` in its place"), 0)
+
+
+def _product(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
+    source = site.source
+    rest = "".join(f", {source.of(one)}" for one in (*node.args[2:], *node.keywords))
+    a, b = source.of(node.args[0]), source.of(node.args[1])
+    says = f"multiplies {shown(source.of(node))}."
+    yield site.change(ChangeKind.SIDES, node, f"{path}({b}, {a}{rest})", (says, "its two factors seem to be swapped"))
+
+
+def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
+    first = [*node.args] if name == "program_id" else [*node.args[1:2]]
+    places = [*first, *(keyword.value for keyword in node.keywords if keyword.arg == "axis")]
+    for place in (one for one in places if isinstance(one, ast.Constant) and isinstance(one.value, int)):
+        for axis in (0, 1, 2):
+            if axis != place.value:
+                says = f"has the axis {place.value!r} in {shown(site.source.of(node))}.", f"try the axis {axis}"
+                yield site.change(ChangeKind.AXIS, place, str(axis), says)
+    tile = site.kind(node.args[0]) if node.args and not places else None
+    for axis in range(len(tile.shape)) if tile is not None and len(tile.shape) > 1 else ():
+        new = f"{site.source.of(node.func)}({site.source.of(node.args[0])}, axis={axis})"
+        told = f"reduces all of a tile to one number in {shown(site.source.of(node))}."
+        yield site.change(ChangeKind.AXIS, node, new, (told, f"name the axis: is axis={axis} meant?"))
+
+
+RULES: dict[type, tuple[Rule, ...]] = {
+    ast.Name: (_other_name,), ast.Constant: (_other_number,), ast.UnaryOp: (_negative,), ast.BinOp: (_operator,),
+    ast.Compare: (_comparison,), ast.Subscript: (_axes,), ast.Call: (_call,), **STATEMENTS,
+}  # fmt: skip

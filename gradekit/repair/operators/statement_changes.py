@@ -1,0 +1,84 @@
+"""What a beginner may have meant in the place of a statement: what it adds to, how far it goes, for whom it ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
+from gradekit.repair.source.node_text import target_of
+from gradekit.submission.parsed_source import called, shown
+
+
+def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`a = x` where what `a` was is lost; `a += x` where it was to be replaced."""
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    if not isinstance(target, ast.Name):
+        return
+    name, value = target.id, site.source.of(node.value)
+    if isinstance(node, ast.AugAssign):
+        op = WRITTEN.get(type(node.op), "")
+        says = f"has `{name} {op}= ...`."
+        for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
+            hint = f"try `{other}` in place of `{op}=`"
+            yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", (says, hint))
+    elif not site.is_steady(node) and name in site.names(node):
+        says = f"overwrites `{name}` in each step of the loop."
+        yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
+        for factor in (one for one in _factors(site, node) if one != name):
+            hint = f"is what it was to be scaled by `{factor}`, and added to?"
+            yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", (says, hint))
+        hint = "is the largest of all steps wanted?"
+        yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
+
+
+def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """A loop in steps of a tile's width for one in steps of 1, and the other way round."""
+    given = node.iter.args if isinstance(node.iter, ast.Call) and not node.iter.keywords else []
+    if all(isinstance(one, ast.Constant) for one in given):
+        return
+    texts = [site.source.of(one) for one in given]
+    name = site.source.of(node.iter.func) if given else ""
+    says = f"walks along {shown(site.source.of(node.iter))}."
+    if len(texts) == 3:
+        hint = "is each step to be as long as that?"
+        yield site.change(ChangeKind.STEP, node.iter, f"{name}({texts[0]}, {texts[1]})", (says, hint))
+    if given and isinstance(bound := given[-1], ast.BinOp) and isinstance(bound.op, ast.FloorDiv) and len(given) < 3:
+        whole, width = site.source.of(bound.left), site.source.of(bound.right)
+        first = texts[0] if len(texts) == 2 else "0"
+        hint = f"counts steps of {width}, and not what they begin at: is range({first}, {whole}, {width}) meant?"
+        yield site.change(ChangeKind.STEP, node.iter, f"{name}({first}, {whole}, {width})", (says, hint))
+    for width in site.kernel.constexprs if 0 < len(texts) < 3 else ():
+        bounds = ", ".join(["0", *texts] if len(texts) == 1 else texts)
+        hint = f"it goes on by 1 in each step: is it to go on by {width}?"
+        yield site.change(ChangeKind.STEP, node.iter, f"{name}({bounds}, {width})", (says, hint))
+
+
+def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """No end of some programs before they have stored anything."""
+    if len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse:
+        says = f"ends programs where {shown(site.source.of(node.test))}, which then store nothing behind it."
+        yield site.change(ChangeKind.END, node.test, "False", (says, "have they nothing to store?"))
+
+
+def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
+    """What is multiplied with something in the loop that a statement stands in; of a sum of exp(a - b), also exp of
+    another name less b, where the loop gives that name a value at its end."""
+    loop = site.kernel.in_loop(node)
+    inside = list(ast.walk(loop)) if loop is not None else []
+    products = (one for one in inside if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
+    values = {name for name, kind in site.names(node).items() if kind.of == "float"}
+    parts = (side for one in products for side in (one.left, one.right))
+    sides = (side.id for side in parts if isinstance(side, ast.Name) and side.id in values)
+    kept = (one for one in inside if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name))
+    old = [name for one in kept if one.lineno > node.lineno and (name := target_of(one))]
+    exps = (one for one in ast.walk(node.value) if called(one) in ("tl.exp", "tl.exp2"))
+    less = ((called(one), one.args[0].right) for one in exps if isinstance(one.args[0], ast.BinOp))  # type: ignore[attr-defined]
+    scales = (f"{exp}({name} - {site.source.operand(right)})" for exp, right in less for name in old)
+    return dict.fromkeys([*sides, *scales])
+
+
+STATEMENTS: dict[type, tuple[Callable[[ChangeSite, Any], Iterator[Change]], ...]] = {
+    ast.Assign: (_assignment,), ast.AugAssign: (_assignment,), ast.For: (_step,), ast.If: (_early_end,),
+}  # fmt: skip

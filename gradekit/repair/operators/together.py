@@ -1,0 +1,178 @@
+"""Changes of several places that are one thought: two names in each other's place, the same mistake in two lines that
+are alike, the axis of all reductions."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gradekit.repair.operators.changes import OF_IDLE, Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.replacements import RULES
+from gradekit.submission.parsed_source import called
+
+_REPEATED = (
+    ChangeKind.FUNCTION, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.AXIS, ChangeKind.COMPARISON,
+    ChangeKind.DROPPED,
+)  # fmt: skip
+"""What is easily made twice: by copying a line."""
+
+_REDUCTIONS = {"tl.sum", "tl.max", "tl.min"}
+
+_TURNED = {":,None": "[None, :]", "None,:": "[:, None]"}
+
+MOST_BETWEEN = 3
+"""Lines from one statement to the next one that is like it."""
+
+
+def of_several_places(site: ChangeSite) -> Iterator[Change]:
+    """All such changes of a function."""
+    walked = [one for one in site.kernel.statements if one in site.watched.names]
+    for statement in walked:
+        yield from _exchanged(site, statement)
+        yield from _renamed(site, statement)
+    for group in _alike(walked):
+        yield from _repeated(site, group)
+    yield from _other_axes(site)
+    yield from _other_strides(site, walked)
+    yield from _of_another_tensor(site, walked)
+
+
+def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
+    """Two names of one kind that a statement uses once each, in each other's place."""
+    head = [statement] if not hasattr(statement, "body") else []
+    used = [n for one in head for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    times = Counter(name.id for name in used)
+    once = [name for name in used if times[name.id] == 1 and (kind := site.kind(name)) and "pointer" not in kind.of]
+    for one, other in itertools.combinations(once, 2):
+        if site.kind(one) == site.kind(other) and site.kernel.parents[one] is not site.kernel.parents[other]:
+            back = site.change(ChangeKind.SIDES, other, one.id, ("", ""))
+            says = f"has `{one.id}` and `{other.id}` in each other's place.", "exchange the two"
+            first = site.change(ChangeKind.SIDES, one, other.id, says, 1)
+            yield replace(first, also=(back,))
+
+
+def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
+    """Another number for one that a statement uses several times, in all places."""
+    head = [statement] if not hasattr(statement, "body") else []
+    used = [n for one in head for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    times = Counter(name.id for name in used if (kind := site.kind(name)) and kind.of == "float")
+    for name in (one for one, count in times.items() if count > 1):
+        places = [one for one in used if one.id == name]
+        for other, kind in site.names(statement).items():
+            if other != name and kind == site.kind(places[0]) and site.is_near(other, statement):
+                says = f"uses `{name}`, in {len(places)} places.", f"try `{other}` in all of them"
+                first, *rest = (site.change(ChangeKind.NAME, one, other, says, 1) for one in places)
+                yield replace(first, also=tuple(rest))
+
+
+def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
+    """Statements that differ in names alone, near to each other."""
+    plain = [(one, _shape(one)) for one in statements if isinstance(one, (ast.Assign, ast.AugAssign))]
+    for place, (one, shape) in enumerate(plain):
+        near = [other for other, like in plain[place + 1 : place + 1 + MOST_BETWEEN] if like == shape]
+        if near and near[0].lineno - one.lineno <= MOST_BETWEEN:
+            yield [one, near[0]]
+        if len(near) > 1:
+            yield [one, *near]
+
+
+def _shape(statement: ast.stmt) -> str:
+    """Equal for statements that differ in names alone."""
+    return re.sub(r"id='(?!tl')\w+'", "id=''", ast.dump(statement))
+
+
+def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
+    """The same change in all statements of a group."""
+    for nodes in zip(*(list(ast.walk(one)) for one in group), strict=True):
+        every = [[c for rule in RULES.get(type(n), ()) for c in rule(site, n) if c.kind in _REPEATED] for n in nodes]
+        for first, *others in zip(*every, strict=False):
+            if all((first.kind, first.hint) == (other.kind, other.hint) for other in others):
+                lines = " and ".join(str(getattr(other.node, "lineno", 0)) for other in others)
+                says = f"{first.sentence.removesuffix('.')}, and line {lines} does the same."
+                yield replace(first, sentence=says, turn=1, also=tuple(others))
+
+
+def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
+    """All strides of a statement replaced by as many that nobody uses, in their order."""
+    idle = [name for name in site.kernel.strides if site.is_idle(name)]
+    for statement in walked if idle else ():
+        loads = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in site.kernel.strides]
+        used = sorted({n.id for n in loads}, key=site.kernel.params.index)
+        if len(used) != len(idle) or hasattr(statement, "body"):
+            continue
+        to = dict(zip(used, idle, strict=True))
+        says = f"uses the strides {', '.join(used)}, and nothing uses {', '.join(idle)}."
+        hint = "do those belong there?"
+        first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], (says, hint), OF_IDLE) for node in loads)
+        yield replace(first, also=tuple(rest))
+
+
+def _of_another_tensor(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
+    """The pointer of a statement and its strides replaced by those of another tensor."""
+    used = {one: _pointer_and_strides(site, one) for one in walked if not hasattr(one, "body")}
+    strides: dict[str, set[str]] = {}
+    for pointers, mine in used.values():
+        if len({node.id for node in pointers}) == 1:
+            strides.setdefault(pointers[0].id, set()).update(node.id for node in mine)
+    order = site.kernel.params.index
+    for pointers, mine in used.values():
+        name = pointers[0].id if len(pointers) == 1 and mine else ""
+        for other in strides if name else ():
+            if other == name or len(strides[other]) != len(strides[name]) or strides[other] & strides[name]:
+                continue
+            to = dict(zip(sorted(strides[name], key=order), sorted(strides[other], key=order), strict=True))
+            says = f"goes through {name}, with its strides.", f"is it {other} that is meant there, with its own?"
+            first = site.change(ChangeKind.NAME, pointers[0], other, says)
+            yield replace(first, also=tuple(site.change(ChangeKind.NAME, node, to[node.id], says) for node in mine))
+
+
+def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[ast.Name], list[ast.Name]]:
+    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    given = [(node, kind) for node in names if node.id in site.kernel.params and (kind := site.kind(node)) is not None]
+    pointers = [node for node, kind in given if kind.of.startswith("pointer")]
+    return pointers, [node for node in names if node.id in site.kernel.strides]
+
+
+def _other_axes(site: ChangeSite) -> Iterator[Change]:
+    """Rows for columns in all reductions of tiles, and where their results are spread again."""
+    calls = [node for node in site.kernel.nodes if isinstance(node, ast.Call) and called(node) in _REDUCTIONS]
+    axes = [axis for call in calls if (axis := _axis_of(call)) is not None]
+    if not axes or len({axis.value for axis in axes}) > 1:
+        return
+    other = str(1 - int(str(axes[0].value)))
+    turned = [
+        (node, f"{_on_axis(site, node.value, axes, other)}{new}") for node in site.kernel.nodes
+        if isinstance(node, ast.Subscript) and (new := _TURNED.get(site.source.of(node.slice).replace(" ", "")))
+        and _is_reduced(site, node.value)
+    ]  # fmt: skip
+    inside = {part for node, _ in turned for part in ast.walk(node)}
+    changed = [*((axis, other) for axis in axes if axis not in inside), *turned]
+    if len(changed) > 1:
+        says = f"reduces along axis {axes[0].value!r}, and so do all reductions.", "do rows lie along the other axis?"
+        first, *rest = (site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
+        yield replace(first, also=tuple(rest))
+
+
+def _on_axis(site: ChangeSite, node: ast.expr, axes: list[ast.Constant], other: str) -> str:
+    """The text of an expression, with another axis in its reductions."""
+    start, end = site.source.span(node)
+    data = site.source.text.encode("utf-8")[start:end]
+    for axis in (one for one in axes if start <= site.source.span(one)[0] < end):
+        first, last = (at - start for at in site.source.span(axis))
+        data = data[:first] + other.encode() + data[last:]
+    return data.decode("utf-8")
+
+
+def _axis_of(call: ast.Call) -> ast.Constant | None:
+    places = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "axis")]
+    found = next((one for one in places if isinstance(one, ast.Constant)), None)
+    return found if found is not None and found.value in (0, 1) else None
+
+
+def _is_reduced(site: ChangeSite, node: ast.expr) -> bool:
+    """Whether a value comes of a reduction."""
+    return bool(_REDUCTIONS & site.kernel.calls_behind(node))

@@ -1,0 +1,400 @@
+"""Tries all single changes of the kernels that a wrong result comes from, within a budget of work, and keeps those that
+make it right."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from gradekit.engine.budget import STEP
+from gradekit.interpreter.kinds import ValueKind, kind_of
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.smaller_tiles import with_smaller_tiles
+from gradekit.interpreter.swap import Code, Swap
+from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer
+from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
+from gradekit.repair.operators.additions import FIRST_COMBINED
+from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
+from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
+from gradekit.repair.source.dependences import leading_to
+from gradekit.repair.source.draft import Draft
+from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.repair.static_places import is_integer, is_static, needs_constant
+from gradekit.repair.tried_change import TriedChange, digest, kind_of_change, parsed, place_of, with_alike
+
+MOST_WORK = 320_000_000
+"""Of all changes of one submission, in the engine's units."""
+
+WORK_OF_A_SECOND = MOST_WORK // 7
+"""Of all changes of a text in which one of two mistakes is mended."""
+
+MOST_WORK_OF_ANOTHER = 20_000_000
+"""Of another call as it is: a larger one is left to the engine."""
+
+SHARE_OF_A_CALL = 0.05
+"""Of the work that is left: a call that costs more is not screened, for few changes could be tried."""
+
+KEPT_FOR_OTHER_CALLS = 0.2
+"""The share of the work that is left in which what makes the failing call right is held against others."""
+
+MOST_OF_A_BATCH = 200_000_000
+"""Of the changes that are tried at a time, about."""
+
+MOST_HELD = 400
+"""So many that make the failing call right are held against others, those of the likelier kinds."""
+
+MOST_ELEMENTS_KEPT = 1 << 22
+"""Of the values of changed expressions that are remembered at a time."""
+
+MOST_LEFT_WRONG = 0.5
+"""The share of the wrong elements that a change may leave wrong to count as one of two."""
+
+STAGES = (range(OF_IDLE, 0), range(FIRST_COMBINED), LATE)
+"""The turns of changes that are looked at before it is decided whether to go on."""
+
+Confirmed = Callable[[Change], int | None]
+"""With a change, how many other examples are right where all are right or wrong as before, 0 where one is not; None
+where that is not known."""
+
+FEW = 2
+"""Of so many changes it is asked whether they are confirmed, rather than for further calls."""
+
+ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
+"""Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
+
+Walked = tuple[ShownCall, WalkedCall]
+
+_NO_MORE: Any = object()
+
+
+class Screen:
+    """The changes of one submission that make calls of it right."""
+
+    def __init__(self, draft: Draft, allow: Collection[str], work: int = MOST_WORK) -> None:
+        self.draft, self.allow = draft, allow
+        self.code: Code = code_of(draft.source)
+        self.work_left = work
+        self._better: list[tuple[int, TriedChange]] = []
+        self._mended: Counter[Change] = Counter()
+        self._are_confirmed = False
+        self.tried = 0
+        self._others: frozenset[str] = frozenset()
+        self._astray: Collection[int] = ()
+        self._leading: dict[str, set[ast.stmt]] = {}
+        self._made: dict[tuple[int, str, int], list[tuple[Change, ChangeSite]]] = {}
+        self._digests: dict[tuple[int, ast.AST], Hashable] = {}
+        self._values: dict[ast.AST, Any] = {}
+        self._elements = 0
+
+    def survivors(
+        self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
+        more: Iterable[ShownCall] = (), astray: Collection[int] = (), confirmed: Confirmed = lambda change: None,
+    ) -> list[Change]:  # fmt: skip
+        """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
+        where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
+        made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
+        asked for one after another while many changes are left; of few, it is asked first whether they are `confirmed`.
+        Where accesses go `astray`, or are missing, only what leads to those on these lines is changed."""
+        self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
+        walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
+        if not walked or walked[0][0] is not calls[0]:
+            return []
+        self._better = []
+        first = walked[0][1]
+        if first.work > SHARE_OF_A_CALL * self.work_left:
+            return []
+        self._others = frozenset(others) if kernels else frozenset()
+        telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
+        also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
+        again: Iterator[Walked | None] = map(self._with_replay, more)
+        looked = walked[0]
+        if (smaller := with_smaller_tiles(*walked[0])) is not None:
+            looked, also = (walked[0][0], smaller), [walked[0], *also]
+        reserve, found = int(KEPT_FOR_OTHER_CALLS * self.work_left), list[TriedChange]()
+        kept: list[TriedChange] = []
+        for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
+            again, rest = itertools.tee(again)
+            kept_back = self.work_left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
+            found += self._found(looked, mine, turns, max(reserve, kept_back))
+            kept = self._held(found, also, rest, confirmed)
+            if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
+                break
+        if not found and telling is not walked[0]:  # of few elements, none may be right in part
+            self._found(telling, (*kernels, *others), STAGES[1], reserve)
+        writers = [one for one in kept if one.kernel in kernels]  # what feeds them may go round a mistake there
+        are_likely = writers and min(map(kind_of_change, writers)) <= min(map(kind_of_change, kept))
+        return self._that_mend_most([one.change for one in (writers if are_likely else kept)])
+
+    def _that_mend_most(self, found: list[Change]) -> list[Change]:
+        """The changes with which most calls are right that may have stayed wrong: one mistake explains them all."""
+        most = max((self._mended[change] for change in found), default=0)
+        return [change for change in found if self._mended[change] == most]
+
+    def _with_replay(self, call: ShownCall) -> Walked | None:
+        replay = self._replay(call)
+        return (call, replay) if replay is not None else None
+
+    def _held(
+        self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None], confirmed: Confirmed
+    ) -> list[TriedChange]:
+        """Those with which other calls are right, too: `more` of them are asked for while any is left."""
+        kept = sorted(found, key=kind_of_change)[:MOST_HELD]
+        self._better += [(0, one) for one in kept]
+        self._mended.clear()  # what was found before is held again
+        for call, replay in also:
+            kept = self._right_again(kept, call, replay)
+        is_asked = self._are_confirmed = False
+        while kept:
+            if len(kept) <= FEW and not is_asked:
+                is_asked, known = True, {one.change: confirmed(one.change) for one in kept}
+                if None not in known.values():
+                    self._mended.update({change: count or 0 for change, count in known.items()})
+                    self._are_confirmed = True
+                    return [one for one in kept if known[one.change]]
+            if (one := next(more, _NO_MORE)) is _NO_MORE:
+                break
+            kept = self._right_again(kept, *one) if one is not None else kept
+        return kept
+
+    def _found(self, one: Walked, kernels: Sequence[str], turns: range, reserve: int) -> list[TriedChange]:
+        """All changes of some turns with which a call is right; a reserve of work is for other calls."""
+        self.work_left -= reserve
+        found = self._looked(one, kernels, turns)
+        self.work_left += reserve
+        return [like for one in found for like in with_alike(one)]
+
+    def _looked(self, one: Walked, kernels: Sequence[str], turns: range) -> list[TriedChange]:
+        """The changes with which a call is right, as far as the work goes; `_better` has those that help in part."""
+        call, replay = one
+        found: list[TriedChange] = []
+        for batch in self._batches(replay, kernels, turns):
+            if self.work_left < 0:
+                break
+            found += self._right(batch, call, replay, is_first=True)
+        return found
+
+    def in_part(self) -> list[Change]:
+        """The changes that have made the last call that was looked at right in part, and no more; those first with
+        which fewest elements were wrong. Each may be one of two that are needed."""
+        better = sorted(self._better, key=lambda pair: (pair[0], pair[1].change.kind))
+        return list(dict.fromkeys(one.change for _, one in better))
+
+    def _is_telling(self, one: Walked, first: Walked) -> bool:
+        """Whether a call is the first, or fails as well and costs not much more: in a call of few elements many changes
+        seem right."""
+        call, replay = one
+        costs_little = replay.work <= 2 * first[1].work and replay.begun.keys() == first[1].begun.keys()
+        return one is first or costs_little and not call.is_right(call.results)
+
+    def _right_again(self, found: list[TriedChange], call: ShownCall, replay: WalkedCall) -> list[TriedChange]:
+        """Those with which another call is right, too; all of them where it is large, or no work is left."""
+        kept: list[TriedChange] = []
+        counts = {kernel: sum(one.kernel == kernel for one in found) for kernel in replay.begun}
+        tries = sum(1 + count // replay.most_copies(kernel) for kernel, count in counts.items())
+        if replay.work > MOST_WORK_OF_ANOTHER or 2 * tries * replay.work > self.work_left:
+            return found
+        for kernel in dict.fromkeys(one.kernel for one in found):
+            alike = [one for one in found if one.kernel == kernel]
+            if kernel in replay.begun:
+                most = replay.most_copies(kernel)
+                batches = (alike[at : at + most] for at in range(0, len(alike), most))
+                alike = [one for batch in batches for one in self._right(batch, call, replay)]
+            kept += alike
+        return sorted(kept, key=kind_of_change)
+
+    def _replay(self, call: ShownCall) -> WalkedCall | None:
+        replay = WalkedCall(call.program, call.inputs, self.code, self.allow, call.compared)
+        try:
+            results = replay.run()
+        except WRONG:
+            return None
+        return replay if replay.strays or is_like(results, call.results) else None
+
+    def _batches(self, replay: WalkedCall, kernels: Sequence[str], turns: range) -> Iterator[list[TriedChange]]:
+        """The changes in groups that can be tried at once: the likely ones, then the others."""
+        walked = [kernel for kernel in kernels if kernel in replay.begun]
+        every = [(*one, kernel) for kernel in walked for one in self._every(replay, kernel, turns)]
+        later: list[list[TriedChange]] = []
+        for turn in sorted({change.turn for change, _, _ in every if change.turn in turns}):
+            for kernel in kernels:
+                group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
+                pool, others = self._together(group, kernel, replay)
+                yield from self._cut([pool], kernel, replay)
+                later += self._cut(others, kernel, replay)
+        yield from sorted(later, key=lambda batch: batch[0].change.kind not in ALONE)
+
+    def _every(self, replay: WalkedCall, kernel: str, turns: range) -> list[tuple[Change, ChangeSite]]:
+        """All changes of a kernel and its helpers of some turns, as a call has walked them: the early ones are made at
+        once, and looked at in turns."""
+        made = EARLY if turns.start in EARLY else LATE
+        key = id(replay), kernel, made.start
+        if key not in self._made:
+            every = changes_of_kernel(self._kernel(kernel), self.draft, replay.begun[kernel].watched, made)
+            self._made[key] = [pair for pair in every if not self._astray or self._may_lead(*pair)]
+        return self._made[key]
+
+    def _may_lead(self, change: Change, site: ChangeSite) -> bool:
+        """Whether a change may lead the accesses elsewhere that go astray."""
+        if site.kernel.name not in self._leading:
+            self._leading[site.kernel.name] = leading_to(site.kernel, self._astray)
+        return any(site.kernel.statement(part.node) in self._leading[site.kernel.name] for part in change.parts)
+
+    def _together(
+        self, group: Sequence[tuple[Change, ChangeSite]], kernel: str, replay: WalkedCall
+    ) -> tuple[list[TriedChange], list[list[TriedChange]]]:
+        """Changes of one kernel: those that leave their values of one kind, which can be tried side by side, and those
+        that must be tried apart from these."""
+        pool: list[TriedChange] = []
+        apart: dict[Hashable, list[TriedChange]] = {}
+        self._values, self._elements = {}, 0
+        for tried, site in self._distinct(group, kernel, replay):
+            node = tried.change.node
+            if tried.kind is None or is_static(site, node, self.code.functions):
+                apart[id(tried)] = [tried]
+            elif tried.kind == site.kind(node):
+                pool.append(tried)
+            else:
+                apart.setdefault((node, tried.kind), []).append(tried)
+        latest_first = sorted(pool, key=lambda tried: -tried.place)  # what comes before them need not be walked again
+        return latest_first, list(apart.values())
+
+    def _cut(self, groups: Iterable[list[TriedChange]], kernel: str, replay: WalkedCall) -> Iterator[list[TriedChange]]:
+        """Groups in batches that are not too large."""
+        most = max(min(replay.most_copies(kernel), MOST_OF_A_BATCH // max(replay.work_from(kernel), 1)), 1)
+        for group in groups:
+            yield from (group[at : at + most] for at in range(0, len(group), most))
+
+    def _distinct(
+        self, group: Sequence[tuple[Change, ChangeSite]], kernel: str, replay: WalkedCall
+    ) -> Iterator[tuple[TriedChange, ChangeSite]]:
+        """The changes that can be evaluated, and that make another value than others of the same node."""
+        seen: dict[Hashable, tuple[TriedChange, ChangeSite]] = {}
+        for change, site in group:
+            if self.work_left < 0:
+                break
+            new = tuple(tree for part in change.parts if (tree := parsed(part)) is not None)
+            if len(new) < len(change.parts) or self._is_refused(change, kernel, site):
+                continue
+            places = [place_of(self._kernel(kernel), part.node, self.code.functions[kernel]) for part in change.parts]
+            tried = TriedChange(change, new, kernel, min(place or 0 for place in places))
+            if change.also or change.kind is ChangeKind.STEP or not isinstance(new[0], ast.expr):
+                if (several := self._of_parts(tried, site, replay)) is not None:
+                    seen[id(change)] = several, site
+                continue
+            kind, told = self._value(tried, site, replay, places[0] is not None)
+            if kind is not None:
+                one, _ = seen.get(key := (change.node, kind, told), (None, None))
+                one = replace(tried, kind=kind) if one is None else replace(one, alike=(*one.alike, change))
+                seen[key] = one, site
+        yield from seen.values()
+
+    def _is_refused(self, change: Change, kernel: str, site: ChangeSite) -> bool:
+        goes_round = kernel in self._others and change.kind is not ChangeKind.NAME and is_integer(site, change)
+        return goes_round or any(needs_constant(part, site, self.code.functions) for part in change.parts)
+
+    def _of_parts(self, tried: TriedChange, site: ChangeSite, replay: WalkedCall) -> TriedChange | None:
+        """With the kind of the first value where no part of a change leaves another kind than there was; None where a
+        part gives no value. Parts that turn axes have a kind together alone."""
+        kinds = [site.kind(part.node) for part in tried.change.parts]
+        is_plain = tried.change.kind is not ChangeKind.AXIS and all(isinstance(one, ast.expr) for one in tried.new)
+        if not is_plain or None in kinds:
+            return tried
+        each = [replace(tried, change=p, new=(new,)) for p, new in zip(tried.change.parts, tried.new, strict=True)]
+        made = [self._value(part, site, replay, is_own=False)[0] for part in each]
+        if None in made:
+            return None
+        return replace(tried, kind=kinds[0]) if made == kinds else tried
+
+    def _value(
+        self, tried: TriedChange, site: ChangeSite, replay: WalkedCall, is_own: bool
+    ) -> tuple[ValueKind | None, Hashable]:
+        """The kind of the value that a change gives where its node was met first, and what tells it from others; None
+        for one that gives nothing, or nothing new."""
+        change = tried.change
+        known = site.watched.names.get(site.kernel.statement(change.node))
+        (new,) = tried.new
+        if known is None or not isinstance(new, ast.expr):
+            return None, None
+        if has_effects(new, self.code):
+            return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
+        alone = replay.alone(tried.kernel)
+        alone.memory.strays = False
+        before, self.work_left = alone.meter.work, self.work_left - STEP
+        try:
+            value = alone.value(new, known)
+        except WRONG:
+            return None, None
+        finally:
+            self.work_left -= alone.meter.work - before
+        kind = kind_of(value)
+        if kind is None or not site.is_steady(change.node) or not is_own:
+            return kind, change.new
+        if not alone.memory.strays and replay.is_settled(tried.kernel, tried.place):
+            self._keep(new, value)
+        told = digest(value)
+        is_usual = site.kind(change.node) == kind and self._usual(site, change.node) == told
+        return (None, None) if is_usual else (kind, told)
+
+    def _keep(self, new: ast.AST, value: Any) -> None:
+        """Remembers what a new node is: a walk of many changes need not evaluate it again."""
+        offset = value.offset if isinstance(value, TilePointer) else value
+        self._elements += offset.numel() if isinstance(offset, Tensor) else 1
+        if self._elements <= MOST_ELEMENTS_KEPT:
+            self._values[new] = value
+
+    def _usual(self, site: ChangeSite, node: ast.AST) -> Hashable:
+        """What tells the value from others that an expression had when it was met first."""
+        key = id(site), node
+        if key not in self._digests:
+            self._digests[key] = digest(site.watched.values.get(node))
+        return self._digests[key]
+
+    def _kernel(self, name: str) -> KernelDraft:
+        return next(kernel for kernel in self.draft.kernels if kernel.name == name)
+
+    def _right(
+        self, batch: list[TriedChange], call: ShownCall, replay: WalkedCall, is_first: bool = False
+    ) -> list[TriedChange]:
+        """Those of some changes of one node with which a call is right; halves of them where all together cannot be
+        walked."""
+        if self.work_left < 0:
+            return []
+        swap = Swap.of([tried.pairs for tried in batch], self._values if is_first else None)
+        try:
+            copies = replay.changed(batch[0].kernel, swap, min(tried.place for tried in batch))
+        except OutsideEverywhere:
+            return []
+        except WRONG:
+            half = len(batch) // 2
+            halves = (batch[:half], batch[half:]) if half else ()
+            return [one for part in halves for one in self._right(part, call, replay, is_first)]
+        finally:
+            self.work_left -= replay.spent
+        self.tried += len(batch)
+        may_be = ~copies.lost if call.may_be is None else ~copies.lost & call.may_be(copies.results)
+        of_copy = {number: result for number in _places(may_be) if (result := copies.of(number)) is not None}
+        right = {number for number, result in of_copy.items() if call.is_right(result)}
+        if call.mended is not None:
+            self._mended.update(batch[number].change for number, result in of_copy.items() if call.mended(result))
+        if is_first and call.wrong is not None:
+            before = call.wrong([None if one is None else one[None] for one in call.results])
+            counts = call.wrong(copies.results)
+            helps = ~copies.lost & (counts <= MOST_LEFT_WRONG * before)
+            self._better += [(int(counts[number]), batch[number]) for number in _places(helps) if number not in right]
+        return [batch[number] for number in sorted(right)]
+
+
+def _places(which: Tensor) -> list[int]:
+    """The numbers of the elements that are True."""
+    return which.nonzero().flatten().tolist()
+
+
+def _results_of(one: tuple[ShownCall, WalkedCall]) -> int:
+    """The elements of a call's results."""
+    return sum(result.numel() for result in one[0].results if isinstance(result, Tensor))

@@ -1,0 +1,284 @@
+"""Looks for the one mend that makes a failing example right, and the others of its check with it.
+
+What is tried is bounded by a count, for all checks of a submission together: a mend that has made one check right is
+the first that the next one tries, and what has failed at one is the last.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from gradekit.causes import IN_MEMORY, Cause
+from gradekit.judge.evidence import Diagnosis
+from gradekit.program import Program
+from gradekit.repair.idioms.candidates import in_order, mends
+from gradekit.repair.idioms.of_numbers import numbers_of
+from gradekit.repair.mend import Clues, Family, Mend
+from gradekit.repair.same_lines import in_same_lines
+from gradekit.repair.source.draft import draft_of
+from gradekit.repair.source.host_numbers import KnownNumbers
+from gradekit.repair.unexpected import survived
+from gradekit.submission.parsed_source import ParsedSource, called
+
+MOST_WORK = 200
+"""The work for all mended programs of a submission, in units of 8 to 12 ms of CPU time (see `price`)."""
+
+CHARACTERS_A_UNIT = 2000
+"""So many characters of a submission count as one unit of work."""
+
+TTIR_A_UNIT = 3000
+"""Characters of TTIR, all of which Triton has to make, that count as one unit of work."""
+
+PROGRAMS_A_UNIT = 40
+"""Programs of a grid, all of which the engine runs, that count as one unit of work."""
+
+ELEMENTS_A_UNIT = 1 << 13
+"""So many elements of inputs count as one unit of work."""
+
+BEFORE_SCREENING = 6
+"""So many mends that the rules put first are tried before those that screening gives: rules say best what is wrong."""
+
+LIKELIEST = 9
+"""The rank up to which mends are tried before a look: others, as those of grids, may cost much and help seldom."""
+
+AS_BY_A_RULE = 6
+"""The rank up to which a mend that screening gives is told in the words of a rule that does the same."""
+
+BEFORE_VAGUE, MOST_BEFORE_VAGUE = 12, 16
+"""A mend that screening gives and that can only say where something is wrong waits for so many of the rules' mends, of
+ranks up to this one."""
+
+WORK_OF_A_SECOND = 50
+"""The work for the mended programs of a second mistake."""
+
+MOST_HALVES = 2
+"""So many mends that help in part are taken for one of two mistakes."""
+
+WORK_AFTER_ONE_IN_PART = 30
+"""The work for a mend that holds in all checks, where one that does in some is known."""
+
+FOR_ONE_CHECK = 0.75
+"""The share of what is left that one check may use, but at least two tries."""
+
+_RIGHT_ALONE = Diagnosis(
+    Cause.DEPENDS_ON_EARLIER_CALLS,
+    "In a new process, without the calls before it, this call is right: its result depends on what was called before.",
+    None,
+    Cause.DEPENDS_ON_EARLIER_CALLS.hint,
+)
+
+
+def price(text: str, clues: Clues) -> int:
+    """What a try costs at least, in units of work: a process loads the text and compiles a kernel, which takes longer
+    where they are long; each kernel is launched, and takes longer for many elements."""
+    launched = len(clues.kernels) + len(clues.others)
+    return 2 + launched + len(text) // CHARACTERS_A_UNIT + clues.elements // ELEMENTS_A_UNIT
+
+
+def work_of(programs: Iterable[Program]) -> int:
+    """What it has cost to compile the kernels of programs and to run them, in units of work."""
+    found = list(programs)
+    text = sum(len(kernel.ttir) for program in found for kernel in program.kernels.values())
+    grids = sum(math.prod(launch.grid) for program in found for launch in program.launches())
+    return text // TTIR_A_UNIT + grids // PROGRAMS_A_UNIT
+
+
+def without_experiments(text: str) -> str:
+    """A source without the statements outside of functions and classes that call a function of its own, as Triton's
+    tutorials end with: each try imports the submission, and would run them. No line moves."""
+    source = ParsedSource.parsed(text)
+    if source is None:
+        return text
+    own = {node.name for node in source.tree.body if isinstance(node, ast.FunctionDef)}
+    run = (ast.Expr, ast.Assign, ast.AnnAssign, ast.For, ast.While, ast.With)
+    data = text.encode("utf-8")
+    for statement in reversed(source.tree.body):
+        if isinstance(statement, run) and any(called(node) in own for node in ast.walk(statement)):
+            start, end = source.span(statement)
+            data = data[:start] + b"pass" + b"\n" * data.count(b"\n", start, end) + data[end:]
+    return data.decode("utf-8")
+
+
+class OtherChecks(Enum):
+    """What becomes of other checks with a mend that makes one right: `ALL` are right or wrong as before, or, `IN_PART`,
+    some are right that were wrong, and some wrong in another way; or what was right is wrong, or nothing is better."""
+
+    ALL = "all"
+    IN_PART = "in part"
+    NOT = "not"
+
+
+@dataclass(frozen=True)
+class Tries:
+    """How texts of a submission are tried.
+
+    `is_right` is whether the failing example, and others of its check, are right for a text; `spent` are the units of
+    work of the last try, beyond what every try costs, and `passed` how many of its examples were right. `screened`
+    gives mends that no rule names and that seem right at a first look (see gradekit.repair): it is asked where the
+    rules' best are not right. `holds` is what becomes of other checks with a mend that was right, one of these or a
+    guess. `repeats` is whether the last text that was right stores results again and again: more programs then only
+    hide the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try, and
+    `fails_alone` whether the failing call is known to be wrong without the calls before it.
+    """
+
+    is_right: Callable[[str], bool]
+    spent: Callable[[], int] = lambda: 0
+    passed: Callable[[], int] = lambda: 0
+    screened: Callable[[], Sequence[Mend]] = tuple
+    holds: Callable[[Mend], OtherChecks] = lambda mend: OtherChecks.ALL
+    repeats: Callable[[], bool] = lambda: False
+    refutes: Callable[[str], bool] = lambda text: False
+    fails_alone: Callable[[], bool] = lambda: False
+
+
+class Mending:
+    """The mends of one submission, and what came of those that were tried."""
+
+    def __init__(self, text: str, handout: str = "") -> None:
+        self.text = text
+        self._numbers = numbers_of(handout)
+        self._has_no_experiments = without_experiments(text) == text
+        self.work_left = MOST_WORK
+        self.tried = 0
+        self._was_right = False  # the last text that was tried
+        self._mends: list[Mend] | None = None
+        self._right: list[Mend] = []
+        self._wrong: set[Mend] = set()
+        self._partly: dict[Mend, int] = {}
+        self._second: dict[Mend, Mending] = {}
+        self._diagnoses: dict[Mend, Diagnosis] = {}
+
+    def diagnosis(self, clues: Clues, tries: Tries) -> Diagnosis | None:
+        """What a tutor says where one mend makes everything right; None where none was found. A try begins with a new
+        process, where a call may be right that was wrong after sixty others: no mend is believed where the text as it
+        is would do."""
+        mend = self.found(clues, tries)
+        if mend is None:
+            return None
+        if not tries.fails_alone() and self._is_right(self.text, tries, price(self.text, clues)):
+            return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
+        if mend in self._diagnoses:
+            return self._diagnoses[mend]
+        hint = f"{mend.hint} (with this alone changed, this example and others are right)"
+        return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
+
+    def found(self, clues: Clues, tries: Tries) -> Mend | None:
+        """The first mend that makes everything right; None where none does."""
+        if self._mends is None:
+            self._mends = []
+            with survived("The search for mends"):
+                self._mends = mends(self.text, self._numbers)
+        each = price(self.text, clues)
+        least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
+        looked: list[Mend] = []
+        in_part: Mend | None = None
+        for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
+            if self.work_left - each < max(least, 0) and mend not in looked and mend not in self._right:
+                continue  # the few that a look has found, or that made other checks right, are tried in any case
+            if mend not in looked and tries.refutes(mend.applied(self.text)):
+                self.work_left -= 1
+                self._wrong.add(mend)
+                continue
+            held = self._held(mend, tries, each)
+            if held is OtherChecks.NOT and self._was_right and (copied := in_same_lines(mend, self.text)) is not None:
+                again = self._held(copied, tries, each)
+                mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
+            if held is OtherChecks.ALL:
+                return self._as_told(mend, looked)
+            if held is OtherChecks.IN_PART and in_part is None:
+                in_part, least = mend, max(least, self.work_left - WORK_AFTER_ONE_IN_PART)
+                continue
+            self._wrong.add(mend)
+            if passed := tries.passed():
+                self._partly[mend] = passed
+        return self._as_told(in_part, looked) if in_part is not None else None
+
+    def _held(self, mend: Mend, tries: Tries, each: int) -> OtherChecks:
+        """What a try says of a mend, and what other checks say of one that has made none of them right."""
+        right = self._is_right(mend.applied(self.text), tries, each)
+        if not right or mend.family is Family.GRID and tries.repeats():
+            return OtherChecks.NOT
+        return tries.holds(mend) if mend not in self._right else OtherChecks.ALL
+
+    def _as_told(self, mend: Mend, looked: Sequence[Mend]) -> Mend:
+        """A mend that is right, in the words of a rule where one does the same: other checks try it first."""
+        mend = self._by_a_rule(mend) if mend in looked and mend.rank <= AS_BY_A_RULE else mend
+        self._right = [mend, *(other for other in self._right if other != mend)]
+        return mend
+
+    def has_made_right(self, text: str) -> bool:
+        """Whether a text is that of a mend which has made a check right."""
+        return any(mend.applied(self.text) == text for mend in self._right)
+
+    def halves(self, in_part: Sequence[Mend] = ()) -> list[Mend]:
+        """The mends that may be one of two: what made another check right, then what made more examples of this one
+        right than others, then what helps the failing call `in_part`."""
+        partly = sorted(self._partly, key=lambda mend: (-self._partly[mend], mend.rank))
+        return list(dict.fromkeys([*self._right, *partly, *in_part]))[:MOST_HALVES]
+
+    def remember(self, both: Mend, diagnosis: Diagnosis) -> None:
+        """Two mends together that have made a check right: other checks try them first, and have the same diagnosis."""
+        self._right.insert(0, both)
+        self._diagnoses[both] = diagnosis
+
+    def _by_a_rule(self, mend: Mend) -> Mend:
+        """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""
+        wanted = _meaning(mend.applied(self.text))
+        lines = _edited(mend, self.text)
+        near = (other for other in self._mends or () if _edited(other, self.text) == lines)
+        return next((other for other in near if _meaning(other.applied(self.text)) == wanted), mend)
+
+    def on_top(self, half: Mend) -> Mending | None:
+        """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
+        if half not in self._second and len(self._second) < MOST_HALVES:
+            self._second[half] = second = Mending(half.applied(self.text))
+            second._numbers, second.work_left = self._numbers, WORK_OF_A_SECOND
+        return self._second.get(half)
+
+    def _is_right(self, text: str, tries: Tries, least: int) -> bool:
+        self.tried += 1
+        right = tries.is_right(text if self._has_no_experiments else without_experiments(text))
+        self.work_left -= least + tries.spent()
+        self._was_right = right
+        return right
+
+    def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
+        found = self._that_change(in_order(self._mends or [], clues), clues)
+        fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
+        failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
+        likely = [mend for mend in fresh if mend.rank <= LIKELIEST and not mend.is_guess][:BEFORE_SCREENING]
+        yield from [*self._right, *likely]
+        looked = screened() if self.work_left > 0 else ()
+        vague = [mend for mend in looked if mend.rank > AS_BY_A_RULE]
+        later = [mend for mend in fresh if mend not in likely]
+        clear = [mend for mend in later if vague and mend.rank <= BEFORE_VAGUE][:MOST_BEFORE_VAGUE]
+        yield from (mend for mend in looked if mend not in vague)
+        yield from [*clear, *vague, *(mend for mend in later if mend not in clear), *failed]
+
+    def _that_change(self, found: list[Mend], clues: Clues) -> list[Mend]:
+        """Those that change a number of the failing call, or something else than numbers."""
+        draft = draft_of(self.text) if clues.call is not None else None
+        if draft is None or clues.call is None:
+            return found
+        with survived("The look at the numbers of a call"):
+            known = KnownNumbers(draft, *clues.call)
+            return [mend for mend in found if not known.are_left_by(mend)]
+        return found
+
+
+def _meaning(text: str) -> str:
+    """Equal for texts that differ in brackets and spaces alone; the text itself where it is not Python."""
+    try:
+        return ast.dump(ast.parse(text))
+    except SyntaxError:
+        return text
+
+
+def _edited(mend: Mend, text: str) -> list[int]:
+    """The numbers of the lines that a mend edits."""
+    data = text.encode("utf-8")
+    return [data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits]

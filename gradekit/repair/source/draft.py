@@ -1,0 +1,236 @@
+"""A submission that is to be mended: its kernels, and how its host code launches them."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.repair.source.node_text import target_of, value_of
+from gradekit.submission.parsed_source import ParsedSource, called
+
+_NUMBERS = {"numel", "size", "stride", "cdiv", "len", "next_power_of_2"}
+
+
+@dataclass(frozen=True)
+class LaunchCall:
+    """`kernel[grid](arguments)` in host code; `given` has the expression of each parameter, where that is known."""
+
+    call: ast.Call
+    kernel: KernelDraft
+    grid: ast.expr
+    given: dict[str, ast.expr]
+
+
+class Draft:
+    """The text of a submission, read for mending; `numbers` are those of the handout's formulas.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+
+    def __init__(self, text: str, numbers: Sequence[str] = ()) -> None:
+        self.numbers = numbers
+        self.source = ParsedSource(text)
+        self.kernels = [KernelDraft(self.source, node) for node in self.source.kernels]
+        for launch in self.launches:
+            strides = (name for name, value in launch.given.items() if "stride(" in self.source.of(value))
+            launch.kernel.known_strides.update(strides)
+
+    @cached_property
+    def host_nodes(self) -> list[ast.AST]:
+        """Every node of host functions, in the order of the text."""
+        return list(self.source.on_host())
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        """The dimensions of the tensors whose shapes host code unpacks, or writes down where it allocates them."""
+        found: dict[str, int] = {}
+        for node in self.host_nodes:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            value = node.value if isinstance(node, ast.Assign) else None
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Attribute) and value.attr == "shape":
+                found[self.source.of(value.value)] = len(target.elts)
+            elif isinstance(target, ast.Name) and isinstance(value, ast.Call) and called(value).startswith("torch."):
+                shape = value.args[0] if value.args else None
+                if isinstance(shape, ast.Tuple) and not any(isinstance(one, ast.Starred) for one in shape.elts):
+                    found[target.id] = len(shape.elts)
+        return found
+
+    @cached_property
+    def launches(self) -> list[LaunchCall]:
+        """The launches of its kernels, in the order of the text."""
+        by_name = {kernel.name: kernel for kernel in self.kernels}
+        for node in self.host_nodes:  # compiled = kernel.warmup(...), which is then launched
+            name, _, method = called(node.value).partition(".") if isinstance(node, ast.Assign) else ("", "", "")
+            if name in by_name and method == "warmup" and target_of(node):
+                by_name.setdefault(target_of(node), by_name[name])
+        found = []
+        for node in self.host_nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+                kernel = by_name.get(_launched(node.func.value))
+                if kernel is not None:
+                    found.append(LaunchCall(node, kernel, node.func.slice, _given(node, kernel, self._ranks)))
+        return found
+
+    def grid_of(self, launch: LaunchCall) -> ast.expr:
+        """The expression of a launch's grid: what a name or a lambda stands for."""
+        grid = launch.grid
+        if isinstance(grid, ast.Name):
+            grid = next((v for n in self.host_nodes if target_of(n) == grid.id and (v := value_of(n))), grid)
+        return grid.body if isinstance(grid, ast.Lambda) else grid
+
+    def tensors_of(self, launch: LaunchCall, stride: str) -> list[str]:
+        """What a launch passes for the pointers whose addresses a stride takes part in: another tensor's strides are
+        never right there, though they may be equal. All that it passes where the kernel does not show it."""
+        kernel = launch.kernel
+        given = {p: self.source.of(v) for p, v in launch.given.items() if p in kernel.pointers}
+        mine = [a.pointer for a in kernel.accesses if a.pointer in given and stride in kernel.origins(a.address)]
+        return list(dict.fromkeys(given[pointer] for pointer in mine)) or list(given.values())
+
+    @cached_property
+    def never_launched(self) -> list[KernelDraft]:
+        """The kernels that nothing mentions: no host code, and no other kernel."""
+        mentioned = {node.id for node in ast.walk(self.source.tree) if isinstance(node, ast.Name)}
+        mentioned |= {node.attr for node in ast.walk(self.source.tree) if isinstance(node, ast.Attribute)}
+        return [kernel for kernel in self.kernels if kernel.name not in mentioned]
+
+    def is_number(self, value: ast.expr | None, depth: int = 4) -> bool:
+        """Whether an expression of host code is seen to be a constant, a size, or what is computed of sizes."""
+        if value is None or depth == 0:
+            return False
+        if isinstance(value, ast.Name):
+            return any(self.is_number(of, depth - 1) for of in self._assigned.get(value.id, ()))
+        if isinstance(value, (ast.Tuple, ast.BinOp)):
+            parts = value.elts if isinstance(value, ast.Tuple) else [value.left, value.right]
+            return any(self.is_number(part, depth - 1) for part in parts)
+        if isinstance(value, ast.Subscript):
+            value = value.value
+        if isinstance(value, ast.Attribute):
+            return value.attr == "shape"
+        return isinstance(value, ast.Constant) or called(value).rpartition(".")[2] in _NUMBERS
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[ast.expr]]:
+        """What each name of host code is assigned."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in self.host_nodes:
+            if isinstance(node, ast.Assign):
+                for name in {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}:
+                    found.setdefault(name, []).append(node.value)
+        return found
+
+    def launches_of(self, kernel: KernelDraft) -> list[LaunchCall]:
+        """Those of one kernel."""
+        return [launch for launch in self.launches if launch.kernel is kernel]
+
+
+def pointers_of(text: str) -> dict[str, tuple[str, ...]]:
+    """For each kernel of a source, its pointers in the order of its parameters; nothing where `stored_pointers` knows
+    none."""
+    kernels = _kernels(text)
+    if not any(map(_is_clear, kernels)):
+        return {}
+    return {kernel.name: tuple(p for p in kernel.params if p in kernel.pointers) for kernel in kernels}
+
+
+def stored_pointers(text: str) -> dict[str, tuple[bool, ...]]:
+    """For each kernel of a source, whether something is stored through each of its pointers, in the order of its
+    parameters; nothing of a kernel with an access whose pointer is not seen, or of what is not Python."""
+    return {k.name: tuple(p in k.stored for p in k.params if p in k.pointers) for k in _clear_kernels(text)}
+
+
+def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
+    """For each kernel of a source, the line of the first load through each of its pointers, 0 where there is none, in
+    the order of its parameters; nothing of a kernel with an access whose pointer is not seen."""
+    found = {}
+    for kernel in _clear_kernels(text):
+        lines: dict[str, int] = {}
+        for access in kernel.accesses:
+            if access.is_load:
+                lines.setdefault(access.pointer, access.line)
+        found[kernel.name] = tuple(lines.get(p, 0) for p in kernel.params if p in kernel.pointers)
+    return found
+
+
+def grid_lines(text: str) -> dict[int, int]:
+    """For the line of each launch in a source, the line where its grid is written; nothing of what is not Python."""
+    draft = draft_of(text)
+    return {launch.call.lineno: draft.grid_of(launch).lineno for launch in draft.launches} if draft is not None else {}
+
+
+@lru_cache(maxsize=1)
+def draft_of(text: str) -> Draft | None:
+    """None of what is not Python. Every check that fails asks about the same text."""
+    try:
+        return Draft(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _kernels(text: str) -> list[KernelDraft]:
+    draft = draft_of(text)
+    return draft.kernels if draft is not None else []
+
+
+def _is_clear(kernel: KernelDraft) -> bool:
+    """Whether all accesses go through a pointer that is seen."""
+    return all(access.pointer for access in kernel.accesses)
+
+
+def _clear_kernels(text: str) -> list[KernelDraft]:
+    return [kernel for kernel in _kernels(text) if _is_clear(kernel)]
+
+
+def _launched(node: ast.expr) -> str:
+    """The name of the kernel in `kernel[grid]`, or in `wrap_triton(kernel)[grid]`."""
+    if called(node).rpartition(".")[2] == "wrap_triton" and isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _given(call: ast.Call, kernel: KernelDraft, ranks: Mapping[str, int]) -> dict[str, ast.expr]:
+    """The arguments by parameter; `*x.stride()` stands for as many as x has dimensions, where `ranks` knows that, and
+    else for an equal share of the parameters that are left."""
+    named = {k.arg: k.value for k in call.keywords if k.arg}
+    stands_for = _parameters_of_starred(call, len([p for p in kernel.all_params if p not in named]), ranks)
+    if stands_for is None:
+        call_args = list(itertools.takewhile(lambda one: not isinstance(one, ast.Starred), call.args))
+    else:
+        call_args = [one for argument in call.args for one in [argument] * _times(argument, stands_for)]
+    found = dict(zip(kernel.all_params, call_args, strict=False)) | named
+    is_open = any(keyword.arg is None for keyword in call.keywords)  # **sizes: which parameters it gives is not seen
+    return _behind_the_last(call, kernel, named) | found if stands_for is None and not is_open else found
+
+
+def _parameters_of_starred(call: ast.Call, params: int, ranks: Mapping[str, int]) -> dict[ast.Starred, int] | None:
+    """For how many of so many parameters each starred argument stands; None where that is not known."""
+    starred = [argument for argument in call.args if isinstance(argument, ast.Starred)]
+    room = params - (len(call.args) - len(starred))
+    each = room // len(starred) if starred and room > 0 and room % len(starred) == 0 else 0
+    if each or not starred:
+        return dict.fromkeys(starred, each)
+    known = {one: rank for one in starred if (rank := ranks.get(_strided(one))) is not None}
+    open_, left = [one for one in starred if one not in known], room - sum(known.values())
+    if (open_ and (left <= 0 or left % len(open_))) or (not open_ and left):
+        return None
+    return known | dict.fromkeys(open_, left // len(open_) if open_ else 0)
+
+
+def _times(argument: ast.expr, stands_for: Mapping[ast.Starred, int]) -> int:
+    return stands_for.get(argument, 1) if isinstance(argument, ast.Starred) else 1
+
+
+def _strided(argument: ast.Starred) -> str:
+    """The tensor in `*x.stride()`; "" of anything else."""
+    return called(argument.value).removesuffix(".stride") if called(argument.value).endswith(".stride") else ""
+
+
+def _behind_the_last(call: ast.Call, kernel: KernelDraft, named: dict[str, ast.expr]) -> dict[str, ast.expr]:
+    """The arguments after the last `*x.stride()`, for the last parameters that are not given by name."""
+    last = max(number for number, argument in enumerate(call.args) if isinstance(argument, ast.Starred))
+    after, open_ = call.args[last + 1 :], [p for p in kernel.all_params if p not in named]
+    return dict(zip(open_[len(open_) - len(after) :], after, strict=True)) if len(after) < len(open_) else {}

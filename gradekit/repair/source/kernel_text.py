@@ -1,0 +1,377 @@
+"""What a kernel's source shows to a reader: which names are pointers, sizes, indices
+and masks, and what is loaded where.
+
+Text and syntax tree alone; a kernel that is written in another way than expected yields less, never something wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from gradekit.repair.source.loop_text import Loop, counter_of, head_of
+from gradekit.repair.source.mask_conditions import is_condition, smaller_sides
+from gradekit.repair.source.node_text import calls, is_call, is_stride, names_outside_calls, target_of, terms
+from gradekit.submission.parsed_source import Edit, ParsedSource, called, nodes_of
+
+ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}
+"""The position of the mask among the arguments of each."""
+
+
+@dataclass(frozen=True)
+class PointerAccess:
+    """A call of tl.load, tl.store or an atomic: `pointer` is the parameter that it goes through, "" if none is seen."""
+
+    call: ast.Call
+    name: str
+    address: ast.expr
+    mask: ast.expr | None
+    other: ast.expr | None
+    pointer: str
+
+    @property
+    def line(self) -> int:
+        """Where it begins."""
+        return self.call.lineno
+
+    @property
+    def is_load(self) -> bool:
+        """Whether it reads."""
+        return self.name == "tl.load"
+
+    @property
+    def value(self) -> ast.expr | None:
+        """What it stores or adds, where that is given by its position."""
+        return self.call.args[1] if not self.is_load and len(self.call.args) > 1 else None
+
+
+@dataclass(frozen=True)
+class IndexInAddress:
+    """An index in an address as it is written there (`m[:, None]`), and its name (`m`)."""
+
+    text: str
+    name: str
+
+
+class KernelDraft:
+    """One kernel of a submission."""
+
+    def __init__(self, source: ParsedSource, node: ast.FunctionDef) -> None:
+        self.source, self.node, self.name = source, node, node.name
+        every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        self.all_params = [a.arg for a in every]
+        self.constexprs = [
+            a.arg for a in every if a.annotation is not None and "constexpr" in ast.unparse(a.annotation)
+        ]
+        self.params = [name for name in self.all_params if name not in self.constexprs]
+        self._origins: dict[str, frozenset[str]] = {}
+        self._called: dict[str, set[str]] = {}
+        self.known_strides: set[str] = set()  # parameters that a launch gives a stride
+        self.nodes = [n for part in node.body for n in ast.walk(part)]
+        self.parents = {child: n for part in [node] for n in ast.walk(part) for child in ast.iter_child_nodes(n)}
+
+    # --- statements and names ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """Every statement, in the order of the text."""
+        found = [n for n in self.nodes if isinstance(n, ast.stmt)]
+        return sorted(found, key=lambda n: (n.lineno, n.col_offset))
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement around a node."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    @cached_property
+    def values(self) -> dict[str, list[ast.expr]]:
+        """For each name, the expressions that it is assigned or that are added to it."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in self.statements:
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    for name in sorted(_names(target)):
+                        found.setdefault(name, []).append(node.value)
+            elif isinstance(node, ast.For):
+                for name in sorted(_names(node.target)):
+                    found.setdefault(name, []).append(node.iter)
+        return found
+
+    def names(self, node: ast.AST) -> set[str]:
+        """The names in an expression."""
+        return set(_names(node))
+
+    def origins(self, node: ast.AST) -> set[str]:
+        """The names in an expression, and all names that those are computed from."""
+        found: set[str] = set()
+        for name in _names(node):
+            found |= self._behind(name)
+        return found
+
+    def _behind(self, start: str) -> frozenset[str]:
+        if start not in self._origins:
+            self._origins[start] = frozenset(self._walked(start))
+        return self._origins[start]
+
+    def _walked(self, start: str, without: Collection[str] = ()) -> set[str]:
+        found: set[str] = set(without)
+        todo = [start]
+        while todo:
+            name = todo.pop()
+            if name not in found:
+                found.add(name)
+                todo += [other for value in self.values.get(name, ()) for other in _names(value)]
+        return found
+
+    def calls_behind(self, node: ast.AST) -> set[str]:
+        """The functions that are called in an expression, or in what its names are computed from."""
+        found = {called(part) for part in nodes_of(node)}
+        for name in self.origins(node):
+            found |= self._called_for(name)
+        return found - {""}
+
+    def calls_of(self, *names: str) -> list[ast.Call]:
+        """The calls of functions of these names."""
+        return [call for name in names for call in self._calls.get(name, ())]
+
+    @cached_property
+    def _calls(self) -> dict[str, list[ast.Call]]:
+        found: dict[str, list[ast.Call]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                found.setdefault(called(node), []).append(node)
+        return found
+
+    def _called_for(self, name: str) -> set[str]:
+        if name not in self._called:
+            values = self.values.get(name, ())
+            self._called[name] = {called(part) for value in values for part in nodes_of(value)}
+        return self._called[name]
+
+    @cached_property
+    def uses(self) -> dict[str, int]:
+        """How often each name is read."""
+        found: dict[str, int] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found[node.id] = found.get(node.id, 0) + 1
+        return found
+
+    @cached_property
+    def pids(self) -> list[str]:
+        """Names of program ids: of nothing that a tile is made of."""
+        return [n for n, v in self.values.items() if any(self._is_pid(one) for one in v)]
+
+    def _is_pid(self, value: ast.expr) -> bool:
+        behind = self.calls_behind(value)
+        return "tl.program_id" in behind and not behind & {"tl.arange", "tl.load", "tl.dot"}
+
+    @cached_property
+    def indices(self) -> list[str]:
+        """Names of offsets: made by tl.arange, and of no value that was loaded."""
+        return [
+            name
+            for name, values in self.values.items()
+            if any("tl.arange" in self.calls_behind(v) for v in values)
+            and not any(self._is_of_values(v) or is_condition(v) for v in values)
+        ]
+
+    def _is_of_values(self, value: ast.expr) -> bool:
+        """Whether loaded values or pointers take part in it, but for those that say where a range of places begins."""
+        if _is_range(value):
+            return self.pointer_of(value) in self.pointers
+        counters = {counter_of(loop) for loop in self.loops} | self._spread
+        names = {name for first in _names(value) - counters for name in self._walked(first, counters)} - counters
+        made_by = {called(part) for part in nodes_of(value)}.union(*map(self._called_for, names))
+        return bool(made_by & _VALUES or names & set(self.pointers))
+
+    def block_of(self, index: str) -> str:
+        """How many places the range has that an index is made of, as it is written; "" where none is seen."""
+        made = [part for value in self.values.get(index, ()) for part in nodes_of(value)]
+        return next((self.source.of(call.args[-1]) for call in calls(made, "tl.arange") if call.args), "")
+
+    @cached_property
+    def _spread(self) -> set[str]:
+        """The names of ranges of places."""
+        return {name for name, values in self.values.items() if any(map(_is_range, values))}
+
+    @cached_property
+    def multiplies(self) -> bool:
+        """Whether it has a product of matrices."""
+        return any(is_call(node, "tl.dot") for node in self.nodes)
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def accesses(self) -> list[PointerAccess]:
+        """Loads, stores and atomics, in the order of the text."""
+        calls = [n for n in self.nodes if isinstance(n, ast.Call) and called(n) in ACCESSES and n.args]
+        return sorted(map(self._access, calls), key=lambda access: (access.line, access.call.col_offset))
+
+    def _access(self, call: ast.Call) -> PointerAccess:
+        place = ACCESSES[called(call)]
+        keywords = {k.arg: k.value for k in call.keywords}
+        mask = keywords.get("mask", call.args[place] if len(call.args) > place else None)
+        other = keywords.get("other", call.args[place + 1] if len(call.args) > place + 1 else None)
+        return PointerAccess(call, called(call), call.args[0], mask, other, self.pointer_of(call.args[0]))
+
+    def pointer_of(self, address: ast.expr, depth: int = 0) -> str:
+        """The parameter that an address goes through; "" if none is seen."""
+        for part in terms(address):
+            if isinstance(part, ast.Name) and depth < 4:
+                if part.id in self.params and part.id not in self.values:
+                    return part.id
+                for value in self.values.get(part.id, ()):
+                    found = self.pointer_of(value, depth + 1)
+                    if found in self.params and self._looks_like_pointer(found):
+                        return found
+                if part.id in self.params and self._looks_like_pointer(part.id):
+                    return part.id
+        return ""
+
+    def _looks_like_pointer(self, name: str) -> bool:
+        return "stride" not in name.lower()
+
+    @cached_property
+    def pointers(self) -> list[str]:
+        """The parameters that something is loaded or stored through."""
+        calls = [n for n in self.nodes if isinstance(n, ast.Call) and called(n) in ACCESSES and n.args]
+        return list(dict.fromkeys(p for n in calls if (p := self.pointer_of(n.args[0]))))
+
+    @cached_property
+    def stored(self) -> set[str]:
+        """The parameters that something is stored (or added) through."""
+        return {access.pointer for access in self.accesses if not access.is_load}
+
+    @cached_property
+    def sizes(self) -> list[str]:
+        """Parameters that are no pointers and no strides."""
+        return [p for p in self.params if p not in self.pointers and p not in self.strides]
+
+    @cached_property
+    def lengths(self) -> list[str]:
+        """Sizes that count elements: no scale, no eps, no seed."""
+        return [p for p in self.sizes if not re.search("eps|scale|alpha|seed|prob|factor", p.lower())]
+
+    @cached_property
+    def bounding(self) -> set[str]:
+        """The names that some index is compared with."""
+        return {name for bounds in self.bounds.values() for bound in bounds for name in re.findall(r"\w+", bound)}
+
+    @cached_property
+    def strides(self) -> list[str]:
+        """Parameters that are named as strides, or are nothing but factors of addresses."""
+        strides = [p for p in self.params if is_stride(p) or p in self.known_strides]
+        return [p for p in strides if p not in self.pointers]
+
+    def resolved(self, address: ast.expr) -> ast.expr:
+        """The address as it is written where its name is first assigned."""
+        if isinstance(address, ast.Name) and address.id in self.values:
+            return self.values[address.id][0]
+        return address
+
+    def atoms(self, address: ast.expr) -> list[IndexInAddress]:
+        """The indices in an address, each as it is written there."""
+        found: dict[str, IndexInAddress] = {}
+        for node in nodes_of(self.resolved(address)):
+            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.indices:
+                found[node.value.id] = IndexInAddress(self.source.of(node), node.value.id)
+        for node in nodes_of(self.resolved(address)):
+            if isinstance(node, ast.Name) and node.id in self.indices:
+                found.setdefault(node.id, IndexInAddress(node.id, node.id))
+        return list(found.values())
+
+    # --- bounds and tiles --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bounds(self) -> dict[str, list[str]]:
+        """For each index, the texts of what it is compared with."""
+        found: dict[str, list[str]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE)):
+                for name in sorted(names_outside_calls(node.left) & set(self.indices)):
+                    right = self.source.of(node.comparators[0])
+                    if right not in found.setdefault(name, []):
+                        found[name].append(right)
+        return found
+
+    def is_bounded(self, mask: ast.expr, name: str) -> bool:
+        """Whether a mask bounds an index from above."""
+        values = [mask, *(value for other in self.origins(mask) for value in self.values.get(other, ()))]
+        compared = [part for value in values for part in nodes_of(value) if isinstance(part, ast.Compare)]
+        return any(name in self.origins(smaller_sides(part)) for part in compared)
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        """The loops, in the order of the text."""
+        return [node for node in self.statements if isinstance(node, Loop)]
+
+    def bounds_a_loop(self, node: ast.expr) -> bool:
+        """Whether a loop goes as far as an expression says."""
+        target = target_of(self.statement(node))
+        return any(node in nodes_of(head) or target in self.origins(head) for head in map(head_of, self.loops))
+
+    def is_within(self, node: ast.AST, around: ast.AST) -> bool:
+        """Whether a node stands inside of another."""
+        while node in self.parents:
+            node = self.parents[node]
+            if node is around:
+                return True
+        return False
+
+    def in_loop(self, node: ast.AST) -> Loop | None:
+        """The innermost loop around a node."""
+        while node in self.parents:
+            node = self.parents[node]
+            if isinstance(node, Loop):
+                return node
+        return None
+
+    def rank_of(self, node: ast.AST) -> int:
+        """2 where an expression is a tile of two dimensions by its text or what it is made of, else 1."""
+        values = [node, *(value for name in self.origins(node) for value in self.values.get(name, ()))]
+        return 2 if any(_is_spread(part) for value in values for part in nodes_of(value)) else 1
+
+    # --- edits -------------------------------------------------------------------------------------------------------
+
+    def replaced(self, node: ast.AST, new: str) -> Edit:
+        """`new` for a node."""
+        return self.source.replaced(node, new)
+
+    def after(self, statement: ast.stmt, new: str) -> Edit:
+        """A statement more on the line where a simple one ends."""
+        end = self.source.span(statement)[1]
+        return Edit(end, end, f"; {new}", new)
+
+    def with_keyword(self, call: ast.Call, keyword: str) -> Edit:
+        """A call with one argument more, at its end."""
+        last = max(
+            (self.source.span(n)[1] for n in (*call.args, *call.keywords)), default=self.source.span(call)[1] - 1
+        )
+        return Edit(last, last, f", {keyword}", keyword)
+
+
+_VALUES = {"tl.load", "tl.dot", "tl.zeros", "tl.full", "tl.rand", "tl.rand4x", "tl.randn", "tl.randint", "tl.randint4x"}
+
+
+def _is_range(value: ast.expr) -> bool:
+    """Whether it is `start + tl.arange(0, BLOCK)`, wherever that begins."""
+    return any(is_call(part, "tl.arange") for part in terms(value))
+
+
+@lru_cache(maxsize=1 << 13)
+def _names(node: ast.AST) -> frozenset[str]:
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name)) - {"tl", "triton"}
+
+
+def _is_spread(node: ast.AST) -> bool:
+    """Whether a node is `m[:, None]`, or a product of matrices."""
+    if called(node) == "tl.dot":
+        return True
+    places = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else ()
+    return any(isinstance(place, ast.Constant) and place.value is None for place in places)

@@ -1,0 +1,277 @@
+"""What is said of the changes that make calls right, as mends.
+
+A change is named where no other seems right, or a few of one line alone, which do the same. Of one of many on a line
+the line alone is told: another of these is often right by chance, and the line seldom.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gradekit.repair.mend import Family, Mend
+from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind
+from gradekit.repair.source.draft import draft_of
+from gradekit.repair.source.node_text import calls
+from gradekit.submission.parsed_source import Edit, ParsedSource, shown
+
+RANK = 6
+"""Of a mend by screening: behind those that are made for what a text shows."""
+
+OF_SEVERAL = RANK + 1
+"""Of a mend that is one of several by which a line could be made right: no rule may say which."""
+
+MOST_TRIED = 4
+"""So many are traced and run, at most."""
+
+MOST_OF_SEVERAL = 2
+"""So many changes of several places of host code are tried after those of one."""
+
+MOST_NAMED = 4
+"""Of so many changes of one line that make all calls right, the likeliest is named."""
+
+MOST_OTHERS = 0.5
+"""For each change that puts one name to something, so many others may do as well."""
+
+LEAST_TURNED = 3
+"""Of so many changes that turn a sign, the largest piece is told."""
+
+LOCATED = (
+    ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.BRACKET,
+    ChangeKind.FACTOR, ChangeKind.TERM,
+)  # fmt: skip
+"""Of these, the line is told and what stands there, and not what to put in its place."""
+
+_LACKED: dict[type[ast.operator] | None, str] = {
+    ast.Mult: "as a factor", ast.Div: "as a divisor", ast.Add: "as a term", ast.Sub: "where it is to be subtracted",
+}  # fmt: skip
+"""How it is said that a name is missing which an operation would bring in."""
+
+LOOK = "compare it with the formula: one change there makes the result right"
+
+
+def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """The likeliest of the changes with which all calls are right, in the order in which they are to be tried; no line
+    where changes of several would do."""
+    if not found:
+        return []
+    kept = sorted(found, key=lambda change: change.kind)
+    idle = [change for change in kept if change.kind is ChangeKind.IDLE]
+    kept = [change for change in idle if not change.lacks] or idle or kept  # in the place of another, or put to it
+    if len(_lines(kept)) > 1:  # one place is likelier than several
+        kept = [change for change in kept if not change.also] or kept
+    either = _either(kept, source)
+    if either is not None:
+        return [either]
+    if any(change.kind is ChangeKind.DROPPED for change in kept):  # what is too many may also be taken away again
+        kept = [change for change in kept if not change.lacks]
+    if lacking := _lacking(kept, source):
+        return lacking
+    if (one := _lacking_somewhere(kept, source) or _of_a_sign(kept, source)) is not None:
+        return [one]
+    plain = [change for change in kept if change.kind in PLAIN]
+    plain = plain or [change for change in kept if change.kind is ChangeKind.OPERATOR]
+    if len(_lines(kept)) > 1:
+        kept = plain if len(_lines(plain)) == 1 else []
+    if not kept:
+        return _by_a_name(found, source)
+    is_told = len(kept) <= MOST_NAMED
+    turned = [change for change in kept if change.kind is ChangeKind.SIDES]
+    named = [change for change in kept if is_told or change.kind in PLAIN and change.kind not in LOCATED]
+    named = named or (turned if len(turned) == 1 else [])
+    located = [change for change in kept if change not in named]
+    is_one = len(located) == 1
+    return [
+        *filter(None, (mend_of(change, source) for change in named[:MOST_TRIED])),
+        *filter(None, (_located(change, source, is_one) for change in located[: MOST_TRIED - len(named[:MOST_TRIED])])),
+    ]
+
+
+def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """The same of changes of host code, where an operator of one line is as likely wrong as any other of another. What
+    changes several places comes last: all strides of another tensor, where a dtype on another line seems to do, too."""
+    alone = [change for change in found if not change.also] or list(found)
+    several = [change for change in found if change not in alone][:MOST_OF_SEVERAL]
+    sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
+    first = mends_of(alone, source) if sure else _by_a_name(alone, source)
+    return [*first, *filter(None, (mend_of(change, source) for change in several))]
+
+
+def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """The likeliest of the changes that help in part."""
+    mends = (_located(one, source, True) if one.kind in LOCATED else mend_of(one, source) for one in found[:MOST_TRIED])
+    return [mend for mend in mends if mend is not None]
+
+
+def mend_of(change: Change, source: ParsedSource) -> Mend | None:
+    """The change as a mend, by its name; None where it would move lines."""
+    edits = [_edit(part, source) for part in change.parts]
+    if None in edits:
+        return None
+    every = tuple(edit for edit in edits if edit is not None)
+    return Mend(Family.FORMULA, RANK, _line(change), every, change.sentence, change.hint, kernel=change.within)
+
+
+def _edit(change: Change, source: ParsedSource) -> Edit | None:
+    start, end = source.span(change.node)
+    new = _on_as_many_lines(change.new, source.of(change.node).count("\n"))
+    return Edit(start, end, new, change.hint) if new is not None else None
+
+
+def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
+    """The change as a mend that tells the line, and what stands there where this `is_one` of one place."""
+    mend = mend_of(change, source)
+    if mend is None:
+        return None
+    where = change.sentence[:1].lower() + change.sentence[1:]
+    if not is_one:
+        where = f"line {mend.line} has {shown(source.text.splitlines()[mend.line - 1].strip())}."
+    return replace(mend, rank=RANK if is_one else OF_SEVERAL, sentence=f"Something is wrong where {where}", hint=LOOK)
+
+
+def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """Of changes that put one name to several pieces of one line, that name is told; it is put to the largest piece
+    first."""
+    names = {change.lacks for change in found}
+    if len(found) < 2 or len(names) > 1 or names == {""} or len(_lines(found)) > 1:
+        return []
+    largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[:MOST_TRIED]
+    mends = filter(None, (mend_of(change, source) for change in largest_first))
+    name, hint = names.pop(), "compare the line with the formula: what becomes of it there?"
+    return [replace(mend, sentence=f"`{name}` is missing from line {mend.line}.", hint=hint) for mend in mends]
+
+
+def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:
+    """Of changes that put one name or number to pieces of several lines, all in one way, that is told, and a line that
+    does more than load: one that has the name already, or else most of these pieces. A few others may do as well, but
+    none that is likelier."""
+    ways = Counter((change.lacks, _operator(change)) for change in found)
+    ((name, operator), count), *_ = ways.most_common(1)
+    mine = [change for change in found if (change.lacks, _operator(change)) == (name, operator)]
+    others = [change for change in found if change not in mine]
+    is_most = MOST_OTHERS * count >= len(others) and not any(one.kind in LIKELY for one in others)
+    if not is_most or len(_lines(mine)) < 2 or name == "" or operator not in _LACKED:
+        return None
+    line = _likeliest(mine, name, source)
+    mend = mend_of(next(change for change in mine if _line(change) == line), source)
+    if mend is None:
+        return None
+    rest = [each for each in _lines(mine) if each != line]
+    where = f"most likely in line {line}" if len(rest) > 1 else f"in line {line} or in line {rest[0]}"
+    unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
+    says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
+    hint = "compare with the formula: it may also be missing where the result of that line is used"
+    if operator is ast.Div and _is_size_of_a_tile(name, mend.kernel, source):
+        says = f"Every element is `{name}` times too large: something is counted {name} times, {where}."
+        hint = "the formula knows no tiles: look for what each element of a tile adds once more"
+    return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
+
+
+def _is_size_of_a_tile(name: str, kernel: str, source: ParsedSource) -> bool:
+    """Whether a kernel's parameter is a number that nothing computes of sizes, and that a tile is as long as."""
+    draft = draft_of(source.text)
+    mine = next((one for one in draft.kernels if one.name == kernel), None) if draft is not None else None
+    if draft is None or mine is None or name not in mine.constexprs:
+        return False
+    given = [launch.given.get(name) for launch in draft.launches_of(mine)]
+    long_as = {part for call in calls(mine.nodes, "tl.arange") for end in call.args[1:] for part in mine.names(end)}
+    return name in long_as and all(value is None or isinstance(value, ast.Constant) for value in given)
+
+
+def _either(found: Sequence[Change], source: ParsedSource) -> Mend | None:
+    """Of a number that is missing and a factor that is too many, where that is a term of a sum: `2 * s - 1` is one
+    thing, and its 2 is seldom what is wrong. Both are told."""
+    sums = [node for node in ast.walk(source.tree) if isinstance(node, ast.BinOp) and _joins(node)]
+    terms = {source.span(side) for node in sums for side in (node.left, node.right)}
+    dropped = [one for one in found if one.kind is ChangeKind.DROPPED and source.span(one.node) in terms]
+    lacked = [change for change in found if change.lacks and not change.lacks.isidentifier()]
+    either = [_lacking_somewhere(lacked, source), *_lacking(lacked, source)] if dropped and lacked else []
+    mend = next(filter(None, either), None)
+    if mend is None:
+        return None
+    other = dropped[0].sentence[:1].lower() + dropped[0].sentence[1:].removesuffix(".")
+    return replace(mend, sentence=f"{mend.sentence.removesuffix('.')}, or else {other} and should not.")
+
+
+def _joins(node: ast.BinOp) -> bool:
+    return isinstance(node.op, (ast.Add, ast.Sub))
+
+
+def _of_a_sign(found: Sequence[Change], source: ParsedSource) -> Mend | None:
+    """Of changes that turn the sign of a product or of its parts, the product is told."""
+    turned = [change for change in found if _turns(change, source)]
+    if len(turned) < LEAST_TURNED or 2 * len(turned) <= len(found) or len(_lines(found)) > 1:
+        return None
+    whole = max(turned, key=lambda change: len(source.of(change.node)))
+    mend = mend_of(whole, source)
+    if mend is None:
+        return None
+    says = f"The sign of {shown(source.of(whole.node))} in line {mend.line} is wrong."
+    return replace(mend, sentence=says, hint="compare the line with the formula: is there a minus?")
+
+
+def _turns(change: Change, source: ParsedSource) -> bool:
+    if change.also or change.kind not in (ChangeKind.WRAPPED, ChangeKind.NUMBER):
+        return False
+    text = source.of(change.node)
+    return change.new in (f"-{text}", f"-({text})")
+
+
+def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
+    """The line that is the likeliest to lack a name: it does more than load, or does nothing but to give something
+    another name. What was loaded and is never used is likeliest to be missing at the end, in what is stored."""
+    lines, texts = Counter(map(_line, found)), source.text.splitlines()
+    loads = [function.name for function in source.kernels if re.search(r"return tl\.load\(", source.of(function))]
+    is_load = lambda line: any(f"{one}(" in texts[line - 1] for one in ("tl.load", *loads))
+    is_alias = lambda line: re.fullmatch(r"\s*\w+ = \w+\s*(#.*)?", texts[line - 1]) is not None
+    has_name = lambda line: name.isidentifier() and re.search(rf"\b{name}\b", texts[line - 1]) is not None
+    was_loaded = any(re.match(rf"\s*{re.escape(name)} = ", one) and is_load(at) for at, one in enumerate(texts, 1))
+    at_end = lambda line: was_loaded and "tl.store(" in texts[line - 1]
+    does_more = lambda line: (not is_load(line), is_alias(line), has_name(line), at_end(line))
+    return max(lines, key=lambda line: (*does_more(line), lines[line], -line))
+
+
+def _operator(change: Change) -> type[ast.operator] | None:
+    """The operation that the change puts around a piece."""
+    return type(change.built.op) if isinstance(change.built, ast.BinOp) else None
+
+
+def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first. Where
+    the change of that line does not hold in other checks, which use the name too, that of the other line is meant."""
+    lines = _lines(found)
+    mend = mend_of(next(one for one in found if _line(one) == lines[0]), source) if len(lines) == 2 else None
+    if mend is None:
+        return []
+    made, taken = ([node for node in ast.walk(source.tree) if _is_at(node, line)] for line in lines)
+    names = {node.id for node in made if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    common = [node.id for node in taken if isinstance(node, ast.Name) and node.id in names]
+    if not common:
+        return []
+    says = f"Something is wrong with `{common[0]}`, which line {lines[0]} computes and line {lines[1]} uses."
+    hint = "one change of either line makes the result right: compare both with the formula"
+    second = next(change for change in found if _line(change) == lines[1])
+    first = replace(mend, sentence=says, hint=hint, line=lines[0], rank=OF_SEVERAL)
+    return [first, *filter(None, [mend_of(second, source)])]
+
+
+def _lines(found: Sequence[Change]) -> list[int]:
+    return sorted({_line(change) for change in found})
+
+
+def _line(change: Change) -> int:
+    return getattr(change.node, "lineno", 0)
+
+
+def _is_at(node: ast.AST, line: int) -> bool:
+    return getattr(node, "lineno", 0) == line
+
+
+def _on_as_many_lines(text: str, wanted: int) -> str | None:
+    missing = wanted - text.count("\n")
+    if missing == 0:
+        return text
+    return f"{text[:-1]}{chr(10) * missing})" if missing > 0 and text.endswith(")") else None

@@ -1,0 +1,227 @@
+"""A first look at single changes of host code: it is walked as text, on the tensors of a call."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.assignment import discover
+from gradekit.engine import run
+from gradekit.interpreter.host_call import FAILS, HostCall, HostReplay
+from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.walked_call import code_of
+from gradekit.interpreter.walked_text import walked_text
+from gradekit.repair.host_screen import HostScreen
+from gradekit.repair.operators.host_changes import HostSite, host_changes
+from gradekit.repair.survivor_mends import mends_of_host
+from gradekit.submission.parsed_source import ParsedSource
+from tests.gpu.programs import traced
+from tests.tracer.styles import Text
+
+MEAN = '''import math
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums_kernel(x_ptr, y_ptr, out_ptr, n, x_row, y_row, scale, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * x_row + cols, mask=cols < n, other=0.0)
+    y = tl.load(y_ptr + row * y_row + cols, mask=cols < n, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x * y * y, axis=0) * scale)
+
+
+class Mean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        rows, n = x.shape
+        parts = torch.empty((rows,), dtype=torch.float32, device=x.device)
+        scale = 1.0 / math.sqrt(n)
+        sums_kernel[(rows,)](x, y, parts, n, x.stride(0), y.stride(0), scale, BLOCK=triton.next_power_of_2(n))
+        ctx.save_for_backward(x, y)
+        return parts.sum() / rows
+
+    @staticmethod
+    def backward(ctx, upstream):
+        x, y = ctx.saved_tensors
+        return upstream * y * 2, upstream * x, None
+
+
+def entry(x, y):
+    return Mean.apply(x, y)
+'''
+
+
+def tensors() -> tuple[torch.Tensor, torch.Tensor]:
+    drawn = torch.Generator().manual_seed(5)
+    return torch.randn(3, 12, generator=drawn)[:, :10], torch.randn(3, 10, generator=drawn)
+
+
+def expected() -> torch.Tensor:
+    x, y = tensors()
+    return (x * y * y).sum() / 10**0.5 / 3
+
+
+def shown(text: str) -> ShownCall:
+    """The call of a text on the tensors."""
+    program, given = traced(Text(text), "entry", *tensors())
+
+    def is_right(results: Sequence[torch.Tensor | None]) -> bool:
+        return results[0] is not None and torch.allclose(results[0], expected(), rtol=1e-4, atol=1e-4)
+
+    results = run(program, given, allow=("aten::sum", "aten::div")).results
+    return ShownCall(program, given, results, is_right, host=HostCall("entry", tensors()))
+
+
+def said_of(old: str, new: str) -> list[tuple[int, str, str]]:
+    """Line, sentence and hint of the mends of a mistaken text."""
+    assert MEAN.count(old) == 1
+    source = ParsedSource(MEAN.replace(old, new))
+    found = HostScreen(source, code_of(source)).survivors(shown(source.text), [])
+    return [(mend.line, mend.sentence, mend.hint) for mend in mends_of_host(found, source)]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "piece", "says"),
+    [
+        ("parts.sum() / rows", "parts.sum() / n", "return parts", "uses `n` in"),
+        ("parts.sum() / rows", "parts.sum()", "return parts", "is `.mean` meant?"),
+        ("1.0 / math.sqrt(n)", "1.0 / n", "scale =", "a square root is missing"),
+        ("1.0 / math.sqrt(n)", "1.0 / math.sqrt(rows)", "scale =", "uses `rows`"),
+        ("1.0 / math.sqrt(n)", "math.sqrt(n)", "scale =", "has `math.sqrt(n)`"),
+        ("x.stride(0), y.stride(0)", "y.stride(0), x.stride(0)", "sums_kernel[", "`y.stride(0)` and `x.stride(0)` in each other's place"),
+        ("](x, y, parts", "](y, x, parts", "sums_kernel[", "`y` and `x` in each other's place"),
+        ("](x, y, parts", "](y, y, parts", "sums_kernel[", "uses `y` in"),
+        ("x.stride(0), y.stride(0)", "x.stride(1), y.stride(0)", "sums_kernel[", "takes the dimension 1 in `x.stride(1)`"),
+    ],
+)
+def test_one_wrong_expression_of_host_code_is_found_at_its_line(right: str, wrong: str, piece: str, says: str) -> None:
+    found = said_of(right, wrong)
+    lines = {number for number, text in enumerate(MEAN.splitlines(), 1) if piece in text}
+    assert found and found[0][0] in lines
+    assert any(says in f"{sentence} {hint}" for _, sentence, hint in found), found
+
+
+def test_host_code_that_is_right_is_left_alone_where_no_change_helps() -> None:
+    assert said_of("tl.sum(x * y * y, axis=0)", "tl.sum(tl.exp(x * y), axis=0)") == []
+
+
+def test_gradients_come_by_the_backward_pass_of_the_source() -> None:
+    x, y = tensors()
+    program, _ = traced(Text(MEAN), "entry", x, y)
+    source = ParsedSource(MEAN)
+    call = HostCall("entry", (x, y, torch.tensor(3.0)), (0, 1))
+    with pytest.raises(FAILS, match="gradients"):  # three are given for two arguments
+        HostReplay(call, program, source, code_of(source)).run()
+    source = ParsedSource(MEAN.replace(", None\n", "\n"))
+    results = HostReplay(call, program, source, code_of(source)).run()
+    assert results[0] is not None and torch.equal(results[0], 6 * y)
+    assert results[1] is not None and torch.equal(results[1], 3 * x)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "x.__class__", "open('/etc/passwd')", "torch.load('x')", "torch.ops.aten.sum(x)", "x.numpy()",
+        "torch.empty((1 << 40,))", "x.new_empty((1 << 40,))", "2 ** 2 ** 20", "[0] * (1 << 40)", "range(1 << 40)",
+        "().__class__", "exec('1')", "getattr(x, 'data')", "x.fill_(0)", "x.storage", "eval('1')", "str(x)",
+    ],
+)  # fmt: skip
+def test_what_is_not_in_the_vocabulary_is_not_walked(host: str) -> None:
+    x, y = tensors()
+    program, _ = traced(Text(MEAN), "entry", x, y)
+    source = ParsedSource(MEAN.replace("return Mean.apply(x, y)", f"z = {host}\n    return Mean.apply(x, y)"))
+    with pytest.raises(FAILS):
+        HostReplay(HostCall("entry", (x, y)), program, source, code_of(source)).run()
+
+
+LARGE = "x.reshape(-1)[:1].expand(1 << 21)"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "x.unsqueeze(-1).expand(*x.shape, 1 << 24).contiguous()", f"{LARGE}[:, None] + {LARGE}",
+        f"torch.where({LARGE}[:, None] > 0, {LARGE}, 0)", f"({LARGE}[:, None] < {LARGE}).sum()", "x[[0] * 4000, :]",
+        "torch.full(size=(1 << 36,), fill_value=0)", "torch.arange(0, 1e12)", "torch.arange(end=1 << 40)",
+        "torch.empty_strided((2, 2), (1 << 36, 1))", "torch.tensor([[[[0] * 64] * 64] * 64] * 64)",
+        "[[[[0] * 64] * 64] * 64] * 64", "[0 for a in r for b in r]", "[[[0 for a in r] for b in r] for c in r]",
+        "[b for b in [a for a in r]] and [[c for c in r] for d in r]", f"list({LARGE})", f"sum({LARGE})", f"[*{LARGE}]",
+        f"[one for one in {LARGE}]", f"{LARGE}.unbind(0)", f"{LARGE}.split(1)", "round(5, -(10 ** 9))",
+        "'%900000000d' % 5", "torch.clamp(x, 0, 1, out=x)", "x.new_full(size=(1 << 36,), fill_value=0)",
+        "torch.zeros((4,), out=x)", "sum([1 for a in r]) + sum([sum([1 for a in r]) for b in r])",
+    ],
+)  # fmt: skip
+def test_host_code_gets_no_more_than_a_call_needs(host: str) -> None:
+    x, y = tensors()
+    before = x.clone()
+    source = ParsedSource(f"r = range(4000)\n{MEAN}".replace("return Mean.apply(x, y)", f"z = {host}\n    return x"))
+    program, _ = traced(Text(MEAN), "entry", x, y)
+    started = time.process_time()
+    with pytest.raises(FAILS):
+        HostReplay(HostCall("entry", (x, y)), program, source, code_of(source)).run()
+    assert torch.equal(x, before)
+    assert time.process_time() - started < 2  # 20 million units of work are 20 ms
+
+
+def test_a_text_with_other_host_code_is_refuted_by_a_walk() -> None:
+    wrong = MEAN.replace("parts.sum() / rows", "parts.sum() / (rows * n)")
+    walked = walked_text(shown(wrong), ParsedSource(wrong), ("aten::sum", "aten::div"))
+    assert walked is not None
+    assert walked.is_wrong_with(wrong.replace("/ (rows * n)", "/ n")) and not walked.is_wrong_with(MEAN)
+    assert not walked.is_wrong_with(wrong.replace("parts.sum()", "parts.unknown()"))
+
+
+def test_every_change_of_host_code_is_python_and_of_one_line_that_is_there() -> None:
+    source = ParsedSource(MEAN)
+    replay = HostReplay(HostCall("entry", tensors()), shown(MEAN).program, source, code_of(source))
+    replay.run()
+    assert replay.walk is not None
+    changes = list(host_changes(HostSite(source, replay.walk)))
+    assert len(changes) > 100
+    for change in changes:
+        ast.parse(f"({change.new})", mode="eval")
+        assert change.sentence.startswith(f"Line {getattr(change.node, 'lineno', 0)} ") and change.hint
+
+
+RIGHT = [
+    "custom_op/right_around_a_function.py",
+    *(
+        pytest.param(path, marks=pytest.mark.slow)
+        for path in ("giou_loss/right_by_sample.py", "custom_op/right_flat.py", "decode_attention/right_grouped_dot.py",
+                     "layer_norm/right_atomics.py", "flash_attention/right_tutorial_pointers.py", "spmm/right_row_and_tile.py")
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", RIGHT)
+def test_a_walk_of_host_code_gives_what_a_call_gave(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradekit.inputs.spec import Input
+    from gradekit.interpreter.shown_call import is_like
+    from gradekit.subject.subject import Subject
+    from tests.graded import grade
+
+    text = Path("solutions", path).read_text()
+    source, call, walked = ParsedSource(text), Subject.call, list[bool]()
+
+    def watched(subject: Any, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Any:
+        seen = call(subject, entry, args, wanted)
+        if sum(one.numel for one in args if isinstance(one, Input)) < 5000 and len(walked) < 40:
+            given = tuple(one.tensor() if isinstance(one, Input) else one for one in args)
+            replay = HostReplay(HostCall(entry, given, tuple(wanted)), seen.program, source, code_of(source))
+            walked.append(is_like(replay.run(), seen.results) and not replay.strays)
+        return seen
+
+    monkeypatch.setattr(Subject, "call", watched)
+    assignment = discover(Path("assignments"))[Path(path).parent.name]
+    grade(assignment, Path("solutions", path), device="cpu", profile="quick")
+    assert len(walked) > 3 and all(walked)

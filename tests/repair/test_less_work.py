@@ -1,0 +1,102 @@
+"""What a first look at changes need not do: walk large tiles, steps that lead to nothing, and changes that come late."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+import torch
+
+from gradekit.engine import run
+from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.smaller_tiles import with_smaller_tiles
+from gradekit.interpreter.steps_between import leading_to
+from gradekit.interpreter.swap import Swap
+from gradekit.interpreter.walked_call import WalkedCall, code_of
+from gradekit.program import Launch, View
+from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
+from gradekit.repair.operators.changes import ALL_TURNS
+from gradekit.repair.screen import Screen
+from gradekit.repair.source.draft import Draft
+from gradekit.submission.parsed_source import ParsedSource
+from tests.gpu.programs import traced
+from tests.repair.test_screen import MEANS, inputs, shown
+from tests.tracer.styles import Text
+
+LARGE = MEANS.replace("BLOCK=4", "BLOCK=32768")
+
+
+def walked(source: ParsedSource, call: ShownCall, allow: tuple[str, ...] = ()) -> WalkedCall:
+    replay = WalkedCall(call.program, call.inputs, code_of(source), allow)
+    replay.run()
+    return replay
+
+
+def test_a_call_that_is_as_wrong_with_smaller_tiles_is_walked_with_them() -> None:
+    text = LARGE.replace("tl.exp(total * scale)", "tl.exp(total)")
+    x, w = inputs()
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    replay = walked(ParsedSource(text), call)
+    smaller = with_smaller_tiles(call, replay)
+    assert smaller is not None and 2 * smaller.work < replay.work
+    assert "(total * scale)" in {change.new for change in Screen(Draft(text), ()).survivors([call], ["means_kernel"])}
+
+
+def test_tiles_are_not_so_small_that_other_elements_are_touched() -> None:
+    text = LARGE.replace("range(0, n, BLOCK)", "range(0, BLOCK, BLOCK)").replace("x * w", "x - x")
+    call, _ = shown(text, torch.zeros(3), *inputs())
+    smaller = with_smaller_tiles(call, walked(ParsedSource(text), call))
+    assert smaller is not None and smaller.begun["means_kernel"].names[0]["BLOCK"] == 16, "for ten elements of a row"
+
+
+def test_a_call_in_which_the_length_of_a_tile_matters_is_walked_as_it_is() -> None:
+    text = LARGE.replace("tl.exp(total * scale)", "tl.exp(total * scale) + BLOCK")
+    call, _ = shown(text, torch.zeros(3), *inputs())
+    assert with_smaller_tiles(call, walked(ParsedSource(text), call)) is None
+
+
+def test_early_and_late_changes_are_all_that_there_are() -> None:
+    call, _ = shown(MEANS, torch.zeros(3), *inputs())
+    draft = Draft(MEANS)
+    watched = walked(draft.source, call).begun["means_kernel"].watched
+    early, late, every = (
+        Counter((change.turn, change.new, change.sentence) for change, _ in changes_of_kernel(draft.kernels[0], draft, watched, turns))
+        for turns in (EARLY, LATE, ALL_TURNS)
+    )
+    assert early and late and early + late == every
+
+
+BETWEEN = MEANS.replace(
+    "    return out\n",
+    """    unused = torch.zeros((2, 3), dtype=x.dtype, device=x.device)
+    unused[0] = out
+    both = torch.zeros((2, 3), dtype=x.dtype, device=x.device)
+    both[1] = out
+    return both.sum() / 2, out.clone()
+""",
+)
+ALLOWED = ("aten::sum", "aten::div")
+
+
+def test_steps_between_launches_give_in_each_copy_what_they_give_alone() -> None:
+    program, tensors = traced(Text(BETWEEN), "entry", *inputs())
+    results = run(program, tensors, allow=ALLOWED).results
+    replay = walked(ParsedSource(BETWEEN), ShownCall(program, tensors, results, lambda results: False), ALLOWED)
+    nodes = {node.id: node for node in replay.begun["means_kernel"].watched.values if isinstance(node, ast.Name)}
+    swaps = [[(nodes["scale"], nodes[name])] for name in ("scale", "total")]
+    together = replay.changed("means_kernel", Swap.of(swaps), 0)
+    for number, swap in enumerate(swaps):
+        mine, alone = together.of(number), replay.changed("means_kernel", Swap.of([swap]), 0).of(0)
+        assert mine is not None and alone is not None and is_like(mine, alone)
+        assert is_like(mine, results) is (number == 0)
+
+
+def test_steps_on_which_no_compared_result_depends_are_left_out() -> None:
+    program, _ = traced(Text(BETWEEN), "entry", *inputs())
+    compared, other = program.results
+    assert isinstance(compared, View) and isinstance(other, View)
+    steps = program.steps[[isinstance(step, Launch) for step in program.steps].index(True) + 1 :]
+    wanted = {compared.storage}, {compared.storage, other.storage}
+    of_one, of_both = (leading_to(storages, steps, [set()] * len(steps)) for storages in wanted)
+    assert sum(of_one) < sum(of_both) < len(steps)
+    assert sum(of_both) - sum(of_one) == 2, "what the second result is copied into, and the copy"

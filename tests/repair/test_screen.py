@@ -1,0 +1,596 @@
+"""A first look at single changes of a kernel: the source is walked as text, and what makes a failing call right is kept."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.engine import run
+from gradekit.interpreter import walked_call
+from gradekit.interpreter.kinds import kind_of
+from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.swap import Swap
+from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
+from gradekit.interpreter.walked_text import walked_text
+from gradekit.repair.operators.all_changes import changes_of
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
+from gradekit.repair.screen import MOST_WORK, Screen
+from gradekit.repair.source.draft import Draft
+from gradekit.repair.static_places import is_static
+from gradekit.repair.survivor_mends import mend_of, mends_of
+from gradekit.repair.tried_change import parsed
+from gradekit.submission.parsed_source import ParsedSource
+from tests.gpu.programs import traced
+from tests.repair.corpora import Verdict
+from tests.repair.graded_mistake import tutored
+from tests.tracer.styles import Text
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+
+MEANS = HEAD + '''@triton.jit
+def means_kernel(x_ptr, w_ptr, out_ptr, n, stride, scale, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride + cols, mask=cols < n, other=0.0)
+        w = tl.load(w_ptr + cols, mask=cols < n, other=0.0)
+        total += tl.sum(x * w, axis=0)
+    tl.store(out_ptr + row, tl.exp(total * scale))
+
+
+def entry(x, w):
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    means_kernel[(x.shape[0],)](x, w, out, x.shape[1], x.stride(0), 0.25, BLOCK=4)
+    return out
+'''
+
+WALKS = HEAD + '''@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    steps = tl.load(x_ptr + row).to(tl.int32)
+    seen = 0.0
+    i = 0
+    while i < steps:
+        seen += tl.load(x_ptr + i)
+        i += 1
+    for k in range(row, n):
+        if k % 2 == 0:
+            seen += 10
+        else:
+            seen -= tl.load(x_ptr + k)
+    cols = tl.arange(0, BLOCK)
+    square = cols[:, None] * cols[None, :] + row
+    tl.store(out_ptr + row, seen + tl.sum(tl.max(square.to(tl.float32), axis=1)))
+    if row == 1:
+        tl.atomic_add(out_ptr, 1000.0)
+
+
+def entry(x):
+    out = torch.zeros_like(x)
+    kernel[(x.shape[0],)](x, out, x.shape[0], BLOCK=4)
+    return out
+'''
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    drawn = torch.Generator().manual_seed(3)
+    return torch.randn(3, 10, generator=drawn), torch.randn(10, generator=drawn)
+
+
+def shown(text: str, expected: torch.Tensor, *args: Any) -> tuple[ShownCall, Any]:
+    """The call of a text, and what its results must be."""
+    program, tensors = traced(Text(text), "entry", *args)
+
+    def is_right(results: Sequence[torch.Tensor | None]) -> bool:
+        return results[0] is not None and torch.allclose(results[0], expected, rtol=1e-4, atol=1e-4)
+
+    return ShownCall(program, tensors, run(program, tensors).results, is_right), program
+
+
+def survivors(old: str, new: str, block: int = 4) -> tuple[list[Change], str]:
+    """The changes that make a mistaken text right, and that text."""
+    assert MEANS.count(old) == 1
+    x, w = inputs()
+    text = MEANS.replace(old, new).replace("BLOCK=4", f"BLOCK={block}")
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    return Screen(Draft(text), ()).survivors([call], ["means_kernel"]), text
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "new", "line"),
+    [
+        pytest.param("x_ptr + row * stride", "x_ptr + start * stride", "row", 12, marks=pytest.mark.slow),  # the next test
+        ("range(0, n, BLOCK)", "range(0, n, 8)", "BLOCK", 10),
+        ("x * w", "x + w", "(x * w)", 14),
+        ("tl.sum(x", "tl.max(x", "tl.sum(x * w, axis=0)", 14),
+        pytest.param("tl.exp(total", "tl.exp2(total", "tl.exp(total * scale)", 15, marks=pytest.mark.slow),
+        ("tl.exp(total * scale)", "tl.exp(total)", "(total * scale)", 15),
+        pytest.param("tl.exp(total * scale)", "tl.exp(total) * scale", "tl.exp(total * scale)", 15, marks=pytest.mark.slow),
+        ("total += tl", "total = tl", "total += tl.sum(x * w, axis=0)", 14),
+        ("range(0, n, BLOCK)", "range(0, n)", "range(0, n, BLOCK)", 10),
+        ("row * stride + cols", "row + cols", "(row * stride)", 12),
+        ("cols, mask=cols < n, other=0.0)\n        w", "cols, mask=cols >= 0, other=0.0)\n        w", "((cols >= 0) & (cols < n))", 12),
+        ("cols < n, other=0.0)\n        w", "cols < min(n, 4), other=0.0)\n        w", "n", 12),
+    ],
+)
+def test_one_wrong_expression_is_found_at_its_line(right: str, wrong: str, new: str | None, line: int) -> None:
+    found, _ = survivors(right, wrong)
+    if new is None:
+        assert not found
+    else:
+        assert [(change.new, f"Line {line} ") for change in found if change.new == new] == [(new, f"Line {line} ")]
+        assert any(change.sentence.startswith(f"Line {line} ") for change in found)
+
+
+def test_a_mend_by_screening_makes_the_text_right_and_moves_no_line() -> None:
+    found, text = survivors("x_ptr + row * stride", "x_ptr + start * stride")
+    mend = mend_of(found[0], ParsedSource(text))
+    assert mend is not None and mend.applied(text) == MEANS
+    assert mend.sentence == "Line 12 uses `start` in `x_ptr + start * stride + cols`."
+    assert mend.hint == "try `row` in its place"
+
+
+def test_what_is_out_of_bounds_or_changes_nothing_does_not_survive() -> None:
+    x, w = inputs()
+    call, _ = shown(MEANS, torch.full((3,), 7.0), x, w)
+    assert Screen(Draft(MEANS), ()).survivors([call], ["means_kernel"]) == []
+
+
+def test_a_change_must_be_right_for_every_call() -> None:
+    x, w = inputs()
+    text = MEANS.replace("x_ptr + row * stride", "x_ptr + start * stride")
+    one, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    other, _ = shown(text, torch.zeros(3), x + 1, w)
+    assert Screen(Draft(text), ()).survivors([one], ["means_kernel"])
+    assert Screen(Draft(text), ()).survivors([one, other], ["means_kernel"]) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_programs_that_go_different_ways_are_walked_as_the_engine_runs_them(seed: int) -> None:
+    x = torch.randint(0, 6, (6,), generator=torch.Generator().manual_seed(seed)).float()
+    program, tensors = traced(Text(WALKS), "entry", x)
+    walked = WalkedCall(program, tensors, code_of(ParsedSource(WALKS)), ()).run()
+    assert walked[0] is not None and torch.equal(walked[0], run(program, tensors).results[0])
+
+
+def test_where_survivors_blame_several_lines_only_a_plain_exchange_is_told() -> None:
+    """`exp(-t)` for `exp(t)` may be made good where t is made; `exp2` for `exp` may not"""
+    found, text = survivors("tl.exp(total * scale)", "tl.exp(-total * scale)")
+    assert len({change.sentence.split()[1] for change in found}) > 1
+    assert mends_of(found, ParsedSource(text)) == []
+    found, text = survivors("tl.exp(total", "tl.exp2(total")
+    (mend,) = mends_of(found, ParsedSource(text))
+    assert mend.sentence == "Line 15 calls `tl.exp2`." and mend.hint == "is `tl.exp` meant?"
+
+
+def test_where_one_name_is_missing_in_every_mend_it_is_named_with_the_likeliest_line() -> None:
+    """`total * scale` would do, and so would `x * scale`, two lines before"""
+    found, text = survivors("tl.exp(total * scale)", "tl.exp(total)", block=8)
+    assert len({line for change in found for line in change.lines}) > 2
+    (mend,) = mends_of(found, ParsedSource(text))
+    assert mend.sentence == "`scale`, which the kernel never uses, is missing as a factor, most likely in line 14."
+
+
+def test_what_changes_cost_before_they_are_tried_is_counted_and_rejects_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = inputs()
+    text = MEANS.replace("tl.exp(total * scale)", "tl.exp(total)")
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    replay = WalkedCall(call.program, call.inputs, code_of(ParsedSource(text)), ())
+    replay.run()
+    monkeypatch.setattr(walked_call, "MOST_WORK", 2 * replay.work)
+    screen = Screen(Draft(text), ())
+    assert "(total * scale)" in {change.new for change in screen.survivors([call], ["means_kernel"])}
+    assert screen.work_left < MOST_WORK - 4 * replay.work
+
+
+SPREAD = HEAD + '''@triton.jit
+def spread_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    mean = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        mean += tl.sum(tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)) / n
+    spread = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        apart = tl.where(cols < n, tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)
+        spread += tl.sum(apart * apart) / n
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)
+        sign = tl.where(x < 0, -1.0, 1.0)
+        tl.store(out_ptr + row * n + cols, x + spread * sign, mask=cols < n)
+
+
+def entry(x):
+    out = torch.empty_like(x)
+    spread_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=4)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "new"),
+    [
+        ("x + spread * sign", "x + spread", "(x + spread * sign)"),
+        ("tl.where(cols < n, tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)",
+         "tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean",
+         "tl.where((cols < n), tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)"),
+    ],
+)  # fmt: skip
+def test_a_tile_that_a_number_lacks_and_a_mask_without_a_name_are_tried(right: str, wrong: str, new: str) -> None:
+    x, _ = inputs()
+    expected = x + x.var(1, correction=0, keepdim=True) * torch.where(x < 0, -1.0, 1.0)
+    assert SPREAD.count(right) == 1
+    text = SPREAD.replace(right, wrong)
+    call, _ = shown(text, expected, x)
+    assert new in {change.new for change in Screen(Draft(text), ()).survivors([call], ["spread_kernel"])}
+
+
+def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
+    """Of one element, the sum is its largest, and much else is right"""
+    text = MEANS.replace("tl.sum(x", "tl.max(x").replace("x * w", "x - w")
+    x, w = inputs()
+    one, _ = shown(text, torch.exp((x * w)[:1, :1].sum(1) * 0.25), x[:1, :1], w[:1])
+    more, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    screen = Screen(Draft(text), ())
+    assert "(x * w)" in {change.new for change in screen.survivors([one], ["means_kernel"])}
+    assert screen.survivors([one, more], ["means_kernel"]) == []
+
+
+GATHERS = HEAD + '''@triton.jit
+def gathers_kernel(place_ptr, x_ptr, out_ptr):
+    row = tl.program_id(0)
+    place = tl.load(place_ptr + row)
+    tl.store(out_ptr + row, tl.load(x_ptr + row) * 2.0)
+
+
+def entry(places, x):
+    out = torch.empty(places.shape[0], dtype=x.dtype, device=x.device)
+    gathers_kernel[(places.shape[0],)](places, x, out)
+    return out
+'''
+
+
+def test_a_change_survives_beside_others_that_read_outside() -> None:
+    """The text as it is reads outside of x: so does whatever is changed around that load."""
+    places, x = torch.tensor([1, 0, 1, 1]), torch.tensor([3.0, 5.0])
+    call, _ = shown(GATHERS, x[places] * 2, places, x)
+    found = Screen(Draft(GATHERS), ()).survivors([call], ["gathers_kernel"])
+    mends = [mend for change in found if (mend := mend_of(change, ParsedSource(GATHERS))) is not None]
+    assert GATHERS.replace("x_ptr + row", "x_ptr + place") in [mend.applied(GATHERS) for mend in mends]
+
+
+def test_a_kernel_that_is_not_understood_is_left_alone() -> None:
+    x, w = inputs()
+    text = MEANS.replace("total * scale", "tl.associative_scan(total * scale + tl.zeros((4,), tl.float32), 0, add)")
+    text = text.replace("@triton.jit", "@triton.jit\ndef add(a, b):\n    return a + b\n\n\n@triton.jit", 1)
+    text = text.replace("out_ptr + row, tl", "out_ptr + row + tl.arange(0, 4) * 0, tl")
+    call, _ = shown(text, torch.zeros(3), x, w)
+    assert Screen(Draft(text), ()).survivors([call], ["means_kernel"]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [
+        ("layer_norm", "root_for_its_inverse"), ("spmm", "row_for_the_column"),
+    ],
+)
+def test_a_mistake_that_no_rule_names_is_named_by_screening(id: str, name: str, tmp_path: Path) -> None:
+    found = tutored(id, name, tmp_path)
+    assert (found.verdict, found.line) == (Verdict.NAMED, True)
+
+
+def test_a_change_is_named_if_it_is_the_only_one_and_else_the_line_is_told_alone() -> None:
+    found, text = survivors("x_ptr + row * stride", "x_ptr + start * stride")
+    (mend,) = mends_of(found, ParsedSource(text))
+    assert mend.applied(text) == MEANS and mend.kernel == "means_kernel" and mend.line == 12
+    assert mend.sentence == "Line 12 uses `start` in `x_ptr + start * stride + cols`." and "`row`" in mend.hint
+    few = mends_of([*found, replace(found[0], new="n")], ParsedSource(text))
+    assert few[0].sentence == mend.sentence and few[0].hint == mend.hint
+    mends = mends_of([replace(found[0], new=name) for name in "abcde"], ParsedSource(text))
+    says = "Something is wrong where line 12 has `x = tl.load(x_ptr + start * stride + cols, mask=cols < n,...`."
+    assert {mend.sentence for mend in mends} == {says} and not any("row" in mend.hint for mend in mends)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("x_ptr + row * stride", "x_ptr + (row + 1) * stride"), ("total * scale", "total - scale")],
+)
+def test_changes_that_are_tried_side_by_side_give_what_each_gives_alone(old: str, new: str) -> None:
+    """The first text reads outside of x, and so does whatever is changed elsewhere."""
+    text = MEANS.replace(old, new)
+    call, _ = shown(text, torch.zeros(3), *inputs())
+    draft = Draft(text)
+    replay = WalkedCall(call.program, call.inputs, code_of(draft.source), ())
+    replay.run()
+    site = ChangeSite(draft.kernels[0], replay.begun["means_kernel"].watched)
+    trees = [(change.node, tree) for change in changes_of(site) if not change.also and (tree := parsed(change))]
+    fitting = [pair for pair in trees if _gives_the_same_kind(site, replay, *pair)]
+    assert len(fitting) > 200
+    fitting = fitting[::3]
+    together = replay.changed("means_kernel", Swap.of([[pair] for pair in fitting]), 0)
+    for number, pair in enumerate(fitting):
+        assert _same(together.of(number), _alone(replay, pair)), ast.unparse(pair[1])
+
+
+def _gives_the_same_kind(site: ChangeSite, replay: WalkedCall, old: ast.AST, new: ast.AST) -> bool:
+    if is_static(site, old, ()) or has_effects(new, replay.code):
+        return False
+    try:
+        known = site.watched.names[site.kernel.statement(old)]
+        return isinstance(new, ast.expr) and kind_of(replay.alone("means_kernel").value(new, known)) == site.kind(old)
+    except WRONG:
+        return False
+
+
+def _alone(replay: WalkedCall, pair: tuple[ast.AST, ast.AST]) -> list[torch.Tensor | None] | None:
+    try:
+        return replay.changed("means_kernel", Swap.of([[pair]]), 0).of(0)
+    except WRONG:
+        return None
+
+
+def _same(one: list[torch.Tensor | None] | None, other: list[torch.Tensor | None] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    (first,), (second,) = one, other
+    return first is not None and second is not None and torch.equal(first.nan_to_num(), second.nan_to_num())
+
+
+def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_at_the_line_that_computes_it() -> None:
+    source = ParsedSource("u = a\ny = u\n")
+    first, second = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id in "au"
+                     and isinstance(node.ctx, ast.Load))  # fmt: skip
+    factors = [Change(ChangeKind.FACTOR, "k", node, "2 * x", "Line n.", "") for node in (first, second)]
+    mend, other = mends_of(factors, source)
+    assert mend.line == 1 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
+    assert (other.line, other.sentence) == (2, "Line n."), "meant where the first does not hold in other checks"
+    assert mends_of(factors[:1] + [Change(ChangeKind.FACTOR, "k", ast.Name("z", lineno=9), "", "", "")], source) == []
+
+
+TILES = HEAD + '''@triton.jit
+def softmax_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.arange(0, BLOCK)
+    mask = (rows[:, None] < M) & (cols[None, :] < N)
+    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=1)[:, None])
+    low = tl.minimum(e, 0.5)
+    top = tl.minimum(x, 0.5)
+    total = tl.sum(e, axis=1)
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], e / total[:, None] + low * top, mask=mask)
+
+
+def entry(x):
+    out = torch.empty_like(x)
+    softmax_kernel[(1,)](x, out, x.shape[0], x.shape[1], BLOCK=8)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("replaced", "says"),
+    [
+        ({"axis=1": "axis=0", "[:, None])": "[None, :])", "total[:, None]": "total[None, :]"}, "and so do all reductions."),
+        ({"[:, None] < M": "[:, None] < N", "cols[None, :] < N": "cols[None, :] < M"}, "has `N` and `M` in each other's place."),
+        ({"tl.minimum": "tl.maximum"}, "calls `tl.maximum`, and line 14 does the same."),
+    ],
+)
+def test_one_thought_that_went_wrong_in_several_places_is_found(replaced: dict[str, str], says: str) -> None:
+    x = torch.randn(3, 5, generator=torch.Generator().manual_seed(4))
+    expected = torch.softmax(x, 1)
+    e = (x - x.amax(1, keepdim=True)).exp()
+    expected = expected + e.clamp(max=0.5) * x.clamp(max=0.5)
+    wrong = TILES
+    for old, new in replaced.items():
+        assert old in wrong
+        wrong = wrong.replace(old, new)
+    call, _ = shown(wrong, expected, x)
+    assert not call.is_right(call.results)
+    found = Screen(Draft(wrong), ()).survivors([call], ["softmax_kernel"])
+    mends = [mend for change in found if (mend := mend_of(change, ParsedSource(wrong))) is not None]
+    assert [mend.sentence for mend in mends if mend.applied(wrong) == TILES and says in mend.sentence]
+
+
+COUNTS = HEAD + '''@triton.jit
+def counts_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    tl.atomic_add(out_ptr, tl.sum(x - x, axis=0))
+
+
+def entry(x):
+    out = torch.zeros((), dtype=x.dtype, device=x.device)
+    counts_kernel[(2,)](x, out, x.shape[0], BLOCK=8)
+    return out
+'''
+
+
+def test_changes_are_looked_at_in_memory_that_no_other_has_added_to() -> None:
+    x = torch.arange(1.0, 11.0)
+    call, _ = shown(COUNTS, (x * x).sum(), x)
+    found = Screen(Draft(COUNTS), ()).survivors([call], ["counts_kernel"])
+    assert "(x * x)" in {change.new for change in found}
+
+
+def test_where_accesses_go_astray_only_what_leads_to_them_is_changed() -> None:
+    x, w = inputs()
+    text = MEANS.replace("x_ptr + row * stride", "x_ptr + (row + 1) * stride")
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    everywhere, there = Screen(Draft(text), ()), Screen(Draft(text), ())
+    everywhere.survivors([call], ["means_kernel"])
+    found = there.survivors([call], ["means_kernel"], astray=[12])
+    assert {change.lines for change in found} == {(12,)} and 0 < there.tried < everywhere.tried
+
+
+def test_a_name_that_several_pieces_of_a_line_may_lack_is_told_as_missing() -> None:
+    found, text = survivors("tl.exp(total * scale)", "tl.exp(total)")
+    lacking = [change for change in found if change.lacks == "scale" and change.lines == (15,)]
+    tried = mends_of([*lacking, replace(lacking[0], new="(total * scale * 1)")], ParsedSource(text))
+    assert [(mend.sentence, mend.line) for mend in tried] == [("`scale` is missing from line 15.", 15)] * 2
+
+
+def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
+    found, text = survivors("x * w", "x")
+    assert {(change.kind, change.lacks) for change in found} == {(ChangeKind.IDLE, "w")}
+    (mend,) = mends_of(found, ParsedSource(text))
+    assert mend.sentence == "Line 14 has `x` in `tl.sum(x, axis=0)`, and the kernel never uses `w`."
+    elsewhere = next(node for node in Draft(text).kernels[0].statements if node.lineno == 15)
+    (mend,) = mends_of([*found, replace(found[0], node=elsewhere)], ParsedSource(text))
+    assert mend.sentence == "`w`, which the kernel never uses, is missing as a factor, in line 15 or in line 14." and mend.line == 15
+
+
+def test_of_a_product_whose_sign_is_wrong_the_whole_is_told() -> None:
+    source = ParsedSource(MEANS)
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.BinOp)]
+    product = next(node for node in nodes if source.of(node) == "total * scale")
+    parts = [node for node in ast.walk(product) if isinstance(node, (ast.BinOp, ast.Name))]
+    turned = [Change(ChangeKind.WRAPPED, "means_kernel", one, f"-({source.of(one)})", "", "") for one in parts]
+    (mend,) = mends_of([*turned, replace(turned[0], new="(1 - total * scale)")], source)
+    assert mend.sentence == "The sign of `total * scale` in line 15 is wrong." and mend.line == 15
+    assert not any("sign" in mend.sentence for mend in mends_of(turned[:2], source))
+
+
+def test_of_changes_that_leave_other_calls_wrong_those_go_that_leave_more_of_them_wrong() -> None:
+    found, text = survivors("x * w", "x")
+    x, w = inputs()
+    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
+    other, _ = shown(text, torch.exp((2 * x * w).sum(1) * 0.25), 2 * x, w)
+    anything = replace(other, is_right=lambda results: True, mended=other.is_right)
+    kept = Screen(Draft(text), ()).survivors([call], ["means_kernel"], more=[anything])
+    assert {change.new for change in kept} <= {change.new for change in found} and kept
+    none_right = replace(other, is_right=lambda results: True, mended=lambda results: False)
+    same = Screen(Draft(text), ()).survivors([call], ["means_kernel"], more=[none_right])
+    assert {change.new for change in same} == {change.new for change in found}
+
+
+BOXES = HEAD + '''@triton.jit
+def boxes_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    inner = tl.load(x_ptr + i, mask=i < n, other=1.0)
+    union = inner + tl.load(y_ptr + i, mask=i < n, other=1.0)
+    around = union * union + 1.0
+    ratio = inner / union
+    tl.store(out_ptr + i, ratio, mask=i < n)
+
+
+def entry(x, y):
+    out = torch.empty_like(x)
+    boxes_kernel[(1,)](x, y, out, x.shape[0], BLOCK=16)
+    return out
+'''
+
+
+def test_a_term_of_what_nobody_uses_and_another_value_is_found() -> None:
+    drawn = torch.Generator().manual_seed(5)
+    x, y = torch.rand(10, generator=drawn), torch.rand(10, generator=drawn)
+    union, around = x + y, (x + y) ** 2 + 1
+    call, _ = shown(BOXES, x / union - (around - union) / around, x, y)
+    found = Screen(Draft(BOXES), ()).survivors([call], ["boxes_kernel"])
+    (mend,) = mends_of(found, ParsedSource(BOXES))
+    assert mend.sentence == "Line 12 lacks `around`, which the kernel computes and never uses."
+    assert "ratio = (inner / union - (around - union) / around)" in mend.applied(BOXES)
+
+
+CURVE = HEAD + '''@triton.jit
+def curve(t):
+    return 1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)
+
+
+@triton.jit
+def curve_kernel(x_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)
+    inner = z + 0.25 * z * z * z
+    act = 0.5 * z * (1.0 + curve(inner))
+    tl.store(out_ptr + i, act + x, mask=i < n)
+
+
+def entry(x, b):
+    out = torch.empty_like(x)
+    curve_kernel[(1,)](x, b, out, x.shape[0], BLOCK=16)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("z + 0.25 * z * z * z", "x + 0.25 * x * x * x", "Line 16 uses `x`, in 4 places."),
+        ("0.5 * z * (1", "z * (1", "`0.5` is missing as a factor, in line 17 or in line 18."),
+        ("(1.0 + curve(inner))", "curve(inner)", "`1.0` is missing as a term, in line 8 or in line 17."),
+        ("1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "(tl.exp(t) - tl.exp(-t)) / (tl.exp(t) + tl.exp(-t))",
+         "where `tl.exp(t)` overflows, that is infinity by infinity, NaN."),
+        ("z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)", "z = x + tl.load(b_ptr + i, mask=i < n, other=0.0) + x",
+         "Line 15 has `+ x`"),
+        ("0.5 * z * (1.0 + curve(inner))", "z * (1.0 + (2.0 * tl.sigmoid(2.0 * inner) - 1.0))",
+         "`0.5` is missing as a factor, in line 17 or in line 18, or else line 17 has `2.0 *` in"),
+        ("    return 1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "    e = tl.exp(-2.0 * tl.abs(t))\n    return (1.0 - e) / (1.0 + e)",
+         "of `tl.abs(t)`, and nothing gives it the sign of `t` back."),
+    ],
+)  # fmt: skip
+def test_of_changes_that_do_the_same_the_one_is_told_that_a_tutor_would_tell(right: str, wrong: str, says: str) -> None:
+    drawn = torch.Generator().manual_seed(4)
+    x, b = torch.randn(10, generator=drawn), torch.randn(10, generator=drawn)
+    x[0], x[1] = 60.0, -60.0
+    z = (x + b).double()
+    expected = (0.5 * z * (1 + torch.tanh(z + 0.25 * z**3)) + x).float()
+    assert CURVE.count(right) == 1
+    text = CURVE.replace(right, wrong)
+    call, _ = shown(text, expected, x, b)
+    found = Screen(Draft(text), ()).survivors([call], ["curve_kernel"])
+    assert says in mends_of(found, ParsedSource(text))[0].sentence
+
+
+LANES = HEAD + '''@triton.jit
+def squares_kernel(x_ptr, w_ptr, out_ptr, n, sx, sw, so, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    real = (cols < n) & (tl.load(w_ptr + cols * sw, mask=cols < n, other=0.0) > 0)
+    x = tl.load(x_ptr + cols * sx, mask=cols < n, other=0.0)
+    tl.store(out_ptr + tl.program_id(0) * so, tl.sum(tl.where(real, tl.log(x), 0.0), axis=0))
+
+
+def entry(x, w):
+    out = torch.empty(1, dtype=x.dtype, device=x.device)
+    squares_kernel[(1,)](x, w, out, x.shape[0], x.stride(0), w.stride(0), 1, BLOCK=16)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("tl.where(real, tl.log(x), 0.0)", "tl.log(x) * real", "multiplies `tl.log(x)` by a condition"),
+        ("tl.where(real, tl.log(x), 0.0)", "tl.log(x)", "in all lanes, also where `real` is False."),
+        ("w_ptr + cols * sw", "w_ptr + cols * sx", "`sx`"),
+    ],
+)
+def test_a_condition_that_is_left_out_or_multiplied_with_is_found(right: str, wrong: str, says: str) -> None:
+    w = torch.tensor([1.0, 0.0, 2.0, -1.0, 3.0, 0.0])
+    x = torch.where(w > 0, torch.arange(1.0, 7.0), -1.0)
+    strided = torch.stack([w, -w], 1)[:, 0]
+    call, _ = shown(LANES.replace(right, wrong), torch.where(w > 0, x.log(), 0.0).sum().reshape(1), x, strided)
+    text = LANES.replace(right, wrong)
+    found = Screen(Draft(text), ()).survivors([call], ["squares_kernel"])
+    mends = [mend for change in found if (mend := mend_of(change, ParsedSource(text))) is not None]
+    assert [mend.sentence for mend in mends if says in mend.sentence]
+
+
+def test_a_text_whose_kernel_is_wrong_is_refuted_by_a_walk_and_one_with_other_host_code_never() -> None:
+    x, w = inputs()
+    wrong = MEANS.replace("x * w", "x + w")
+    call, _ = shown(wrong, torch.exp((x * w).sum(1) * 0.25), x, w)
+    walked = walked_text(call, ParsedSource(wrong), ())
+    assert walked is not None
+    assert walked.is_wrong_with(wrong.replace("x + w", "x - w")) and not walked.is_wrong_with(MEANS)
+    assert not walked.is_wrong_with(wrong.replace("BLOCK=4", "BLOCK=8"))

@@ -1,5 +1,0 @@
-"""What screening itself gets wrong, and goes on behind, fails its tests."""
-
-from tests.mending.conftest import unexpected
-
-__all__ = ["unexpected"]
