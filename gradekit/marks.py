@@ -118,8 +118,9 @@ def _by_hand(report: Report, mark: Mark, points: float, possible: float) -> Repo
     outcome = Outcome.PASSED if points == possible else Outcome.FAILED
     message = f"{mark.comment} (marked by {mark.person})".strip()
     check = Check(
-        TOTAL, "The whole submission, marked by a person", Kind.CORRECTNESS, outcome, points, possible, message
-    )
+        TOTAL, "The whole submission, marked by a person", Kind.CORRECTNESS, outcome, points, possible, message,
+        details={"marked_by": mark.person, "points_by": mark.person},
+    )  # fmt: skip
     notes = tuple(filter(None, (*report.notes, report.message)))
     return replace(report, status=Status.GRADED, checks=(check,), message="", cause=None, source=None, notes=notes)
 
@@ -141,5 +142,5 @@ def _marked(check: Check, mark: Mark) -> Check:
         cause=None,
         source=None,
         counterexample=None,
-        details=details,
+        details=details | {"points_by": mark.person},
     )

@@ -9,6 +9,8 @@ import pytest
 
 from gradekit.findings import Outcome, Report
 from gradekit.marks import Mark, MarkError, applied, checked, read
+from gradekit.report import junit, page, terminal
+from gradekit.report.record import to_dict
 
 from .report.samples import FAILED, PASSED, PENDING, report
 
@@ -79,3 +81,13 @@ def test_what_is_no_mark_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(MarkError):
         read(path)
+
+
+def test_points_that_a_person_gave_in_part_are_no_failure() -> None:
+    found = to_dict(applied(report(FAILED), {FAILED.id: Mark(15.0, "Mo", "Nearly.")}))
+    text = terminal.render(found)
+    assert "accepted in part" in text and "15 / 30" in text and "✗" not in text and "failed" not in text
+    assert "accepted in part" in page.render(found) and "failed<" not in page.render(found)
+    assert "<failure" not in junit.render(found)
+    commented = to_dict(applied(report(FAILED), {FAILED.id: Mark(None, "Mo", "See line 3.")}))
+    assert "✗" in terminal.render(commented)

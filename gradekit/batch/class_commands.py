@@ -83,10 +83,11 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 @click.option("--secret-seed", type=click.IntRange(0, 2**62), metavar="N",
               help="The secret seed of the class; by default a new one, kept in its store.")  # fmt: skip
 @click.option("--profile", type=click.Choice(["quick", "default", "thorough"]), help="How many examples; or as before.")
-@click.option("--no-hidden", is_flag=True, help="Leave the hidden tests out.")
+@click.option("--hidden/--no-hidden", default=None,
+              help="With hidden tests (at first) or without; or as before. A change is another grading.")  # fmt: skip
 @isolated
 def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool, roster: Path | None,
-          course: Path | None, workers: Workers, no_hidden: bool, **options: Any) -> None:  # fmt: skip
+          course: Path | None, workers: Workers, **options: Any) -> None:  # fmt: skip
     """Grade every submission in the folder SUBMISSIONS.
 
     It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
@@ -97,9 +98,7 @@ def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool
     folder = _class(out, store, new=True)
     if not resume and folder.begun(id):
         raise click.UsageError(f"{out} holds results of {id} already: go on with --resume, or name another folder")
-    named = {name: value for name, value in options.items() if value is not None} | (
-        {"hidden": False} if no_hidden else {}
-    )
+    named = {name: value for name, value in options.items() if value is not None}
     session = GradingSession(folder, id, options=named, roster=roster, course=course, workers=workers)
     for line in session.take_in(submissions):
         click.echo(line)

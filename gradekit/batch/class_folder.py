@@ -9,11 +9,15 @@ feedback/<student>/                one report for each student
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from gradekit.batch.gradebook import labelled, printed
+from gradekit.batch.intake import HandIn
+from gradekit.batch.roster import squeezed
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
 from gradekit.credit import rounded, total
@@ -82,6 +86,25 @@ class ClassFolder:
             record.write(given.read_text(encoding="utf-8-sig"), own)
         return loaded
 
+    def student(self, assignment: str, word: str) -> str:
+        """The key of whom `word` means: a key, a key as the grade book prints it, a name or an email address.
+
+        Raises:
+            UsageError: nobody of whom there is a hand-in is called so, or several are.
+        """
+        theirs = {hand_in.student: hand_in for hand_in, _ in self.store.hand_ins(assignment)}
+        if word in theirs:
+            return word
+        found = [key for key, hand_in in theirs.items() if word.lower() in _words(hand_in)]
+        if len(found) == 1:
+            return found[0]
+        there = {word: key for key, hand_in in theirs.items() for word in _words(hand_in)}
+        near = difflib.get_close_matches(word.lower(), there, n=1)
+        advice = f"; did you mean {labelled(there[near[0]], theirs[there[near[0]]].name)}?" if near else ""
+        if found:
+            advice = f" alone: {', '.join(labelled(key, theirs[key].name) for key in found)}"
+        raise UsageError(f"there is no hand-in of {word} for {assignment}{advice}")
+
     def mark(self, assignment: str, student: str, check: str, mark: Mark) -> str:
         """Keep a person's decision, which counts for the answer that is there now; returns a line that says it.
 
@@ -91,6 +114,7 @@ class ClassFolder:
         Raises:
             MarkError: the student has no hand-in, their report has no such check, or it is not worth that much.
         """
+        student = self.student(assignment, student)
         digests = [digest for hand_in, digest in self.store.hand_ins(assignment) if hand_in.student == student]
         history = [result for digest in digests for result in self.store.history(assignment, digest)]
         if not history:
@@ -104,6 +128,12 @@ class ClassFolder:
         for id, share in marks.items():
             self.store.add_mark(assignment, student, id, replace(share, answer=answers.get(id, "")))
         return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")
+
+
+def _words(hand_in: HandIn) -> set[str]:
+    """What the student of a hand-in may be called, in small letters."""
+    names = (hand_in.student, printed(hand_in.student), hand_in.name, squeezed(hand_in.name), hand_in.email)
+    return {name.lower() for name in names if name}
 
 
 def _of_group(report: Report, name: str) -> list[Check]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from gradekit.assignment import Assignment
 from gradekit.batch.intake import modules_beside
+from gradekit.request import GradingOptions
 from gradekit.submission import MAX_SOURCE_BYTES, archive, with_modules
 from gradekit.versions import version
 
@@ -55,6 +57,22 @@ def release(assignment: Assignment) -> str:
     for file in _files(assignment):
         hashed.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return hashed.hexdigest()[:16]
+
+
+USUAL = {"hidden": True}
+"""How a class is graded unless staff say otherwise: with the hidden tests."""
+
+NEUTRAL = {"seed", "secret_seed", "isolation", "jobs"}
+"""The options that are kept beside a grading, or cannot change a result."""
+
+
+def grading(release: str, options: GradingOptions) -> str:
+    """What results are stored by: the release, and a digest of the options where they are not the usual ones.
+
+    Two gradings with other hidden tests, profile or checks never share a result.
+    """
+    named = {name: value for name, value in options.to_json().items() if name not in NEUTRAL}
+    return release if named == USUAL else f"{release}+{digest(json.dumps(named, sort_keys=True).encode())[:16]}"
 
 
 def _files(assignment: Assignment) -> Iterable[Path]:

@@ -47,7 +47,7 @@ def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Fi
     worth = next((row for row in rows[1:3] if row and "Points Possible" in row[0]), None)
     if worth is not None and _number(worth[target]) not in (None, possible):
         there = f"{header[target]} is worth {worth[target]} points in Canvas, and {points(possible)} here"
-        raise ExportError(f"{there}: change it there, or the points of the checks")
+        raise ExportError(f"{there}: {_scaled(worth[target])}")
     identity = _canvas_identity(header)
     result = _fill(rows, target, lambda row: _keys(row, header, _CANVAS_KEYS), lines, _is_canvas_special)
     kept = [*range(identity + 1), target]
@@ -77,10 +77,16 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
     for row in rows[1:]:
         there = _number(_at(row, most)) if most is not None else None
         if there not in (None, possible):
-            raise ExportError(f"the assignment is worth {there:g} points in Moodle, and {points(possible)} here")
+            said = f"the assignment is worth {there:g} points in Moodle, and {points(possible)} here"
+            raise ExportError(f"{said}: {_scaled(f'{there:g}')}")
     names = (identifier or header[0], "Email address", "ID number", "Full name")
     result = _fill(rows, target, lambda row: _keys(row, header, names), lines, lambda row: False)
     return Filled(write(rows), *result)
+
+
+def _scaled(worth: str) -> str:
+    """What mends a difference."""
+    return f"say scale = {worth.strip()} for the assignment in course.toml, or change the points there"
 
 
 # --- what both share --------------------------------------------------------------------------------------------------

@@ -34,9 +34,10 @@ def write(
 def safe_name(student: str) -> str:
     """A file name for a student, whatever an LMS calls them, and for no other: letters, digits and ._@- stay.
 
-    Where anything was changed, a digest of the whole name follows after a ~, which no other file name has.
+    Where anything was changed, a digest of the whole name follows after a ~, which no other file name has. It never
+    begins with a hyphen, so that no command takes it for an option.
     """
-    name = re.sub(r"[^\w.@-]+", "_", student).strip(".")[:100]
+    name = re.sub(r"[^\w.@-]+", "_", student).strip(".").lstrip("-")[:100]
     if name == student:
         return name
     digest = hashlib.sha256(student.encode("utf-8", "backslashreplace")).hexdigest()

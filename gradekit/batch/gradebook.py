@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gradekit.report.text import csv_cell, points
+from gradekit.report.text import csv_cell, one_line, points
 
 HEADER = (
     "student", "name", "email", "assignment", "points", "possible", "pending", "penalty_percent", "status", "submitted",
@@ -55,6 +56,14 @@ def labelled(student: str, name: str) -> str:
     return f"{name} ({student})" if name and name != student else student
 
 
+def printed(student: str) -> str:
+    """A student's key as a line of text, and no other's: where it cannot be printed as it is, with a digest of it."""
+    text = one_line(student)
+    if text == student:
+        return text
+    return f"{text}~{hashlib.sha256(student.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
+
+
 def to_csv(lines: Iterable[Line]) -> str:
     """gradebook.csv: as the header says; empty points where there is no result; no cell is read as a formula."""
     stream = io.StringIO()
@@ -67,6 +76,6 @@ def to_csv(lines: Iterable[Line]) -> str:
 def _cells(line: Line) -> Sequence[str]:
     result = [points(line.points), points(line.possible), points(line.pending), points(line.penalty)]
     return [
-        line.student, line.name, line.email, line.assignment, *(result if line.counts else ["", "", "", ""]),
+        printed(line.student), line.name, line.email, line.assignment, *(result if line.counts else ["", "", "", ""]),
         line.status, line.submitted.isoformat() if line.submitted else "", str(line.attempts), line.note,
     ]  # fmt: skip

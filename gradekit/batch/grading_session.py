@@ -78,6 +78,7 @@ class GradingSession:
         """Work on the assignment `id` in `folder`; `options` are those of GradingOptions that the command names."""
         assignment: Assignment = get(id)
         self.folder, self.workers = folder, workers
+        self._before = folder.store.options(id)
         self.request = scheduler.BatchRequest(assignment, _options(folder.store, assignment, options or {}))
         self._policies = folder.remembered(course, "course.toml", policy.load)
         self._policy = (self._policies or {}).get(id, Policy())
@@ -97,7 +98,21 @@ class GradingSession:
         submissions = scheduler.take_in(self.folder.store, self.request, found)
         self._todo = {d: submissions[d] for d in scheduler.waiting(self.folder.store, self.request, submissions)}
         counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"
-        return [counts, *self._remarks(found, intake.aside(folder, found, wanted))]
+        return [counts, *self._other_grading(), *self._remarks(found, intake.aside(folder, found, wanted))]
+
+    def _other_grading(self) -> Iterable[str]:
+        """What to know where this command grades otherwise than the one before: the two are never mixed."""
+        now, before = self.request, self._before and replace(self.request, options=self._before)
+        if before and (before.grading, before.seed) != (now.grading, now.seed):
+            older = len(scheduler.records(self.folder.store, before))
+            changed = {"hidden": ("without hidden tests", "with hidden tests"), "profile": (), "seed": ()}
+            said = [words[getattr(now.options, name)] if words else f"{name} {getattr(now.options, name)}"
+                    for name, words in changed.items()
+                    if getattr(before.options, name) != getattr(now.options, name)]  # fmt: skip
+            yield (
+                f"another grading than before ({', '.join(said) or 'another secret seed'}): everything is graded anew,"
+                f" and the {counted(older, 'result')} of the other one stay beside it, unmixed"
+            )
 
     def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
         """What an instructor should look at before hundreds are graded."""
@@ -123,11 +138,10 @@ class GradingSession:
             UsageError: there are none: who and what there is.
         """
         records, given = self._records(), self.folder.store.hand_ins(self.request.assignment.id)
-        theirs = [(hand_in, digest) for hand_in, digest in given if student in (None, hand_in.student)]
-        if not theirs:
-            raise UsageError(
-                f"there is no hand-in{f' of {student}' if student else ''} for {self.request.assignment.id}"
-            )
+        if not given:
+            raise UsageError(f"there is no hand-in for {self.request.assignment.id}")
+        key = None if student is None else self.folder.student(self.request.assignment.id, student)
+        theirs = [(hand_in, digest) for hand_in, digest in given if key in (None, hand_in.student)]
         self._todo = {digest: hand_in for hand_in, digest in theirs if _failed(records.get(digest), check, cause)}
         if not self._todo:
             raise UsageError(_none_failed([records[digest] for _, digest in theirs if digest in records], check))
@@ -142,7 +156,8 @@ class GradingSession:
             UsageError: the cluster cannot be reached; what was graded is kept.
         """
         id, store = self.request.assignment.id, self.folder.store
-        names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for hand_in, digest in store.hand_ins(id)}
+        whose = {digest: hand_in for hand_in, digest in store.hand_ins(id)} | self._todo
+        names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
         local = [] if self.workers.cluster else gpus.visible()
         waiting = scheduler.awaiting_gpu(store, self.request) if self.workers.cluster or local else []
         fresh = [digest for digest in waiting if digest not in self._todo]

@@ -11,9 +11,8 @@ from gradekit.batch.intake import HandIn
 from gradekit.checking import UsageError
 
 _COLUMNS = {
-    "student": ("student id", "id", "sid", "user id", "userid", "sis user id", "username", "login", "sis login id",
-    "student"),
-    "name": ("name", "full name", "student name", "display name"),
+    "student": ("student id", "id", "sid", "user id", "userid", "sis user id", "username", "login", "sis login id"),
+    "name": ("name", "full name", "student name", "display name", "student"),
     "first": ("first name", "firstname", "given name", "first"),
     "last": ("last name", "lastname", "surname", "family name", "last"),
     "email": ("email", "email address", "e mail", "mail"),
@@ -45,10 +44,16 @@ def load(path: Path) -> list[Student]:
         rows = list(csv.DictReader(stream))
         header = list(rows[0]) if rows else []
     columns = {kind: _column(header, names) for kind, names in _COLUMNS.items()}
-    key = columns["student"] or columns["email"]
+    key = columns["student"] or columns["email"] or _column(header, ("student",))
     if key is None:
         raise RosterError(f"{path} has no column for a student's id or email; it has {', '.join(header) or 'no rows'}")
-    return [_student(row, key, columns) for row in rows if (row[key] or "").strip()]
+    return [_student(row, key, columns) for row in rows if (row[key] or "").strip() and not _is_canvas_special(row)]
+
+
+def _is_canvas_special(row: Mapping[str, str]) -> bool:
+    """Canvas's grade book, which is its class list too, has a row of points, and a student who is a test."""
+    name = (row.get("Student") or "").strip()
+    return "Points Possible" in name or name in ("Student, Test", "Test Student")
 
 
 def _column(header: Iterable[str], names: tuple[str, ...]) -> str | None:
@@ -66,10 +71,16 @@ def _student(row: Mapping[str, str], key: str, columns: Mapping[str, str | None]
         column = columns[kind]
         return (row[column] or "").strip() if column else ""
 
-    name = get("name") or f"{get('first')} {get('last')}".strip()
+    name = _in_order(get("name")) or f"{get('first')} {get('last')}".strip()
     ids = [column for column in row if column and _plain(column) in _COLUMNS["student"]]
     others = tuple(dict.fromkeys(value.strip() for column in ids if (value := row[column] or "").strip()))
     return Student(row[key].strip(), name, get("email"), others)
+
+
+def _in_order(name: str) -> str:
+    """ "Lovelace, Ada" -> "Ada Lovelace"."""
+    last, _, first = name.partition(", ")
+    return f"{first} {last}".strip() if first else name
 
 
 def matched(hand_ins: Iterable[HandIn], roster: Iterable[Student]) -> list[HandIn]:

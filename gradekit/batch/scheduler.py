@@ -50,7 +50,7 @@ class BatchRequest:
 
     def key(self, digest: str) -> ResultKey:
         """What the result of a submission is stored by."""
-        return ResultKey(self.assignment.id, digest, self.release, self.seed, self.machine)
+        return ResultKey(self.assignment.id, digest, self.grading, self.seed, self.machine)
 
     @property
     def seed(self) -> int:
@@ -66,6 +66,11 @@ class BatchRequest:
     def release(self) -> str:
         """What tells this release of the assignment from others."""
         return digests.release(self.assignment)
+
+    @functools.cached_property
+    def grading(self) -> str:
+        """What tells this grading from others of the class: the release, and every option that can change a result."""
+        return digests.grading(self.release, self.options)
 
 
 def take_in(store: Store, request: BatchRequest, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
@@ -89,7 +94,7 @@ def _digest(hand_in: HandIn) -> tuple[str, str]:
 
 def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list[str]:
     """Those that have no result yet, or nothing but a fault of the grader's."""
-    known = store.newest(request.assignment.id, request.release, request.seed)
+    known = store.newest(request.assignment.id, request.grading, request.seed)
     done = {digest for (digest, machine), result in known.items() if _is_result(result.record, machine, request)}
     return [digest for digest in dict.fromkeys(digests) if digest not in done]
 
@@ -133,7 +138,7 @@ def awaiting_gpu(store: Store, request: BatchRequest) -> list[str]:
 
 def records(store: Store, request: BatchRequest) -> dict[str, dict[str, Any]]:
     """The newest record of every submission; what was measured on a card is in its place."""
-    newest = store.newest(request.assignment.id, request.release, request.seed)
+    newest = store.newest(request.assignment.id, request.grading, request.seed)
     found = {digest: dict(r.record) for (digest, machine), r in newest.items() if machine == request.machine}
     for (digest, machine), result in newest.items():
         if machine != request.machine and digest in found:
@@ -183,7 +188,7 @@ class _Queue:
     def time(self, digest: str) -> None:
         """Have the calls of a graded submission timed that wait for a card, if they were kept."""
         request = self.request
-        programs = self.store.programs(request.assignment.id, digest, request.release, request.seed)
+        programs = self.store.programs(request.assignment.id, digest, request.grading, request.seed)
         if programs:
             name = "submission" + request.assignment.suffix
             self._submit(_Task(digest, SpeedJob(*self._common(), name, programs)))

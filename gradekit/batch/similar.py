@@ -42,17 +42,21 @@ class Pair:
 
 @dataclass(frozen=True)
 class Resemblance:
-    """The pairs to look at, the likeliest first, and how many students share the usual programs."""
+    """The pairs to look at, the likeliest first, how many students share the usual programs, and how many have none
+    (a starter that nobody began with)."""
 
     pairs: tuple[Pair, ...]
     usual: tuple[int, ...]
     compared: int
+    without: int = 0
 
 
 def resemblance(
     prints: Mapping[str, Fingerprint], starter: Fingerprint | None = None, least: float = LEAST
 ) -> Resemblance:
     """What resembles what among `prints` (by student)."""
+    everybody = len(prints)
+    prints = {student: found for student, found in prints.items() if found["shingles"]}
     weights = _weights(prints.values())
     groups = Counter(found["whole"] for found in prints.values())
     usual = {whole for whole, count in groups.items() if count > max(3, USUAL * len(prints))}
@@ -63,7 +67,8 @@ def resemblance(
         and (prints[one]["whole"] not in usual or not pair.is_twin or pair.source >= SAME_SOURCE)
     ]
     ranked = sorted(pairs, key=lambda pair: (-pair.score - pair.source, pair.one, pair.other))
-    return Resemblance(tuple(ranked), tuple(sorted((groups[w] for w in usual), reverse=True)), len(prints))
+    counts = tuple(sorted((groups[w] for w in usual), reverse=True))
+    return Resemblance(tuple(ranked), counts, len(prints), everybody - len(prints))
 
 
 def _weights(prints: Iterable[Fingerprint]) -> dict[str, float]:
@@ -123,12 +128,35 @@ def render(found: Resemblance, most: int = 50) -> str:
     """The list as text."""
     lines = [f"{found.compared} students compared. A list to look at, and no verdict: short tasks have few solutions."]
     lines += [f"{number} of them have the same, usual program: that alone says nothing." for number in found.usual]
-    lines += ["", *map(_line, found.pairs[:most])] if found.pairs else ["No two stand out."]
-    if len(found.pairs) > most:
-        lines.append(f"... and {len(found.pairs) - most} more pairs")
+    lines += [f"{found.without} have no program to compare."] if found.without else []
+    rows = list(map(_line, grouped(found.pairs)))
+    lines += ["", *rows[:most]] if rows else ["No two stand out."]
+    if len(rows) > most:
+        lines.append(f"... and {len(rows) - most} more")
     return "\n".join(lines) + "\n"
 
 
-def _line(pair: Pair) -> str:
+def grouped(pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """The pairs in their order; those of one program, which many handed in, stand together."""
+    groups: list[list[Pair]] = []
+    of: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        known = next((of[name] for name in (pair.one, pair.other) if pair.is_twin and name in of), None)
+        group = known if known is not None else []
+        group.append(pair)
+        if known is None:
+            groups.append(group)
+        if pair.is_twin:
+            of[pair.one] = of[pair.other] = group
+    return groups
+
+
+def _line(group: Sequence[Pair]) -> str:
+    pair = group[0]
+    names = ", ".join(dict.fromkeys(one_line(name) for each in group for name in (each.one, each.other)))
     kind = "same program" if pair.is_twin else f"{pair.score:.2f} alike  "
-    return f"{kind:<12}  {one_line(pair.one)}, {one_line(pair.other)}: they share {', '.join(pair.evidence)}"
+    if len(group) == 1:
+        return f"{kind:<12}  {names}: they share {', '.join(pair.evidence)}"
+    share = min(each.source for each in group)
+    common = [said for said in pair.evidence[2:] if all(said in each.evidence for each in group)]
+    return f"{kind:<12}  {names}: each two share at least {', '.join([f'{share:.0%} of the source', *common])}"

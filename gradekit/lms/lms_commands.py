@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,23 +43,24 @@ def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int
               help="The folder with ca.pem, cert.pem and key.pem for it.")  # fmt: skip
 @click.option("--secret-seed", type=click.IntRange(0, 2**62), metavar="N",
               help="The secret seed of the examples; by default a new one.")  # fmt: skip
-def package(
-    lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None, secret_seed: int | None
-) -> None:
+@click.option("--hidden/--no-hidden", default=None,
+              help="With hidden tests and a secret seed (by default, but where students read it), or not.")  # fmt: skip
+def package(lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None, **secret: Any) -> None:
     """Make what is uploaded to LMS for the assignment ID: gradescope, prairielearn, autolab, classroom or oci.
 
-    It holds gradekit, the tests with the hidden ones, a secret seed for their examples,
-    and the LMS's scripts; no solution.
+    It holds gradekit, the tests with the hidden ones, a secret seed for their examples, and the LMS's scripts; no
+    solution. What students can read (classroom) has neither hidden tests nor a secret seed.
     """
     from gradekit.assignment import get
     from gradekit.lms.package import Cluster, PackageError, build
 
     try:
-        names = build(lms, get(id), target, Cluster(cluster, certificates) if cluster else None, secret_seed)
+        names = build(lms, get(id), target, Cluster(cluster, certificates) if cluster else None, **secret)
     except (PackageError, OSError) as error:
         raise click.UsageError(str(error)) from None
     hidden = [name for name in names if name.endswith("_hidden.py")]
-    click.echo(f"{target}: {len(names)} files, {len(hidden)} of hidden tests")
+    said = f"{len(hidden)} of hidden tests" if hidden else "without hidden tests"
+    click.echo(f"{target}: {len(names)} files, {said}")
 
 
 COMMANDS = {"autograde": autograde, "package": package}

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gradekit
 from gradekit.assignment import Assignment
@@ -38,25 +39,45 @@ class Cluster:
     certificates: Path | None = None
 
 
-def build(
-    lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, secret_seed: int | None = None
-) -> list[str]:
+READ_BY_STUDENTS = {"classroom"}
+"""Where students can read whatever is uploaded: no hidden tests and no secret seed may be in it."""
+
+
+def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, **secret: Any) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
 
+    `secret` are `secret_seed` and `hidden`, see `contents`.
+
     Raises:
-        PackageError: there are no scripts for this LMS.
+        PackageError: there are no scripts for this LMS, or students would read what is secret.
         OSError: it cannot be written.
     """
-    files = contents(lms, assignment, cluster, secret_seed)
+    files = contents(lms, assignment, cluster, **secret)
     data = _tar(files) if target.suffix == ".tar" else _zip(files)
     target.write_bytes(data)
     return sorted(files)
 
 
 def contents(
-    lms: str, assignment: Assignment, cluster: Cluster | None = None, secret_seed: int | None = None
-) -> dict[str, bytes]:
-    """Everything in the package, by name; without a `secret_seed`, with a new one."""
+    lms: str, assignment: Assignment, cluster: Cluster | None = None, *, secret_seed: int | None = None,
+    hidden: bool | None = None,
+) -> dict[str, bytes]:  # fmt: skip
+    """Everything in the package, by name.
+
+    With the hidden tests and a secret seed (by default a new one) where `hidden`; by default, unless students read the
+    package.
+
+    Raises:
+        PackageError: there are no scripts for this LMS, or students would read what is secret.
+    """
+    if lms in READ_BY_STUDENTS and (hidden or secret_seed is not None):
+        raise PackageError(
+            f"students read what is uploaded to {lms}, so hidden tests and a secret seed stay at home: leave --hidden"
+            " and --secret-seed out, and let `gradekit grade` over their repositories give the grade that counts"
+        )
+    hidden = lms not in READ_BY_STUDENTS if hidden is None else hidden
+    if secret_seed is not None and not hidden:
+        raise PackageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
     files = {name: _filled(text, assignment, cluster) for name, text in _scripts(lms).items()}
     files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
     if cluster is not None and cluster.certificates is not None:
@@ -65,9 +86,9 @@ def contents(
     for name, file in _grader_files():
         files[f"grader/gradekit/{name}"] = file.read_bytes()
     files |= _metadata()
-    for name, file in _assignment_files(assignment):
+    for name, file in _assignment_files(assignment, hidden):
         files[f"grader/{name}"] = file.read_bytes()
-    if not assignment.is_quiz:
+    if hidden and not assignment.is_quiz:
         seed = new_secret_seed() if secret_seed is None else secret_seed
         files[f"grader/solutions/{assignment.id}/{SECRET_SEED}"] = f"{seed}\n".encode()
     return files
@@ -129,10 +150,10 @@ def _grader_files() -> Iterator[tuple[str, Path]]:
             yield "/".join(parts), file
 
 
-def _assignment_files(assignment: Assignment) -> Iterator[tuple[str, Path]]:
+def _assignment_files(assignment: Assignment, hidden: bool) -> Iterator[tuple[str, Path]]:
     for file in assignment.test_files:
         yield f"assignments/{assignment.id}/{file.name}", file
-    if assignment.solutions is not None:
+    if hidden and assignment.solutions is not None:
         for file in sorted(assignment.solutions.glob("test_*.py")):
             yield f"solutions/{assignment.id}/{file.name}", file
 

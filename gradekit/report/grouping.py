@@ -32,6 +32,16 @@ class Story:
         return sum(check["possible"] - check["earned"] for check in self.checks)
 
 
+def ending(check: CheckRecord) -> str:
+    """How the check ended for a reader: its outcome; "missed" for extra credit that was not earned, which is no
+    failure; "accepted" where a person gave a part of the points."""
+    if check["outcome"] != "failed":
+        return str(check["outcome"])
+    if check["bonus"]:
+        return "missed"
+    return "accepted" if check["earned"] and check["details"].get("points_by") else "failed"
+
+
 def stories(checks: Iterable[CheckRecord]) -> list[Story]:
     """The `checks` in their order; with a check that failed stand all others that failed for its reason."""
     found: dict[Any, list[CheckRecord]] = {}

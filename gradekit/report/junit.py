@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
+from gradekit.report.grouping import ending
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, described, located, one_line, points
 from gradekit.submission import place
@@ -57,8 +58,8 @@ def _case(assignment: str, check: Mapping[str, Any], submission: Mapping[str, An
         ElementTree.SubElement(properties, "property", name=name, value=_text(str(check[name])))
     for sentence in sentences(check["details"]["speed"]) if "speed" in check["details"] else ():
         ElementTree.SubElement(properties, "property", name="speed", value=_text(sentence))
-    if check["outcome"] in _ELEMENTS and not (check["bonus"] and check["outcome"] == "failed"):
-        _add(case, check["outcome"], check, submission)
+    if ending(check) in _ELEMENTS:
+        _add(case, ending(check), check, submission)
     return case
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.report import pictures, proofs, result_pictures, source_view, speed_plot, speed_sentences, templates
-from gradekit.report.grouping import Story, stories
+from gradekit.report.grouping import Story, ending, stories
 from gradekit.report.text import clean, counted, described, one_line, points, seconds
 from gradekit.submission import place
 
@@ -99,8 +99,9 @@ def _said(checks: Iterable[Mapping[str, Any]]) -> dict[int, list[dict[str, Any]]
 def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
     counterexample, details = check["counterexample"] or {}, check["details"]
     return {
-        "outcome": check["outcome"], "sign": SIGNS[check["outcome"]],
-        "ending": "missed" if check["bonus"] and check["outcome"] == "failed" else check["outcome"],
+        "outcome": "passed" if (ended := ending(check)) == "accepted" else check["outcome"],
+        "sign": "◐" if ended == "accepted" else SIGNS[check["outcome"]],
+        "ending": "accepted in part" if ended == "accepted" else ended,
         "title": one_line(check["title"]), "points": f"{points(check['earned'])} / {points(check['possible'])}",
         "message": clean(check["message"]), "hint": one_line(check.get("hint", "")),
         "cause": _cause(check["cause"]),

@@ -15,15 +15,17 @@ from typing import Any
 import click
 
 from gradekit.report import proofs
-from gradekit.report.grouping import Story, blame, is_untouched, stories
+from gradekit.report.grouping import Story, blame, ending, is_untouched, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.report.value_verdict import value_sentence
 from gradekit.submission import place
 
-_MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!", "missed": "–"}
-_ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-"}
-_COLOURS = {"passed": "green", "failed": "red", "pending": "yellow", "fault": "magenta", "missed": "cyan"}
+_MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!", "missed": "–", "accepted": "◐"}
+_ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-", "accepted": "~"}
+_COLOURS = {
+    "passed": "green", "failed": "red", "pending": "yellow", "fault": "magenta", "missed": "cyan", "accepted": "green",
+}  # fmt: skip
 _INDENT = 6
 _SCREEN = 40  # lines of the report of a submission that earns nothing
 _MOST_CALLS = 5
@@ -93,28 +95,26 @@ def _score(record: Mapping[str, Any]) -> str:
 
 
 def _score_colour(record: Mapping[str, Any]) -> str:
-    outcomes = {_ending(check) for check in record["checks"]} - {"missed"}
+    outcomes = {ending(check) for check in record["checks"]} - {"missed"}
     if record["status"] == "fault":
         return _COLOURS["fault"]
     if record["status"] == "rejected" or "failed" in outcomes:
         return _COLOURS["failed"]
-    return _COLOURS["pending"] if outcomes - {"passed"} else _COLOURS["passed"]
+    return _COLOURS["pending"] if outcomes - {"passed", "accepted"} else _COLOURS["passed"]
 
 
 def _tally(record: Mapping[str, Any]) -> str:
     if record["status"] != "graded":
         return ""
-    outcomes = [_ending(check) for check in record["checks"]]
-    words = {"passed": "passed", "failed": "failed", "missed": "missed", "pending": "pending", "fault": "not graded"}
+    outcomes = [ending(check) for check in record["checks"]]
+    words = {
+        "passed": "passed", "accepted": "accepted in part", "failed": "failed", "missed": "missed",
+        "pending": "pending", "fault": "not graded",
+    }  # fmt: skip
     counts = [f"{outcomes.count(outcome)} {word}" for outcome, word in words.items() if outcome in outcomes]
     if len(counts) < 2:
         return f"  ({counted(len(outcomes), 'check')} {words[outcomes[0]]})" if outcomes else "  (no checks ran)"
     return f"  ({counted(len(outcomes), 'check')}: {', '.join(counts)})"
-
-
-def _ending(check: Mapping[str, Any]) -> str:
-    """The outcome, but "missed" for extra credit that was not earned: no failure."""
-    return "missed" if check.get("bonus") and check["outcome"] == "failed" else str(check["outcome"])
 
 
 def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
@@ -189,7 +189,7 @@ def _line(check: Mapping[str, Any], look: Look) -> list[str]:
     room = max(20, look.width - 4 - max(10, len(worth) + 2))
     titles = textwrap.wrap(one_line(_titled(check)), room) or [one_line(check["id"])]
     gap = " " * max(2, look.width - 4 - columns(titles[0]) - len(worth))
-    first = f"  {look.mark(_ending(check))} {titles[0]}{gap}{look.paint(worth, _COLOURS[_ending(check)])}"
+    first = f"  {look.mark(ending(check))} {titles[0]}{gap}{look.paint(worth, _COLOURS[ending(check)])}"
     return [first, *(f"    {title}" for title in titles[1:])]
 
 

@@ -110,3 +110,14 @@ def test_canvas_is_told_from_moodle() -> None:
     assert exports.is_canvas(CANVAS) and not exports.is_canvas("Identifier,Full name,Grade,Maximum Grade\n")
     with pytest.raises(ExportError, match=r"--column: Canvas's grade book has Vector add \(770\)"):
         exports.canvas(CANVAS, LINES, "", 100)
+
+
+def test_students_whose_keys_print_alike_are_two_rows() -> None:
+    text = to_csv([Line("ada", "a", "graded", 1, 2), Line("ada ", "a", "graded", 2, 2), Line("ada\t", "a", "missing")])
+    keys = [row["student"] for row in csv.DictReader(io.StringIO(text))]
+    assert keys[0] == "ada" and len({key.strip() for key in keys}) == 3
+
+
+def test_another_number_of_points_names_the_entry_that_mends_it() -> None:
+    with pytest.raises(ExportError, match=r"100 points in Canvas, and 130 here: say scale = 100 .* in course\.toml"):
+        exports.canvas(CANVAS, LINES, "771", 130)

@@ -287,3 +287,16 @@ def test_of_several_files_the_one_that_defines_the_entry_is_meant(tmp_path: Path
     (tmp_path / "ada/main.py").write_text("def softmax(x):\n    return x\n")
     wanted = Wanted(("submission", "softmax"), entry="softmax")
     assert {h.student: h.path.name for h in hand_ins(tmp_path, wanted)} == {"ada": "main.py", "bob": "helpers.py"}
+
+
+def test_canvas_class_list_gives_ids_and_names(tmp_path: Path) -> None:
+    (tmp_path / "canvas.csv").write_text(
+        "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Softmax (771)\n    Points Possible,,,,,100\n"
+        '"Lovelace, Ada",1201,al,ada,Mon,\n"Student, Test",99,t,t,,\n'
+    )
+    assert roster.load(tmp_path / "canvas.csv") == [roster.Student("1201", "Ada Lovelace", "", ("1201", "al", "ada"))]
+
+
+def test_a_list_of_nothing_but_students_has_them_for_keys(tmp_path: Path) -> None:
+    (tmp_path / "class.csv").write_text("student\nada\n")
+    assert roster.load(tmp_path / "class.csv")[0].student == "ada"

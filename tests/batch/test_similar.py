@@ -157,3 +157,24 @@ def test_the_list_says_what_it_is() -> None:
     assert render(resemblance({})) == (
         "0 students compared. A list to look at, and no verdict: short tasks have few solutions.\nNo two stand out.\n"
     )
+
+
+def test_equal_programs_are_one_line_and_none_is_no_program() -> None:
+    found: dict[str, Any] = {
+        "whole": "w",
+        "shingles": {"a": 3},
+        "constants": [64],
+        "options": [],
+        "tokens": ["t"],
+        "names": ["n"],
+        "comments": [],
+    }
+    prints = {name: found for name in ("ada", "bob", "cyd", "dan")} | {
+        name: found | {"whole": "nothing", "shingles": {}} for name in ("eve", "fay")
+    }
+    others = {f"other{i}": found | {"whole": str(i), "shingles": {str(i): 3}} for i in range(20)}
+    lines = render(resemblance(prints | others)).splitlines()
+    assert lines[0].startswith("24 students compared") and lines[1] == "2 have no program to compare."
+    assert [line for line in lines[2:] if line] == [
+        "same program  ada, bob, cyd, dan: each two share at least 100% of the source, all constants and block sizes"
+    ]

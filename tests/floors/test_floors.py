@@ -121,8 +121,8 @@ def _arguments(function: Function) -> list[ast.arg]:
     return [a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg not in ("self", "cls")]
 
 
-MANY_PARAMETERS = {"gradekit.batch.class_commands.grade", "gradekit.tracer.kernels.run"}
-"""A command's options, and the parameters of the method of Triton's that it stands in for."""
+MANY_PARAMETERS = {"gradekit.tracer.kernels.run"}
+"""The parameters of the method of Triton's that it stands in for."""
 
 
 def test_no_file_is_longer_than_800_lines() -> None:

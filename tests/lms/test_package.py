@@ -88,3 +88,21 @@ def test_the_same_assignment_and_seed_give_the_same_file(tmp_path: Path) -> None
 def test_an_lms_without_scripts_is_refused() -> None:
     with pytest.raises(PackageError, match="there are some for autolab, classroom, gradescope"):
         contents("moodle", get("softmax"))
+
+
+SECRET = re.compile(r"hidden|secret_seed|solutions/")
+
+
+def test_nothing_secret_is_put_where_students_read() -> None:
+    assert not [name for name in contents("classroom", get("softmax")) if SECRET.search(name)]
+    for secret in ({"hidden": True}, {"secret_seed": 5}):
+        with pytest.raises(PackageError, match="students read what is uploaded to classroom"):
+            contents("classroom", get("softmax"), **secret)
+
+
+@pytest.mark.parametrize("lms", ALL)
+def test_hidden_tests_and_their_seed_can_be_left_out_everywhere(lms: str) -> None:
+    assert not [name for name in contents(lms, get("softmax"), hidden=False) if SECRET.search(name)]
+    if lms != "classroom":
+        names = contents(lms, get("softmax"))
+        assert {"grader/solutions/softmax/test_softmax_hidden.py", "grader/solutions/softmax/secret_seed"} <= set(names)
