@@ -28,7 +28,8 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build", "handouts/gallery.md"]
 html_theme = "furo"
 html_title = "gradekit"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["doors.css"]
 LIVE = Path(__file__).parent / "_live"
 LIVE.mkdir(exist_ok=True)
 html_extra_path = ["_live"]
@@ -74,27 +75,23 @@ def write_handout_gallery(app: Sphinx) -> None:
 
 
 def write_messages(app: Sphinx) -> None:
-    """Every cause with its meaning and its advice, from the table in gradekit/causes.py."""
-    from gradekit.causes import Cause
+    """The page that `gradekit messages` prints."""
+    from gradekit.report import messages
 
-    lines = [
-        "# Messages", "",
-        "A check that fails says what was seen, the line, and the smallest input that shows it. Where the cause is clear it is one of",
-        "these words in the record, and the report adds its advice.", "", "| cause | meaning | advice |", "|---|---|---|",
-    ]  # fmt: skip
-    lines += [f"| `{cause}` | {_cell(cause.meaning)} | {_cell(cause.hint)} |" for cause in Cause]
-    HANDOUTS.parent.joinpath("messages.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    HANDOUTS.parent.joinpath("messages.md").write_text(messages.page(), encoding="utf-8")
 
 
-def _cell(text: str) -> str:
-    for sign in "|[]*_<":
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("\n", " ")
+def level_of_captions(app: Sphinx, name: str, template: str, context: dict[str, object], doctree: object) -> None:
+    """Give the captions of the side bar a level: a heading without one is announced by no screen reader."""
+    for part in ("furo_navigation_tree", "body"):
+        if isinstance(text := context.get(part), str):
+            context[part] = text.replace('role="heading">', 'role="heading" aria-level="2">')
 
 
 def write_live_pages(app: Sphinx) -> None:
     """The step view and the report of a wrong submission, as the commands write them; and a class that was made up."""
     from gradekit.assignment import discover
+    from gradekit.batch.gradebook import to_csv
     from gradekit.plugin import grade
     from gradekit.report import page, record, steps
     from gradekit.request import GradingOptions, GradingRequest
@@ -111,6 +108,7 @@ def write_live_pages(app: Sphinx) -> None:
     }  # fmt: skip
     folder = LIVE / "examples"
     folder.mkdir(exist_ok=True)
+    folder.joinpath("gradebook.csv").write_text(to_csv(sample_reports.class_lines(60)), encoding="utf-8")
     for name, text in pages.items():
         folder.joinpath(f"{name}.html").write_text(text, encoding="utf-8")
 
@@ -122,3 +120,4 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_handout_gallery)
     app.connect("builder-inited", write_messages)
     app.connect("builder-inited", write_live_pages)
+    app.connect("html-page-context", level_of_captions, priority=900)  # after the theme's own

@@ -168,7 +168,7 @@ class Cause(StrEnum):
     )
     OVERFLOW = (
         "overflow",
-        "wrong because an intermediate value overflowed",
+        "wrong because a value on the way grew too large for its dtype",
         "subtract the row's maximum before exp, or convert to float32 before the arithmetic",
     )
     LOW_PRECISION = (

@@ -74,6 +74,14 @@ def main() -> None:
     """
 
 
+@main.command()
+def messages() -> None:
+    """Print every fixed sentence that a student may read, as Markdown: for those who review or translate them."""
+    from gradekit.report import messages as table
+
+    click.echo(table.page(), nl=False)
+
+
 @main.command("list")
 def list_() -> None:
     """List the assignments."""

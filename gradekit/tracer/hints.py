@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
 
 SHAPES = r"Cannot make_shape_compatible|Cannot broadcast"
@@ -14,30 +15,34 @@ SHAPES = r"Cannot make_shape_compatible|Cannot broadcast"
 HINTS = (
     # the launch
     (r"Cannot call @triton\.jit'd outside of the scope of a kernel",
-     ("A kernel is launched with a grid: `kernel[grid](...)`. To call it from another kernel, call it inside that one; what "
-      "tl has works in kernels only (on the host, triton.cdiv for tl.cdiv).")),
+     ("A kernel is launched with a grid: `kernel[grid](...)`. What begins with tl works in kernels only. On the host, write "
+      "triton.cdiv for tl.cdiv.")),
     (r"object of type 'int' has no len\(\)",
      "If this is a launch, the grid must be a tuple, such as `kernel[(n,)](...)`, or a function that gives one."),
     (r"'float' object cannot be interpreted as an integer",
      "If this is a grid, its sizes must be integers: `triton.cdiv(n, BLOCK)` rounds up, `/` gives a float."),
     (r"'tuple' object cannot be interpreted as an integer",
-     ("If this is a launch, the brackets hold the grid alone, one tuple of up to three sizes. A program has no threads to "
-      "count: the size of its block is an argument of the kernel.")),
+     ("If this is a launch, the brackets hold the grid alone: one tuple of up to three sizes. A program has no threads. "
+      "The size of its block is an argument of the kernel.")),
     (r"'function' object is not subscriptable", "If this is a launch, is @triton.jit missing above the kernel?"),
     (r"not enough values to unpack \(expected 2, got 1\)",
-     ("One value stands on the right, and two names on the left. A vector's x.shape has one (x.shape[-1] is the last of any); "
-      'ctx.saved_tensors has as many as were saved; the name of an operator needs a namespace, "course::NAME".')),
+     ("There is one value for several names. A vector has one size: x.shape[-1] is the last size of any tensor. "
+      'ctx.saved_tensors has as many tensors as were saved. An operator is named with its namespace: "course::NAME".')),
     (r"(not enough|too many) values to unpack",
-     ("As many names must stand on the left as there are values: x.shape has one for each dimension (x.shape[-1] is the last of "
-      "any); ctx.saved_tensors has what ctx.save_for_backward saved, in `forward` or in register_autograd's setup_context.")),
+     ("Write as many names as there are values. x.shape has one size for each dimension; x.shape[-1] is the last of any tensor. "
+      "ctx.saved_tensors has what ctx.save_for_backward saved.")),
     (r"no autograd formula was registered",
-     "An operator's derivative is registered beside it: NAME.register_autograd(backward, setup_context=setup_context)."),
+     "Say how to go backward: NAME.register_autograd(backward, setup_context=setup_context)."),
+    (r"setup_context\(\) got an unexpected keyword argument|setup_context\(\) (missing|takes)",
+     "torch passes these parameters by name: def setup_context(ctx, inputs, output)."),
+    (r"save_for_backward can only save variables",
+     "ctx.save_for_backward keeps tensors alone. Keep numbers on ctx itself, such as ctx.causal = causal."),
     (r"Backward returned an incorrect number of gradients",
      "`backward` returns one gradient for each argument of `forward`, and None for those that have none, such as numbers."),
     (r"Backward returned an invalid gradient at index \d+ - got \[.*\] but expected shape",
      "A gradient has the shape of its input: what was spread over several dimensions is added up over these again."),
     (r"Parameter \w+ must have a type annotation|infer_schema\(func\): ",
-     "The annotations of an operator become its schema: say the type of every parameter and of the result, torch.Tensor."),
+     "torch reads the types of an operator from its signature. Write them: def NAME(x: torch.Tensor) -> torch.Tensor."),
     (r"^KeyError: '?\w+'?$",
      "If this is a grid's function, it finds what the launch passes by name: `meta['BLOCK']` for a parameter BLOCK."),
     (r"<lambda>\(\) takes 0 positional arguments but 1 was given",
@@ -63,8 +68,8 @@ HINTS = (
      "The launch passes a whole shape or all strides. Pass single numbers: x.shape[0], x.stride(0)."),
     # names
     (r"Cannot access global variable|Unsupported function referenced",
-     ("Kernels see only what is passed to them. Pass a number as an argument, write a constant as "
-      "`NAME = tl.constexpr(...)`, and put @triton.jit above a function that a kernel calls.")),
+     ("A kernel sees only what is passed to it. Pass a number as an argument, or write `NAME = tl.constexpr(...)`. "
+      "Put @triton.jit above a function that a kernel calls.")),
     (r"NameError: (sum|abs|any|all|round|pow) is not defined",
      ("Python's own functions know no blocks. In a kernel: tl.sum(x, axis=0), tl.abs(x), x * x for a power, "
       "tl.floor(x + 0.5) to round.")),
@@ -119,7 +124,8 @@ HINTS = (
       "block of counters: tl.rand(seed, offsets).")),
     (r"'tensor' object has no attribute",
      "A block in a kernel is no torch tensor and has few of its methods: look for a function in tl, such as tl.sum."),
-    (r"must be Tensor, not tensor", "torch works on the host only. Inside a kernel use triton.language: tl.exp for torch.exp."),
+    (r"must be Tensor, not tensor|type <class 'torch\.Tensor'> to tensor",
+     "torch works on the host only. Inside a kernel use triton.language: tl.exp for torch.exp, tl.rand for torch.rand."),
     (r"(float|int)\(\) argument must be", "Convert a block with .to(tl.float32) or .to(tl.int32): float() and int() take one number."),
     (r"`(np|numpy)\.\w+` works on the host",
      "NumPy works on the host only. Inside a kernel use triton.language: tl.exp for np.exp."),
@@ -140,8 +146,8 @@ HINTS = (
      ("The size of tl.arange must be a power of two: pass `BLOCK=triton.next_power_of_2(n)` at the launch, and mask what is "
       "too much.")),
     (r"arange's arguments must be of type tl\.constexpr",
-     ("The ends of tl.arange must be whole numbers that are known when the kernel is compiled: pass the size as a "
-      "`tl.constexpr` parameter (`//` in place of `/`), and add where the block begins: start + tl.arange(0, BLOCK).")),
+     ("The size of a block must be known when the kernel is compiled. Make it a parameter that is marked `tl.constexpr`. "
+      "Where the block begins may vary: start + tl.arange(0, BLOCK).")),
     (r"arange\(\) missing 1 required", "tl.arange takes both ends: tl.arange(0, BLOCK)."),
     (r"'(int|constexpr)' object is not iterable", "A shape is a list, also with one size: tl.zeros([BLOCK], dtype=tl.float32)."),
     (r"missing a required argument: 'dtype'|(zeros|full)\(\) missing .*'dtype'",
@@ -162,8 +168,8 @@ HINTS = (
     (r"exceeds triton maximum tensor numel",
      "A block has at most 1048576 elements: take smaller blocks, and loop or use more programs."),
     (SHAPES,
-     ("The shapes of the two sides do not fit (a mask must fit its pointers too): compare their sizes, and use [:, None] "
-      "and [None, :] to line them up, or reduce along the other axis where one was made by tl.sum or tl.max.")),
+     ("These blocks have different shapes, which do not fit. Line them up: [:, None] makes a column, [None, :] a row. A mask has the "
+      "shape of its pointers. Was one made by tl.sum or tl.max along the wrong axis?")),
     # dot
     (r"Unsupported (lhs|rhs) dtype", "tl.dot multiplies floats (and int8): convert with .to(tl.float32), or multiply and tl.sum."),
     (r"dot operands must be block", "tl.dot multiplies blocks of two dimensions; single numbers are multiplied with `*`."),
@@ -277,9 +283,15 @@ def _is_special(advice: str) -> bool:
 
 
 def _near_miss(message: str) -> str:
-    """The function of triton.language that a misspelt one is nearly called, as a question."""
+    """What a misspelt function of triton.language, or a misspelt argument of one, is nearly called; "" for nothing."""
     from triton import language  # not at the top: graders ask for hints too, and have no need of Triton
 
-    unknown = re.search(r"module 'triton\.language' has no attribute '(\w+)'", message)
-    near = difflib.get_close_matches(unknown[1], dir(language), n=1, cutoff=0.7) if unknown else []
-    return f"Did you mean tl.{near[0]}?" if near else ""
+    if unknown := re.search(r"module 'triton\.language' has no attribute '(\w+)'", message):
+        near = difflib.get_close_matches(unknown[1], dir(language), n=1, cutoff=0.7)
+        return f"Did you mean tl.{near[0]}?" if near else ""
+    if keyword := re.search(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'", message):
+        function = getattr(language, keyword[1], None)
+        names = inspect.signature(function).parameters if callable(function) else ()
+        near = difflib.get_close_matches(keyword[2], [name for name in names if name[0] != "_"], n=1, cutoff=0.7)
+        return f"tl.{keyword[1]} has no `{keyword[2]}`: write {near[0]}=." if near else ""
+    return ""

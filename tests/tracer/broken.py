@@ -131,7 +131,7 @@ MISTAKES = (
            body="tl.store(out_ptr + offsets, x * SCALE)",
            launch=f"{LAUNCH}\n    global SCALE\n    SCALE = tl.constexpr(3.0)\n    {LAUNCH}"),
     Broken("value returned from a kernel", "return the tensor on the host", "return x", body="tl.store(out_ptr + offsets, x)\nreturn x"),
-    Broken("two ranges in one tile", "line them up", "rows * 64 + cols",
+    Broken("two ranges in one tile", "Line them up", "rows * 64 + cols",
            body="rows = tl.arange(0, 16)\ncols = tl.arange(0, 64)\ny = tl.load(x_ptr + rows * 64 + cols)"),
     Broken("list that is computed with", "no lists", "y * 2.0", body="y = [x, x]\nz = y * 2.0"),
     Broken("`if` expression of a block", "tl.where(c, a, b)", "if x > 0", body="y = x if x > 0 else -x\ntl.store(out_ptr + offsets, y)"),

@@ -116,10 +116,18 @@ def test_what_another_release_of_triton_says_is_understood(said: str, advice: st
         ("RuntimeError: Trying to backward through a.b.default but no autograd formula was registered.", "register_autograd"),
         ("AttributeError: 'DropoutBackward' object has no attribute 'p'", "ctx.p = p"),
         ("ValueError: infer_schema(func): Parameter x must have a type annotation.", "torch.Tensor"),
+        ("TypeError: save_for_backward can only save variables, but argument 5 is of type bool", "ctx.causal = causal"),
+        ("TypeError: setup_context() got an unexpected keyword argument 'inputs'", "def setup_context(ctx, inputs, output)"),
+        ("cannot convert tensor([0.2955]) of type <class 'torch.Tensor'> to tensor", "tl.rand for torch.rand"),
     ],
 )
 def test_what_torch_says_of_operators_and_gradients_is_explained(said: str, advice: str) -> None:
     assert advice in hints.hint(said)
+
+
+def test_a_misspelt_argument_is_told_what_it_is_called() -> None:
+    assert hints.hint("load() got an unexpected keyword argument 'others'") == "tl.load has no `others`: write other=."
+    assert hints.hint("entry() got an unexpected keyword argument 'others'") == ""
 
 
 def test_no_name_is_guessed_where_the_advice_has_one() -> None:

@@ -1,0 +1,50 @@
+"""What students read: short sentences of plain words, measured."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from pathlib import Path
+
+import pyphen
+import pytest
+
+from gradekit.causes import Cause
+from gradekit.report import messages
+from gradekit.tracer.hints import HINTS
+
+ROOT = Path(__file__).parents[1]
+SYLLABLES = pyphen.Pyphen(lang="en_US")
+CODE = re.compile(r'`[^`]*`|"[^"]*"|\[[^\]]*\]|\w*[_(][^\s;,]*|\w+(\.\w+)+(\([^)]*\))?')
+TEXTS = [text for cause in Cause for text in (cause.meaning, cause.hint) if text] + [advice for _, advice in HINTS]
+
+
+def reading_level(text: str) -> float:
+    """The school grade in which `text` can be read (Flesch and Kincaid, 1975): code in it counts as one short word."""
+    plain = CODE.sub("code", text)
+    sentences = [part for part in re.split(r"[.!?;:](?:\s|$)", plain) if re.search(r"[a-z]", part)]
+    words = re.findall(r"[A-Za-z']+", plain)
+    syllables = sum(len(SYLLABLES.positions(word)) + 1 for word in words)
+    return 0.39 * len(words) / len(sentences) + 11.8 * syllables / len(words) - 15.59
+
+
+def test_half_of_what_students_read_is_for_the_eighth_grade_or_below() -> None:
+    assert statistics.median(map(reading_level, TEXTS)) <= 8
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_message_is_harder_than_the_twelfth_grade(text: str) -> None:
+    assert reading_level(text) <= 12
+
+
+def test_every_environment_variable_is_in_the_table_of_settings() -> None:
+    files = [file for folder in ("gradekit", "autograder") for file in (ROOT / folder).rglob("*") if file.is_file()]
+    read = [file.read_text(encoding="utf-8") for file in files if file.suffix != ".pyc"]
+    named = {name for text in read for name in re.findall(r"\bGRADEKIT_[A-Z_]+\b", text)}
+    documented = set(re.findall(r"^\| `(GRADEKIT_[A-Z_]+)`", (ROOT / "docs/settings.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named == documented
+
+
+def test_the_page_of_messages_has_every_sentence() -> None:
+    text = messages.page().replace("\\", "")
+    assert all(cause.hint in text for cause in Cause) and all(advice in text for _, advice in HINTS if "*" not in advice)
