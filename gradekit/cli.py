@@ -71,6 +71,7 @@ def main() -> None:
                 1  something failed, or the submission was rejected
                 2  wrong usage
                 3  gradekit itself failed: nothing counts against the submission
+                4  bench: this machine has no GPU
     """
 
 
@@ -398,7 +399,9 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tupl
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: the GPU that there is; cuda or cuda:1.")
 def bench(path: Path, id: str | None, picture: Path | None, json_file: Path | None, **options: Any) -> None:
-    """Time the submission at PATH over a range of sizes, beside torch and the roofline. Needs a GPU."""
+    """Time the submission at PATH over a range of sizes, beside torch and the roofline. Exits with 4 without a GPU."""
+    if not any(map(os.path.exists, _DRIVERS)):
+        _no_card("speed is timed on a GPU, and this machine has none")
     from gradekit import bench as benching
     from gradekit.report import figure
     from gradekit.subject.device import NeedsCard
@@ -409,11 +412,19 @@ def bench(path: Path, id: str | None, picture: Path | None, json_file: Path | No
     try:
         record = benching.bench(path, id, on_row=_show_progress, **options)
     except NeedsCard as error:
-        click.echo(f"Nothing was timed: {error.reason}. `gradekit inspect` says much without one.", err=True)
-        raise click.exceptions.Exit(2) from None
+        _no_card(error.reason)
     except (ValueError, SubmissionError) as error:
         raise click.UsageError(str(error)) from None
     _show_bench(record, picture, json_file)
+
+
+_DRIVERS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+"""What a GPU's driver leaves on Linux, on WSL and for AMD: without any, torch is not asked, which takes seconds."""
+
+
+def _no_card(reason: str) -> NoReturn:
+    click.echo(f"Nothing was timed: {reason}. `gradekit inspect` says much without one.", err=True)
+    raise click.exceptions.Exit(4)
 
 
 def _show_progress(row: dict[str, Any]) -> None:

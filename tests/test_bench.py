@@ -68,7 +68,7 @@ def test_the_roofline_is_the_longer_of_bytes_and_arithmetic(peak: float | None, 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
 def test_a_machine_without_a_card_says_so_kindly() -> None:
     result = CliRunner().invoke(main, ["bench", "solutions/softmax/solution.py"])
-    assert result.exit_code == 2 and "this machine has none" in result.output and "gradekit inspect" in result.output
+    assert result.exit_code == 4 and "this machine has none" in result.output and "gradekit inspect" in result.output
 
 
 def test_sizes_that_are_no_numbers_are_refused() -> None:
