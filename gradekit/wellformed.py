@@ -37,7 +37,11 @@ MOST_TTIR = 4 << 20
 """Characters in all kernels together: a long one has 200,000, with its locations."""
 
 MOST_BYTES = 1 << 30
-"""Of one tensor whose elements share memory, counted element by element; what is allocated is counted by the engine."""
+"""Of one tensor whose elements share memory, counted element by element, where no tensor that the call was given is as
+large; what is allocated is counted by the engine."""
+
+WIDER = 8
+"""So many times the bytes of a given tensor its elements may take in another dtype."""
 
 MOST_ELEMENTS = 1 << 20
 """Of one tile: Triton's own limit."""
@@ -119,6 +123,7 @@ class _Checker:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.sizes = dict(program.storages)
+        self.repeated = max([MOST_BYTES, *(WIDER * view.numel * ITEMSIZE[view.dtype] for view in program.inputs)])
         self.steps = 0
 
     def check(self) -> None:
@@ -207,7 +212,8 @@ class _Checker:
             _expect(min(numbers) >= 0 and max(numbers) < _LARGEST, "a negative size")
             size = self.sizes.get(view.storage, -1)
             _expect(_end(view) <= size, "a tensor outside of its storage")
-            _expect(view.numel * ITEMSIZE[view.dtype] <= max(size, MOST_BYTES), "a tensor that repeats itself for ever")
+            bytes = view.numel * ITEMSIZE[view.dtype]
+            _expect(bytes <= max(size, self.repeated), "a tensor that repeats itself for ever")
 
 
 def _end(view: View) -> int:

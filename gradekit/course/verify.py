@@ -110,11 +110,16 @@ def _mistake_claim(mistake: Mistake, suffix: str, graded: Callable[..., Report])
 
 def _trivial_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[Claim]:
     for trivial in TRIVIAL_RESULTS:
+        tried: list[Report] = []
 
-        def worthless(trivial: str = trivial) -> str:
-            return earns_no_correctness(graded(solution, trivial=trivial))
+        def worthless(trivial: str = trivial, tried: list[Report] = tried) -> str:
+            tried[:] = [graded(solution, trivial=trivial)]
+            return earns_no_correctness(tried[0])
 
-        yield Claim(trivial, "earns nothing for correctness", worthless)
+        def note(trivial: str = trivial, tried: list[Report] = tried) -> str:
+            return unchanged(tried[0], trivial) if tried else ""
+
+        yield Claim(trivial, "earns nothing for correctness", worthless, note)
 
 
 def tried(claim: Claim) -> ClaimResult:
@@ -135,9 +140,8 @@ def earns_everything(report: Report) -> str:
     if report.status is not Status.GRADED:
         return f"{report.status.value}: {report.message}"
     lost = [check for check in report.checks if check.lost or check.outcome is Outcome.FAULT]
-    if not any(check.outcome is Outcome.PASSED for check in report.checks):
-        return "no check passed"
-    return _problems(lost)
+    passed = any(check.outcome is Outcome.PASSED for check in report.checks)
+    return _problems(lost) or ("" if passed else "no check passed")
 
 
 def left_open(report: Report) -> str:
@@ -158,11 +162,23 @@ def earns_nothing(report: Report) -> str:
 
 
 def earns_no_correctness(report: Report) -> str:
-    """Returns a problem if a check of correctness earned a point."""
+    """Returns a problem if a check of correctness earned a point, where any result was a wrong one."""
     if report.status is not Status.GRADED:
         return f"{report.status.value}: {report.message}"
-    checks = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
+    checks = [check for check in report.checks if check.kind is Kind.CORRECTNESS and not _is_right(check)]
+    if not checks:
+        return "no check of correctness was given a wrong result"
     return _problems(check for check in checks if check.earned or check.outcome is Outcome.FAULT)
+
+
+def unchanged(report: Report, trivial: str) -> str:
+    """Which checks of correctness saw no wrong result, because all of their results stay as they are; "" for none."""
+    same = dict.fromkeys(c.id.partition("[")[0] for c in report.checks if c.kind is Kind.CORRECTNESS and _is_right(c))
+    return f"{trivial} changes no result of {', '.join(same)}" if same else ""
+
+
+def _is_right(check: Check) -> bool:
+    return check.details.get("trivially") == "right"
 
 
 def fails_for(report: Report, test: str, cause: Cause) -> str:

@@ -7,6 +7,7 @@ returns results of the same shapes and dtypes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import torch
 
@@ -41,6 +42,28 @@ TRIVIAL_RESULTS: dict[str, TrivialResult] = {
     "first_input": first_input,
     "lower_precision": lower_precision,
 }
+
+
+@dataclass
+class WatchedResults:
+    """Makes trivial results, and knows whether all of them were right: such results cannot fail a check."""
+
+    make: TrivialResult
+    _seen: set[bool] = field(default_factory=set)
+
+    def __call__(self, expected: Results, inputs: Results) -> list[torch.Tensor]:
+        made = self.make(expected, inputs)
+        self._seen.add(all(_equal(e, m) for e, m in zip(expected, made, strict=True)))
+        return made
+
+    def all_right(self) -> bool:
+        """Whether there were some since this was last asked, and all were right."""
+        found, self._seen = self._seen == {True}, set()
+        return found
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and bool(((a == b) | (a.isnan() & b.isnan())).all())
 
 
 def round_lower(value: torch.Tensor) -> torch.Tensor:

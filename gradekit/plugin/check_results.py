@@ -94,7 +94,7 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
         cause=verdict.cause,
         source=verdict.source or _source(run, verdict.line),
         counterexample=_counterexample(item, run, verdict, error, evidence),
-        details=_whose(item) | evidence.details | verdict.details,
+        details=_whose(item) | _trivial(run) | evidence.details | verdict.details,
         bonus=check_points.worth(item).bonus,
     )
 
@@ -102,6 +102,11 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
 def _whose(item: pytest.Item) -> dict[str, Any]:
     """A check of the staff's tests says so: it is shown to students when the course's policy says."""
     return {"hidden": True} if item.path.stem.endswith("_hidden") else {}
+
+
+def _trivial(run: GradingRun) -> dict[str, Any]:
+    """Of trivial results, whether all were the right ones: such a check cannot fail for them."""
+    return {"trivially": "right"} if run.trivial is not None and run.trivial.all_right() else {}
 
 
 def unrun(item: pytest.Item, run: GradingRun) -> Check:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import gc
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,6 +26,7 @@ from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
 
 if TYPE_CHECKING:
+    from gradekit.judge.trivial import WatchedResults
     from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.further_run import FurtherInputs
     from gradekit.repair.host_screen import HostScreen
@@ -141,7 +143,7 @@ class GradingRun:
         programs = self.request.programs
         self.subject = Subject(
             self.submission, self.request.assignment, self._take_tracer if programs is None else _no_tracer,
-            substitute=self._substitution(), device=self._device, programs=programs,
+            substitute=self.trivial, device=self._device, programs=programs,
         )  # fmt: skip
         if programs is not None:
             return
@@ -189,13 +191,14 @@ class GradingRun:
         tracer, self._started = self._started, None
         return tracer or self._tracer()
 
-    def _substitution(self) -> Callable[..., Any] | None:
-        trivial = self.request.options.trivial
-        if trivial is None:
+    @functools.cached_property
+    def trivial(self) -> WatchedResults | None:
+        """What is judged in place of the submission's results, where the request asks for it."""
+        if self.request.options.trivial is None:
             return None
-        from gradekit.judge.trivial import TRIVIAL_RESULTS
+        from gradekit.judge.trivial import TRIVIAL_RESULTS, WatchedResults
 
-        return TRIVIAL_RESULTS[trivial]
+        return WatchedResults(TRIVIAL_RESULTS[self.request.options.trivial])
 
     def _rejected(self, error: TraceError) -> Rejection:
         assert self.submission is not None

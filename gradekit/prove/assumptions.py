@@ -64,7 +64,7 @@ def _shape(
         if part == domain.ANY_DIMENSIONS:
             unnamed = rank - len(parts) + 1
             size = entry.sizes[part]
-            found += [var(f"size {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
+            found += [var(f"dimension {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
         else:
             found.append(_term(domain.evaluate(part, _symbols(sizes))))
     return tuple(found) if len(found) == rank else None

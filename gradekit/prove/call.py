@@ -152,7 +152,7 @@ def _coverage(
               t.region.storage == region.storage]  # fmt: skip
     line = stores[0][1].line if stores else None
     kernel = stores[0][0].verdict(q.COVERED, stores[0][1], answer.verdict).kernel if stores else ""
-    why = "" if answer.verdict != q.OPEN else "nobody can be named who writes an element"
+    why = "" if answer.verdict != q.OPEN else "which program writes each element was not worked out"
     return ProofVerdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values,
                         larger=coverage.larger.values)  # fmt: skip
 

@@ -27,7 +27,7 @@ class Coverage:
         self.larger = Answer("open")
 
     def decide(self) -> Answer:
-        """Whether each element is written; "open" where nobody can be named who would."""
+        """Whether each element is written; "open" where no program can be named that would."""
         stores = [(launched, touch) for launched in self.launches for touch in _stores(launched, self.region)]
         by_axis = [self._written(launched, touch, flat=False) for launched, touch in stores]
         answer = self._ask(by_axis, flat=False)

@@ -92,4 +92,4 @@ def _granted(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"    not decided: {gap}"
     if "unseen" in found:
         sizes = ", ".join(f"{name} = {value:,}" for name, value in found["unseen"].items())
-        yield f"    host code takes further paths, for example for {sizes}"
+        yield f"    not decided: for {sizes}, the host does something that no claim above covers"

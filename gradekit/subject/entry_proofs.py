@@ -18,7 +18,7 @@ from gradekit.engine import OverBudget, Unsupported
 from gradekit.inputs import value_kinds
 from gradekit.inputs.draws import promised
 from gradekit.inputs.spec import Input
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, sentence
 from gradekit.judge.memory_checks import assert_memory_clean
 from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
@@ -67,13 +67,14 @@ def proved(
         try:
             return subject.follow(Form(entry.name, tuple(args), wanted))
         except TraceError as error:
-            raise NotFollowed(f"the call fails: {str(error)[:200]}") from None
+            raise NotFollowed(f"a call with {_shapes(call)} does not run: {str(error)[:200]}") from None
 
     calls = calls_of(entry, dtypes, gradient)
     found = Proved(prove(calls, names_of(entry, gradient), follow, entry, budget))
     for index, verdict in enumerate(found.proofs.verdicts):
         if verdict.verdict == REFUTED:
             _confirm(subject, entry, found, index, wanted)
+    found.failures.sort(key=lambda failure: failure.cause is Cause.OUT_OF_BOUNDS_LOAD)  # others are graver
     for verdict, call in found.proofs.beyond[:1] if not found.failures else ():
         _advise(subject, entry, found.proofs, verdict, call, wanted)
     return found
@@ -91,6 +92,11 @@ def _advise(subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict
         )
 
 
+def _shapes(call: Sequence[Argument]) -> str:
+    """The tensors of a call, for a sentence."""
+    return " and ".join(f"a {view.dtype} tensor of {list(view.shape)}" for view in call if isinstance(view, View))
+
+
 def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
     return tuple(n for n, argument in enumerate(entry.arguments) if argument.name in entry.gradients)
 
@@ -102,7 +108,8 @@ def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: 
         verdict, call = found.proofs.larger[verdict.subject]
         seen = _looked_at(subject, entry, call, verdict, wanted)
     if isinstance(seen, Failure):
-        found.proofs.verdicts[index] = replace(verdict, finding=seen.message)
+        is_own = verdict.kind != BOUNDS or (seen.cause, seen.line) == _blamed(verdict)
+        found.proofs.verdicts[index] = replace(verdict, finding=seen.message) if is_own else _open(verdict, NOTHING)
         if verdict.kind not in ADVICE:
             found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
         return
@@ -111,6 +118,12 @@ def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: 
         found.proofs.faults.append(
             f"{verdict.subject}, line {verdict.line}: {_open(verdict, seen).why}, and nothing in it was approximated"
         )
+
+
+def _blamed(verdict: ProofVerdict) -> tuple[Cause, int | None]:
+    """What the engine sees where the claim's own access leaves its tensor."""
+    is_load = verdict.subject.startswith("load")
+    return Cause.OUT_OF_BOUNDS_LOAD if is_load else Cause.OUT_OF_BOUNDS_STORE, verdict.line
 
 
 def _looked_at(subject: Subject, entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict,
@@ -135,7 +148,7 @@ def _zeros(argument: Argument) -> Any:
 def _open(verdict: ProofVerdict, seen: Unseen) -> ProofVerdict:
     why = f"the solver says no at {sizes_of(verdict.sizes)}, where the engine finds nothing"
     if verdict.kind == COVERED:
-        why = "nobody can be named who writes an element"
+        why = "which program writes each element was not worked out"
     elif not verdict.exact:
         why = "it depends on data, or on arithmetic that is not followed"
     elif seen is NOT_RUN:
@@ -171,6 +184,9 @@ def _seen(
     try:
         assert_memory_clean(seen)
     except Failure as failure:
+        own = next((f for f in seen.findings if (f.cause, f.line) == _blamed(verdict)), None)
+        if own is not None and verdict.kind == BOUNDS:
+            return Failure(own.cause, sentence(own), line=own.line, facts=failure.facts)
         return failure if failure.cause is not Cause.BUDGET_EXCEEDED else NOT_RUN
     return NOTHING
 

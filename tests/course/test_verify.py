@@ -21,6 +21,7 @@ from gradekit.course.verify import (
     row,
     summary,
     tried,
+    unchanged,
 )
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.request import TRIVIAL_RESULTS, GradingRequest
@@ -54,6 +55,7 @@ REJECTED = report(FAILED, status=Status.REJECTED, message="no such function")
             report(PASSED, *[FAULT] * 5),
             "test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; and 2 more",
         ),
+        (report(FAULT), "test_b fault, 0 of 10: oh"),
         (report(PENDING), "no check passed"),
         (report(), "no check passed"),
         (REJECTED, "rejected: no such function"),
@@ -198,3 +200,16 @@ def test_the_trivial_results_are_those_that_the_judge_makes() -> None:
     from gradekit.judge import trivial
 
     assert tuple(trivial.TRIVIAL_RESULTS) == TRIVIAL_RESULTS
+
+
+def test_a_trivial_result_that_is_right_is_no_problem_and_is_noted() -> None:
+    same = check("test_counts[a]", Outcome.PASSED, details={"trivially": "right"})
+    assert earns_no_correctness(report(same, FAILED)) == ""
+    assert unchanged(report(same, FAILED), "lower_precision") == "lower_precision changes no result of test_counts"
+    assert earns_no_correctness(report(same, PASSED)).startswith("test_a passed")
+    assert unchanged(report(FAILED), "zeros") == ""
+
+
+def test_a_trivial_result_that_is_right_everywhere_shows_nothing() -> None:
+    same = check("test_counts", Outcome.PASSED, details={"trivially": "right"})
+    assert earns_no_correctness(report(same)) == "no check of correctness was given a wrong result"

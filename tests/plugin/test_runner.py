@@ -105,6 +105,31 @@ def test_no_trivial_result_earns_a_point_for_correctness(assignment: Make, submi
     assert checks["test_memory"].outcome is Outcome.PASSED  # the program is the right one
 
 
+COUNTS = """
+import torch
+from hypothesis import given
+from gradekit import assert_close, points, reference, vectors
+
+def twice(x):
+    return x + x
+
+@points(30)
+@given(x=vectors(dtypes=["int32"], size=(1, 300), profiles=["KIND"]))
+def test_doubles(submission, x):
+    assert_close(submission.double(x), reference(twice, x))
+"""
+
+
+@pytest.mark.parametrize(("kind", "told"), [("integers", "right"), ("chosen:cells:1:100000001", None)])
+def test_a_trivial_result_that_is_the_right_one_is_told_apart(
+    assignment: Make, submitted: Write, kind: str, told: str | None
+) -> None:
+    """Small whole numbers stay what they are in a lower precision; large ones do not"""
+    check = by_id(grade(assignment(COUNTS.replace("KIND", kind)), submitted(RIGHT), trivial="lower_precision"))
+    assert check["test_doubles"].details.get("trivially") == told
+    assert (check["test_doubles"].outcome is Outcome.PASSED) == (told == "right")
+
+
 def test_the_seed_decides_the_examples(assignment: Make, submitted: Write, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     tests = f"""

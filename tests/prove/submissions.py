@@ -29,6 +29,28 @@ FROM_OUTSIDE = HEAD.replace("n = out.numel()", "n = int(float(out.numel()))")
 EXACT_TYPE = HEAD.replace("n = out.numel()", "n = out.numel() if type(out.numel()) is int else 1")
 ONE_TILE = HEAD.replace("(triton.cdiv(n, 1024),)", "(1,)").replace("BLOCK=1024", "BLOCK=triton.next_power_of_2(n)")
 LONG_OFFSETS = HEAD.replace("tl.program_id(0) * BLOCK +", "tl.program_id(0).to(tl.int64) * BLOCK +")
-TEXT_BLOCK = HEAD.replace("n = out.numel()\n", "n = out.numel()\n    block = 1024 if len(str(n)) < 8 else 512\n").replace(
-    "BLOCK=1024", "BLOCK=block"
-)
+TEXT_BLOCK = HEAD.replace(
+    "n = out.numel()\n", "n = out.numel()\n    block = 1024 if len(str(n)) < 8 else 512\n"
+).replace("BLOCK=1024", "BLOCK=block")
+
+UNMASKED_LOAD = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(o_ptr + i, x + y)
+
+
+def add(x, y):
+    out = torch.empty_like(x)
+    x = x.contiguous()
+    y = y.contiguous()
+    k[(triton.cdiv(x.numel(), 256),)](x, y, out, x.numel(), BLOCK=256)
+    return out
+"""

@@ -187,3 +187,12 @@ def test_following_a_call_leaves_its_program_as_it_is(tmp_path):
         before = tracer.trace("add", call)
         followed, _ = tracer.follow(Form("add", call))
         assert tracer.trace("add", call) == before == followed
+
+
+def test_the_evidence_of_a_load_is_a_load_and_huge_views_are_followed(decide):
+    """A solver's tensors repeat their elements as often as a size says: the submission is not to blame for that"""
+    found = decide(submissions.UNMASKED_LOAD).proofs
+    refuted = {verdict.subject: verdict.finding for verdict in found.verdicts if verdict.verdict == "refuted"}
+    assert any(subject.startswith("load") for subject in refuted)
+    assert all(("loads" in seen) == subject.startswith("load") for subject, seen in refuted.items()), refuted
+    assert not any("does not run" in gap for gap in found.gaps), found.gaps
