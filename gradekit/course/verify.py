@@ -78,7 +78,10 @@ def _right_claim(path: Path, graded: Callable[..., Report]) -> Claim:
         tried[:] = [graded(path)]
         return earns_everything(tried[0])
 
-    return Claim(path.name, "earns all that is measured", everything, lambda: left_open(tried[0]) if tried else "")
+    def note() -> str:
+        return " ".join(filter(None, (left_open(tried[0]), nearest_to_budget(tried[0])))) if tried else ""
+
+    return Claim(path.name, "earns all that is measured", everything, note)
 
 
 def _mistake_claims(assignment: Assignment, graded: Callable[..., Report]) -> Iterator[Claim]:
@@ -152,6 +155,13 @@ def left_open(report: Report) -> str:
     why = " ".join(dict.fromkeys(one_line(check.message) for check in waiting))
     names = ", ".join(dict.fromkeys(check.id.partition("[")[0] for check in waiting))
     return f"{points(report.score.pending)} points are open ({names}). {why}"
+
+
+def nearest_to_budget(report: Report) -> str:
+    """How much of the work that a check may take the one that takes most has used; "" where no kernel ran."""
+    used = [(check.details["budget"], check.id) for check in report.checks if "budget" in check.details]
+    share, name = max(used, default=(0.0, ""))
+    return f"{name} takes {100 * share:.2g} % of the work that a check may take." if used else ""
 
 
 def earns_nothing(report: Report) -> str:

@@ -104,7 +104,7 @@ class CheckRun:
             else:
                 self._note_last_call()
             finally:
-                self.evidence.details |= self._counted() | _timed(self.subject)
+                self.evidence.details |= self._counted() | _timed(self.subject) | _used(self.subject)
 
     def _make_examples(self, test: Callable[..., Any]) -> Examples:
         """The Examples of a test that uses Hypothesis; they write their history into the evidence."""
@@ -335,6 +335,11 @@ def _share(profile: Profile) -> Share:
     from gradekit.subject.runs import Share
 
     return Share(profile.on_card, max(profile.examples // profile.on_card, 1))
+
+
+def _used(subject: Subject) -> dict[str, Any]:
+    """The share of its budget that the check has used, to three digits; nothing where no kernel ran."""
+    return {"budget": float(f"{subject.used:.3g}")} if subject.used else {}
 
 
 def _timed(subject: Subject) -> dict[str, Any]:

@@ -40,11 +40,15 @@ REMEMBERED_BYTES = 128 << 20
 HURRY = 1_500_000_000
 """The work that a run may use once another has used up a whole budget, so that no report takes minutes."""
 
+CHECK_IN_A_HURRY = 10_000_000_000
+"""The work of all runs of a check, then."""
+
 MOST_BYTES = 1 << 28
 """Bytes of the results that differ between the configurations of one call."""
 
-MOST_WORK = 60_000_000_000
-"""The work that all runs of a submission may use together: about two minutes, on any machine counted alike."""
+MOST_WORK = 100_000_000_000
+"""The work that all runs of a check may use together: about two minutes, on any machine counted alike. A right kernel
+of a plain style takes less than a tenth."""
 
 BRIEF_WORK = 400_000_000
 """The same where a submission is tried for a few small calls: half a second."""
@@ -183,12 +187,19 @@ class Runs:
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
         self._overdue = False
-        self.work = 0
+        self._costs: dict[str, int] = {}
+        self.work = self._of_check = 0
+        self._in_check = False
         self.soundness = Soundness()
 
     def begin_check(self, share: Share) -> None:
         """A new check begins, of whose runs the card gets a `share`."""
-        self._share = share
+        self._share, self._of_check, self._in_check = share, 0, True
+
+    @property
+    def used(self) -> float:
+        """The share of its budget that this check's calls have used, whether or not an earlier check made them too."""
+        return self._of_check / self._most_work
 
     def known(self, spec: CallSpec) -> Observation | None:
         """The observation of an earlier run of the same call, if it is remembered.
@@ -199,6 +210,8 @@ class Runs:
         outcome = self._seen.get(spec)
         if isinstance(outcome, Failure):
             raise outcome.with_traceback(None)
+        if outcome is not None and self._in_check:
+            self._of_check += self._costs[spec.signature]
         return outcome
 
     def run(self, case: Case) -> Observation:
@@ -208,6 +221,7 @@ class Runs:
             Failure: the program breaks a rule, or used up its budget.
             Unsupported: the engine cannot know what a kernel does.
         """
+        before = self.work
         try:
             idle = self._hold_against_rules(case)
             outcome = replace(self._everywhere(case), idle=idle)
@@ -215,6 +229,7 @@ class Runs:
             self._remember(case, failure)
             raise
         self._remember(case, outcome)
+        self._costs[case.spec.signature] = self.work - before
         return outcome
 
     def again(self, case: Case) -> Observation:
@@ -325,9 +340,9 @@ class Runs:
         try:
             seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
         except Failure as failure:
-            self.work += budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0
+            self._spend(budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0)
             raise
-        self.work += seen.counters.work
+        self._spend(seen.counters.work)
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)
         observation = Observation(
             case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
@@ -338,20 +353,26 @@ class Runs:
         )
         return replace(observation, variants=tuple(others))
 
+    def _spend(self, work: int) -> None:
+        self.work += work
+        self._of_check += work
+
     def _tensor_names(self, case: Case) -> list[str]:
         named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
         return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
     def _budget(self, case: Case) -> engine.Budget:
-        """What the next run may use: the rest of what all runs of the submission may.
+        """What the next run may use: the rest of what all runs of the check may.
 
         Raises:
             Failure: nothing is left.
         """
-        left = self._most_work - self.work
+        most = min(CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
+        left = most - self._of_check
         if left <= 0:
             message = (
-                f"{case.entry} was not run: the kernels of earlier calls have used up all the work that grading allows."
+                f"{case.entry} was not run: the kernels of earlier calls of this check have used up the "
+                f"{most:,} element operations that a check may take."
             )
             raise Failure(Cause.BUDGET_EXCEEDED, message)
         usual = engine.Budget()

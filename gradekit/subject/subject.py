@@ -294,6 +294,11 @@ class Subject:
         return self._runs.work
 
     @property
+    def used(self) -> float:
+        """The share of the work that a check may take which this check has used."""
+        return self._runs.used
+
+    @property
     def programs(self) -> list[Program]:
         """What the calls became so far, each form of call once."""
         return [program for program in self._programs.values() if isinstance(program, Program)]

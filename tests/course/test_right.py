@@ -23,6 +23,9 @@ EACH_TIME = [
 ]  # fmt: skip
 """Styles that differ most, one at least of each assignment whose solution test_assignments does not try; the slow tests try all."""
 
+MOST_USED = 0.1
+"""Of the work that a check may take: what a right submission of any style stays below."""
+
 
 def _case(path: Path) -> object:
     often = any(path.match(pattern) for pattern in EACH_TIME)
@@ -36,6 +39,7 @@ def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
     lost = {check.id: check.message for check in measured if check.outcome is not Outcome.PASSED}
     assert (report.status, report.message, lost) == (Status.GRADED, "", {})
     assert (report.score.earned + report.score.pending, report.score.possible) == pytest.approx((100, 100))
+    assert {check.id: check.details["budget"] for check in measured if check.details.get("budget", 0) > MOST_USED} == {}
 
 
 @pytest.mark.parametrize("assignment", [id for id, assignment in ASSIGNMENTS.items() if not assignment.is_quiz])

@@ -18,6 +18,7 @@ from gradekit.course.verify import (
     earns_nothing,
     fails_for,
     left_open,
+    nearest_to_budget,
     row,
     summary,
     tried,
@@ -74,6 +75,12 @@ def test_what_was_not_measured_is_listed_with_the_reason() -> None:
     pending = replace(PENDING, message="Not measured: no GPU.")
     assert left_open(report(PASSED, pending)) == "10 points are open (test_speed). Not measured: no GPU."
     assert left_open(report(PASSED)) == ""
+
+
+def test_verifying_says_how_near_a_solution_comes_to_the_budget() -> None:
+    near = [check(f"test_{share}", Outcome.PASSED, details={"budget": share / 100}) for share in (2, 7, 3)]
+    assert nearest_to_budget(report(PASSED, *near)) == "test_7 takes 7 % of the work that a check may take."
+    assert nearest_to_budget(report(PASSED)) == ""
 
 
 @pytest.mark.parametrize(

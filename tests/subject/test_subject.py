@@ -270,6 +270,26 @@ def test_after_a_kernel_that_never_ends_others_are_given_less(
     ]  # what was stopped once is not run again
 
 
+def test_each_check_has_a_budget_of_its_own(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject.begin_check(Share())
+    subject.add(vector(), vector())
+    monkeypatch.setattr(subject._runs, "_most_work", subject.work)
+    with pytest.raises(Failure, match="earlier calls of this check have used up the"):
+        subject.add(vector(seed=1), vector())
+    subject.begin_check(Share())
+    subject._runs._overdue = False
+    subject.add(vector(seed=2), vector())
+
+
+def test_a_call_that_an_earlier_check_made_counts_for_this_one_too(subject: Subject) -> None:
+    shares = []
+    for _ in range(2):
+        subject.begin_check(Share())
+        subject.add(vector(), vector())
+        shares.append(subject.used)
+    assert shares[0] == shares[1] > 0
+
+
 def test_its_repr_is_short_for_hypothesis_shows_it(subject: Subject) -> None:
     subject.add(vector(), vector())
     assert repr(subject) == "Subject('submission.py')"
