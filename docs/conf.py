@@ -81,11 +81,25 @@ def write_messages(app: Sphinx) -> None:
     HANDOUTS.parent.joinpath("messages.md").write_text(messages.page(), encoding="utf-8")
 
 
-def level_of_captions(app: Sphinx, name: str, template: str, context: dict[str, object], doctree: object) -> None:
-    """Give the captions of the side bar a level: a heading without one is announced by no screen reader."""
-    for part in ("furo_navigation_tree", "body"):
-        if isinstance(text := context.get(part), str):
-            context[part] = text.replace('role="heading">', 'role="heading" aria-level="2">')
+ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    '<div class="content-icon-container">': '<div class="content-icon-container" role="region" aria-label="Source and colours">',
+    '<pre>': '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<th class="head"><p></p></th>': "<td></td>",
+}
+"""What the theme writes, and what a screen reader and a keyboard need in its place."""
+
+
+def make_accessible(app: Sphinx, exception: Exception | None) -> None:
+    """Mend the theme's landmarks, captions and regions that scroll, in every page that was written."""
+    for page in Path(app.outdir).rglob("*.html") if exception is None else ():
+        text = page.read_text(encoding="utf-8")
+        for written, needed in ACCESSIBLE.items():
+            text = text.replace(written, needed)
+        page.write_text(text, encoding="utf-8")
 
 
 def write_live_pages(app: Sphinx) -> None:
@@ -120,4 +134,4 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_handout_gallery)
     app.connect("builder-inited", write_messages)
     app.connect("builder-inited", write_live_pages)
-    app.connect("html-page-context", level_of_captions, priority=900)  # after the theme's own
+    app.connect("build-finished", make_accessible)
