@@ -1,5 +1,5 @@
-"""What a check says of itself while it runs: partial credit, which the claims of a
-test may give as the test itself may.
+"""Points: partial credit, which a check says of itself while it runs, and what a course may decide that points count
+which were not measured.
 
 Data alone: the plugin opens an Award for each check and reads it when the check has ended.
 """
@@ -10,6 +10,15 @@ import math
 from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PendingPolicy(StrEnum):
+    """What a course decides that points count which nobody could measure, such as those for speed without a GPU."""
+
+    LEFT_OUT = "left out"
+    LOST = "lost"
+    GIVEN = "given"
 
 
 @dataclass

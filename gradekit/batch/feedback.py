@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.batch.gradebook import Line
+from gradekit.credit import PendingPolicy
 from gradekit.report import page, record, terminal
+from gradekit.report.grade import LEFT_OUT, grade
 from gradekit.report.text import points
 from gradekit.submission import NoSuchSubmission, SubmissionError, read
 
@@ -66,15 +68,17 @@ def source_of(path: Path, digest: str) -> str:
     return found.text if found.facts().get("sha256") == digest else ""
 
 
-def with_grade(found: Mapping[str, Any], line: Line) -> dict[str, Any]:
-    """`found` with a note of what the grade book has: points after lateness, the penalty and its reason."""
+def with_grade(found: Mapping[str, Any], line: Line, pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
+    """`found` with a note of what the grade book has: points after lateness, the penalty and its reason, and what
+    points count that are `pending`."""
+    said = [said] if (said := grade(found, pending).said) else []
     if not line.counts:
-        return dict(found)
+        return dict(found) | {"notes": [*found["notes"], *said]}
     parts = [f"In the grade book: {points(line.points)} of {points(line.possible)} points"]
     parts += [f"{points(line.penalty)} % were taken off"] if line.penalty else []
     parts += [line.note] if line.note and line.note != found["message"] else []
     parts += [f"this is the attempt that counts, of {line.attempts}"] if line.attempts > 1 else []
-    return dict(found) | {"notes": [*found["notes"], "; ".join(parts) + "."]}
+    return dict(found) | {"notes": [*found["notes"], *said, "; ".join(parts) + "."]}
 
 
 def visible(found: Mapping[str, Any], hidden_are_seen: bool) -> dict[str, Any]:

@@ -21,8 +21,9 @@ HEADER = (
 class Line:
     """What a student has in one assignment.
 
-    `points` are those after the `penalty` (percent), of `possible`; `pending` have not been measured. `status` is
-    graded, rejected, fault (not graded, by no fault of the student: `points` are no result then) or missing. `digest`
+    `points` are those after the `penalty` (percent), of `possible`; `pending` have not been measured, and count in
+    `points` what the course decides. `status` is graded, rejected, pending (nothing could be measured) or fault (not
+    graded, by no fault of the student), where `points` are no result, or missing. `digest`
     is that of the submission which counts.
     """
 

@@ -240,7 +240,7 @@ class GradingSession:
             digest = line.digest or last.get(line.student, "")
             if digest in records:
                 own = totals.marked(records[digest], line.student, marks, totals.possible_points(records))
-                own = feedback.with_grade(feedback.visible(own, seen), line)
+                own = feedback.with_grade(feedback.visible(own, seen), line, self._policy.pending)
                 path = paths.get((line.student, digest))
                 source = feedback.source_of(path, own["submission"]["sha256"]) if path else ""
                 facts = feedback.hand_in_facts(line)

@@ -9,10 +9,12 @@ own, never the clock's, so that grading again tomorrow gives the same grade.
     grace = "15m"
     late = {percent_a_day = 10, at_most = 50}  # or percent_an_hour, or {steps = [["1d", 10], ["3d", 30]]}
     keep = "best"                     # or "last"
-    scale = 100                       # what all points of the assignment count in the grade book; as they are by
-    default extra_credit = 10                 # points above the possible ones that may count; none by default
+    scale = 100                       # what all points count in the grade book; as they are by default
+    extra_credit = 10                 # points above the possible ones that may count; none by default
+    pending = "left out"              # what points count that were not measured; or "lost", or "given"
     hidden = "after_due_date"         # visible, hidden, after_due_date or after_published
-    [assignments.softmax.extensions] ada = "2d"
+    [assignments.softmax.extensions]
+    ada = "2d"
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.checking import UsageError
-from gradekit.credit import rounded
+from gradekit.credit import PendingPolicy, rounded
 
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
 KEEPS = ("best", "last")
@@ -74,6 +76,7 @@ class Policy:
     hidden: str = "after_published"
     extensions: Mapping[str, timedelta | datetime] = field(default_factory=dict)
     scale: float = 0.0
+    pending: PendingPolicy = PendingPolicy.LEFT_OUT
 
     def due_for(self, student: str) -> datetime | None:
         """When the submission of `student` is due, with an extension where there is one."""
@@ -105,8 +108,9 @@ class Policy:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One graded submission: points `earned`, `possible` and `pending`, and when it was `submitted`; `late` is whether
-    the LMS says that it was late without saying when it came."""
+    """One graded submission: points `earned` (under the course's decision on those `pending`) of those `possible`, and
+    when it was `submitted`; `late` is whether the LMS says that it was late without saying when it came, `is_open`
+    whether nothing could be measured."""
 
     earned: float
     possible: float
@@ -114,6 +118,7 @@ class Attempt:
     submitted: datetime | None = None
     key: str = ""
     late: bool = False
+    is_open: bool = False
 
     def scaled(self, possible: float) -> Attempt:
         """The same attempt, of so many `possible` points; 0 leaves them as they are."""
@@ -287,4 +292,5 @@ _READERS = {
     "hidden": _one_of(VISIBILITIES),
     "extensions": _extensions,
     "scale": _number,
+    "pending": lambda value, where: PendingPolicy(_one_of(tuple(PendingPolicy))(value, where)),
 }

@@ -33,9 +33,8 @@ def _tally(lines: Sequence[Line]) -> list[str]:
 
 
 def shares_of(lines: Iterable[Line]) -> list[float]:
-    """What part of the points that were measured each line has; pending ones are left out of both."""
-    measured = [(line.points, line.possible - line.pending) for line in lines if line.counts]
-    return [points / possible for points, possible in measured if possible > 0]
+    """What part of the possible points each line has."""
+    return [line.points / line.possible for line in lines if line.counts and line.possible > 0]
 
 
 def _distribution(lines: Sequence[Line]) -> list[str]:

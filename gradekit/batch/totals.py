@@ -17,6 +17,7 @@ from gradekit.batch.roster import Student
 from gradekit.batch.store import StoredMark
 from gradekit.marks import applied
 from gradekit.report import record
+from gradekit.report.grade import grade
 
 Marks = Mapping[tuple[str, str], StoredMark]
 Records = Mapping[str, Mapping[str, Any]]
@@ -81,22 +82,25 @@ def _line(
     """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
     newest = given[-1][0]
     line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))
-    chosen = chosen_attempt([a for a in (_attempt(h, records.get(d), d) for h, d in given) if a], policy, student)
+    tried = [a for a in (_attempt(h, records.get(d), d, policy) for h, d in given) if a]
+    chosen = chosen_attempt([a for a in tried if not a.is_open] or tried, policy, student)
     if chosen is None:
         return replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
     return _counted(line, chosen, records[chosen.attempt.key])
 
 
-def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, digest: str) -> Attempt | None:
+def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, digest: str, policy: Policy) -> Attempt | None:
     if found is None or found["status"] == "fault":
         return None
-    score = found["score"]
-    return Attempt(score["earned"], score["possible"], score["pending"], hand_in.submitted, digest, hand_in.late)
+    worth = grade(found, policy.pending)
+    when = (hand_in.submitted, digest, hand_in.late)
+    return Attempt(worth.points, worth.possible, worth.pending, *when, is_open=worth.is_open)
 
 
 def _counted(line: Line, mark: CountedAttempt, found: Mapping[str, Any]) -> Line:
     attempt = mark.attempt
     return replace(
-        line, status=found["status"], points=mark.points, possible=attempt.possible, pending=attempt.pending,
+        line, status="pending" if attempt.is_open else found["status"],
+        points=mark.points, possible=attempt.possible, pending=attempt.pending,
         penalty=mark.penalty, submitted=attempt.submitted, note=mark.why or found["message"], digest=attempt.key,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from gradekit.batch.grader import Grader, GraderFailed, GradingJob, JobResult, S
 from gradekit.batch.grader_pool import grading_job
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.checking import unchecked
+from gradekit.credit import PendingPolicy
 from gradekit.findings import Cause, Status
 from gradekit.lms.package import SECRET_SEED
 from gradekit.lms.platforms import Platform
@@ -35,22 +36,23 @@ MARGIN = 15
 
 
 def autograde(
-    platform: Platform, id: str, *, root: Path = Path("/"), seconds: int | None = None, isolation: int | None = None
-) -> Mapping[str, Any]:
+    platform: Platform, id: str, *, root: Path = Path("/"), seconds: int | None = None, isolation: int | None = None,
+    pending: PendingPolicy = PendingPolicy.LEFT_OUT,
+) -> Mapping[str, Any]:  # fmt: skip
     """Grade the submission in `platform`'s place with the assignment `id`, deliver the record, and answer with it.
 
-    `seconds` is the LMS's limit where it is not the usual one; below the level
-    `isolation`, nothing is run (see doctor).
+    `seconds` is the LMS's limit where it is not the usual one; below the level `isolation`, nothing is run (see
+    doctor); `pending` says what points count that cannot be measured here.
     """
     limit = max((seconds or platform.seconds) - MARGIN, MARGIN)
     end = time.monotonic() + limit
-    platform.deliver(root, unfinished(id, f"The grading did not finish in {limit} s."), False)
+    platform.deliver(root, unfinished(id, f"The grading did not finish in {limit} s."), False, pending)
     graded, asked = _graded(platform.folder(root), id, limit, isolation)
     found, address = graded.record, os.environ.get(CLUSTER)
     if address and asked and graded.programs and awaits_gpu(found):
-        platform.deliver(root, found, False)
+        platform.deliver(root, found, False, pending)
         found = timed(graded, asked, address, end - time.monotonic())
-    platform.deliver(root, found, True)
+    platform.deliver(root, found, True, pending)
     return found
 
 

@@ -7,6 +7,14 @@ from typing import Any
 
 import click
 
+from gradekit.credit import PendingPolicy
+
+_pending = click.option(
+    "--pending", type=click.Choice([each.value for each in PendingPolicy]), default="left out", show_default=True,
+    callback=lambda context, option, word: PendingPolicy(word),
+    help="What points count that are not measured, such as speed without a GPU.",
+)  # fmt: skip
+
 
 @click.command()
 @click.argument("lms", type=click.Choice(["gradescope", "prairielearn", "autolab", "classroom", "oci"]))
@@ -17,7 +25,8 @@ import click
     "--require-isolation", "isolation", type=click.IntRange(0, 3), default=2, show_default=True,
     metavar="LEVEL", help="Run no submission that is isolated below LEVEL: see doctor.",
 )  # fmt: skip
-def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int) -> None:
+@_pending
+def autograde(lms: str, id: str, **options: Any) -> None:
     """Grade the submission in this LMS's container with the assignment ID, and leave the result where LMS reads it.
 
     Exits with 0 whatever the result: another code would tell the LMS that there is none. Only "oci", for anything else
@@ -28,7 +37,7 @@ def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int
     from gradekit.lms.platforms import PLATFORMS
     from gradekit.report.record import from_dict
 
-    found = run(PLATFORMS[lms], id, root=root, seconds=seconds, isolation=isolation)
+    found = run(PLATFORMS[lms], id, **options)
     if PLATFORMS[lms].tells_by_exit_code:
         raise click.exceptions.Exit(exit_code(from_dict(found)))
 
@@ -45,7 +54,8 @@ def autograde(lms: str, id: str, seconds: int | None, root: Path, isolation: int
               help="The secret seed of the examples; by default a new one.")  # fmt: skip
 @click.option("--hidden/--no-hidden", default=None,
               help="With hidden tests and a secret seed (by default, but where students read it), or not.")  # fmt: skip
-def package(lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None, **secret: Any) -> None:
+@_pending
+def package(lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None, **more: Any) -> None:
     """Make what is uploaded to LMS for the assignment ID: gradescope, prairielearn, autolab, classroom or oci.
 
     It holds gradekit, the tests with the hidden ones, a secret seed for their examples, and the LMS's scripts; no
@@ -55,7 +65,7 @@ def package(lms: str, id: str, target: Path, cluster: str | None, certificates: 
     from gradekit.lms.package import Cluster, PackageError, build
 
     try:
-        names = build(lms, get(id), target, Cluster(cluster, certificates) if cluster else None, **secret)
+        names = build(lms, get(id), target, Cluster(cluster, certificates) if cluster else None, **more)
     except (PackageError, OSError) as error:
         raise click.UsageError(str(error)) from None
     hidden = [name for name in names if name.endswith("_hidden.py")]

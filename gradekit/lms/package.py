@@ -15,6 +15,7 @@ from typing import Any
 
 import gradekit
 from gradekit.assignment import Assignment
+from gradekit.credit import PendingPolicy
 from gradekit.request import new_secret_seed
 from gradekit.versions import requirements, supported, version
 
@@ -43,16 +44,16 @@ READ_BY_STUDENTS = {"classroom"}
 """Where students can read whatever is uploaded: no hidden tests and no secret seed may be in it."""
 
 
-def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, **secret: Any) -> list[str]:
+def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, **more: Any) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
 
-    `secret` are `secret_seed` and `hidden`, see `contents`.
+    `more` are `secret_seed`, `hidden` and `pending`, see `contents`.
 
     Raises:
         PackageError: there are no scripts for this LMS, or students would read what is secret.
         OSError: it cannot be written.
     """
-    files = contents(lms, assignment, cluster, **secret)
+    files = contents(lms, assignment, cluster, **more)
     data = _tar(files) if target.suffix == ".tar" else _zip(files)
     target.write_bytes(data)
     return sorted(files)
@@ -60,12 +61,12 @@ def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | Non
 
 def contents(
     lms: str, assignment: Assignment, cluster: Cluster | None = None, *, secret_seed: int | None = None,
-    hidden: bool | None = None,
+    hidden: bool | None = None, pending: PendingPolicy = PendingPolicy.LEFT_OUT,
 ) -> dict[str, bytes]:  # fmt: skip
     """Everything in the package, by name.
 
     With the hidden tests and a secret seed (by default a new one) where `hidden`; by default, unless students read the
-    package.
+    package. `pending` says what points count that are not measured.
 
     Raises:
         PackageError: there are no scripts for this LMS, or students would read what is secret.
@@ -78,7 +79,8 @@ def contents(
     hidden = lms not in READ_BY_STUDENTS if hidden is None else hidden
     if secret_seed is not None and not hidden:
         raise PackageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
-    files = {name: _filled(text, assignment, cluster) for name, text in _scripts(lms).items()}
+    words = {"@ASSIGNMENT@": assignment.id, "@PENDING@": pending.value, **_where(cluster)}
+    files = {name: _filled(text, words) for name, text in _scripts(lms).items()}
     files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
     if cluster is not None and cluster.certificates is not None:
         for name in ("ca.pem", "cert.pem", "key.pem"):
@@ -130,12 +132,12 @@ def scripts() -> Path:
     return checkout if checkout.is_dir() else package / "_autograder"
 
 
-def _filled(text: bytes, assignment: Assignment, cluster: Cluster | None) -> bytes:
-    words = {
-        "@ASSIGNMENT@": assignment.id,
-        "@CLUSTER@": cluster.address if cluster else "",
-        "@NETWORK@": "true" if cluster else "false",
-    }
+def _where(cluster: Cluster | None) -> dict[str, str]:
+    """What the scripts are told of the machines that time programs."""
+    return {"@CLUSTER@": cluster.address if cluster else "", "@NETWORK@": "true" if cluster else "false"}
+
+
+def _filled(text: bytes, words: Mapping[str, str]) -> bytes:
     for name, value in words.items():
         text = text.replace(name.encode(), value.encode())
     return text

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.batch.feedback import visible
+from gradekit.credit import PendingPolicy
 from gradekit.report import autolab, classroom, gradescope, prairielearn, terminal
 from gradekit.report import record as records
 
 Record = Mapping[str, Any]
 
-Deliver = Callable[[Path, Record, bool], None]
-"""Hands a record over, under a root folder; the last argument says whether it is the last one."""
+Deliver = Callable[[Path, Record, bool, PendingPolicy], None]
+"""Hands a record over, under a root folder; says whether it is the last one, and what unmeasured points count."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,12 @@ class Platform:
         return root / self.submission if self.submission else Path.cwd()
 
 
-def _gradescope(root: Path, record: Record, last: bool) -> None:
-    _json(root / "autograder/results/results.json", gradescope.render(record))
+def _gradescope(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+    _json(root / "autograder/results/results.json", gradescope.render(record, pending))
 
 
-def _prairielearn(root: Path, record: Record, last: bool) -> None:
-    _json(root / "grade/results/results.json", prairielearn.render(visible(record, False)))
+def _prairielearn(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+    _json(root / "grade/results/results.json", prairielearn.render(visible(record, False), pending))
 
 
 def _json(path: Path, data: Any) -> None:
@@ -55,30 +56,31 @@ def _json(path: Path, data: Any) -> None:
     records.write(json.dumps(data, allow_nan=False, indent=1) + "\n", path)
 
 
-def _autolab(root: Path, record: Record, last: bool) -> None:
+def _autolab(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
     """Standard output is the result and its last line the scores, so nothing is said before the end."""
     if last:
-        sys.stdout.write(autolab.render(visible(record, False)))
+        sys.stdout.write(autolab.render(visible(record, False), pending))
         sys.stdout.flush()
 
 
-def _classroom(root: Path, record: Record, last: bool) -> None:
+def _classroom(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
     """An output of the workflow's step: of two lines in its file, the later counts."""
     record = visible(record, False)
     output = os.environ.get("GITHUB_OUTPUT")
     if output:
         with open(output, "a", encoding="utf-8") as stream:
-            stream.write(f"result={classroom.encoded(record)}\n")
+            stream.write(f"result={classroom.encoded(record, pending)}\n")
     if last:
-        print(*_outcomes(record), sep="\n", flush=True)
+        print(*_outcomes(record, pending), sep="\n", flush=True)
 
 
-def _outcomes(record: Record) -> list[str]:
+def _outcomes(record: Record, pending: PendingPolicy) -> list[str]:
     """What the workflow's log shows."""
-    return [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in classroom.render(record)["tests"]]
+    tests = classroom.render(record, pending)["tests"]
+    return [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in tests]
 
 
-def _oci(root: Path, record: Record, last: bool) -> None:
+def _oci(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
     """The whole record for staff, and on standard output what a student may read."""
     place = root / "results/report.json"
     place.parent.mkdir(parents=True, exist_ok=True)

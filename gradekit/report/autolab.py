@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gradekit.credit import PendingPolicy
+from gradekit.report.grade import LEFT_OUT, Grade, grade
 from gradekit.report.gradescope import over_compiled
 from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line, points
@@ -21,14 +23,17 @@ _REWRITTEN = re.compile(r"([a-zA-Z0-9]+):")
 KINDS = ("correctness", "memory", "structure", "speed", "quiz")
 
 
-def render(record: Mapping[str, Any]) -> str:
-    """The text for standard output, ending in the line of scores.
+def render(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> str:
+    """The text for standard output, ending in the line of scores; `pending` says what points count that were not
+    measured.
 
-    A fault of the grader has no line of scores: Autolab then keeps the scores that there are.
+    A fault of the grader has no line of scores, nor has a record of which nothing could be measured: Autolab then keeps
+    the scores that there are.
     """
-    lines = [summary(record), "", *_feedback(record)]
-    if record["status"] != "fault":
-        lines += [_result(record)]
+    graded = grade(record, pending)
+    lines = [summary(record, graded), "", *_feedback(record)]
+    if record["status"] != "fault" and not graded.is_open:
+        lines += [_result(record, graded)]
     return "\n".join(lines) + "\n"
 
 
@@ -41,18 +46,16 @@ def _feedback(record: Mapping[str, Any]) -> Iterable[str]:
     yield ""
 
 
-def problems(record: Mapping[str, Any]) -> dict[str, float]:
-    """Points earned by kind of check, which are the names of the problems that the lab must define."""
-    present = [kind for kind in KINDS if any(check["kind"] == kind for check in record["checks"])]
-    return {
-        kind.capitalize(): round(sum(c["earned"] for c in record["checks"] if c["kind"] == kind), 4) for kind in present
-    }
+def problems(record: Mapping[str, Any], graded: Grade) -> dict[str, float]:
+    """What the checks count by their kinds, which are the names of the problems that the lab must define."""
+    by_kind = {kind: [check for check in record["checks"] if check["kind"] == kind] for kind in KINDS}
+    return {kind.capitalize(): round(sum(map(graded.of, mine)), 4) for kind, mine in by_kind.items() if mine}
 
 
-def _result(record: Mapping[str, Any]) -> str:
+def _result(record: Mapping[str, Any], graded: Grade) -> str:
     """One line of JSON without `alnum:` in it: a key's colon follows its quote, and no name holds one."""
     ratios = [ratio for check in record["checks"] if (ratio := over_compiled(check)) is not None]
-    board = [round(record["score"]["earned"], 4), *([round(min(ratios), 3)] if ratios else [])]
-    line = json.dumps({"scores": problems(record), "scoreboard": board}, allow_nan=False)
+    board = [round(graded.points, 4), *([round(min(ratios), 3)] if ratios else [])]
+    line = json.dumps({"scores": problems(record, graded), "scoreboard": board}, allow_nan=False)
     assert not _REWRITTEN.search(line), line
     return line

@@ -11,26 +11,37 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from gradekit.credit import PendingPolicy
+from gradekit.report.grade import LEFT_OUT, Grade, grade
+from gradekit.report.grouping import ending
 from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line
 
 _STATUS = {"passed": "pass", "failed": "fail", "pending": "pass", "fault": "error"}
 
 
-def render(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The results as data. `tests` is never missing: the reporter breaks without it."""
+def render(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
+    """The results as data, where `pending` says what points count that were not measured. `tests` is never missing:
+    the reporter breaks without it.
+
+    The reporter sums tests up, and a test may be worth nothing: points that are left out are neither earned nor
+    possible here.
+    """
+    graded = grade(record, pending)
+    said = summary(record, graded)
     if record["status"] == "fault":
-        return _results("error", 0.0, [_whole(record, "error")], summary(record))
+        return _results("error", 0.0, [_whole(record, "error", said)], said)
     if record["status"] == "rejected":
-        return _results("fail", record["score"]["possible"], [_whole(record, "fail")], summary(record))
-    tests = [_test(check, record["submission"]) for check in record["checks"]]
+        return _results("fail", record["score"]["possible"], [_whole(record, "fail", said)], said)
+    tests = [_test(check, record["submission"], graded) for check in record["checks"]]
     status = "fail" if any(test["status"] == "fail" for test in tests) else "pass"
-    return _results(status, record["score"]["possible"] - record["score"]["pending"], tests)
+    left_out = graded.pending if pending is LEFT_OUT else 0.0
+    return _results(status, graded.possible - left_out, tests, graded.said)
 
 
-def encoded(record: Mapping[str, Any]) -> str:
+def encoded(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> str:
     """What the step puts out as `result`."""
-    line = json.dumps(render(record), allow_nan=False, separators=(",", ":")) + "\n"
+    line = json.dumps(render(record, pending), allow_nan=False, separators=(",", ":")) + "\n"
     return base64.b64encode(line.encode()).decode()
 
 
@@ -39,16 +50,17 @@ def _results(status: str, most: float, tests: list[dict[str, Any]], message: str
     return results | ({"message": message} if message else {})
 
 
-def _whole(record: Mapping[str, Any], status: str) -> dict[str, Any]:
+def _whole(record: Mapping[str, Any], status: str, said: str) -> dict[str, Any]:
     line = record["source"]["line"] if record["source"] else 0
-    return _entry("submission", status, 0.0, summary(record), line)
+    return _entry("submission", status, 0.0, said, line)
 
 
-def _test(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
+def _test(check: Mapping[str, Any], submission: Mapping[str, Any], graded: Grade) -> dict[str, Any]:
     word = {"pending": "pending - ", "fault": "not graded - "}.get(check["outcome"], "")
     line = check["source"]["line"] if check["source"] else 0
     name = word + (one_line(check["title"]) or one_line(check["id"]))
-    return _entry(name, _STATUS[check["outcome"]], check["earned"], explanation(check, submission), line)
+    score = check["earned"] if graded.policy is LEFT_OUT else graded.of(check)
+    return _entry(name, _STATUS.get(ending(check), "pass"), score, explanation(check, submission), line)
 
 
 def _entry(name: str, status: str, score: float, message: str, line: int) -> dict[str, Any]:

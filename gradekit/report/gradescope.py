@@ -1,7 +1,8 @@
 """The report as Gradescope's results.json: a pure function of the record.
 
 The contract is docs/specs.md of gradescope/autograder_samples. Keys are left out, never null; a test's status is passed
-or failed and nothing else, so a pending check stands there without status and score. A fault of the grader has no score
+or failed and nothing else, so a pending check stands there without status and score; the score of the whole says what
+it counts. A fault of the grader has no score
 at all: Gradescope then says that the autograder failed, which is true, and nobody gets a zero.
 """
 
@@ -10,25 +11,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gradekit.credit import PendingPolicy
+from gradekit.report.grade import LEFT_OUT, grade
+from gradekit.report.grouping import ending
 from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line
 
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
 
 
-def render(record: Mapping[str, Any], *, hidden: str = "after_published") -> dict[str, Any]:
-    """results.json as data; checks of hidden tests get the visibility `hidden`.
+def render(
+    record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT, *, hidden: str = "after_published"
+) -> dict[str, Any]:
+    """results.json as data, where `pending` says what points count that were not measured; checks of hidden tests get
+    the visibility `hidden`.
 
     Raises:
         ValueError: a visibility that Gradescope does not know.
     """
     if hidden not in VISIBILITIES:
         raise ValueError(f"no visibility {hidden!r}; there are {', '.join(VISIBILITIES)}")
-    results: dict[str, Any] = {"output": summary(record), "output_format": "text", "execution_time": record["seconds"]}
-    results["stdout_visibility"] = "hidden"
+    graded = grade(record, pending)
+    results: dict[str, Any] = {
+        "output": summary(record, graded), "output_format": "text", "execution_time": record["seconds"],
+        "stdout_visibility": "hidden",
+    }  # fmt: skip
     if record["status"] == "fault":
         return results
-    results["score"] = record["score"]["earned"]
+    if not graded.is_open:
+        results["score"] = graded.points
     results["tests"] = [_test(check, record["submission"], hidden) for check in record["checks"]]
     board = _leaderboard(record["checks"])
     return results | ({"leaderboard": board} if board else {})
@@ -44,7 +55,8 @@ def _test(check: Mapping[str, Any], submission: Mapping[str, Any], hidden: str) 
     output = explanation(check, submission)
     test |= {"output": output} if output else {}
     if check["outcome"] in ("passed", "failed"):
-        test |= {"status": check["outcome"], "score": check["earned"], "max_score": check["possible"]}
+        test |= {"score": check["earned"], "max_score": check["possible"]}
+        test |= {"status": check["outcome"]} if ending(check) != "accepted" else {}
     if check["details"].get("hidden"):
         test["visibility"] = hidden
     return test

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from gradekit.credit import PendingPolicy
+from gradekit.report.grade import LEFT_OUT, grade
 from gradekit.report.story import explanation, summary
 from gradekit.report.text import one_line
 
@@ -17,20 +19,21 @@ LARGEST = 1024 * 1024
 """Bytes of results.json from which PrairieLearn fails the job."""
 
 
-def render(record: Mapping[str, Any]) -> dict[str, Any]:
-    """results.json as data, small enough for PrairieLearn.
+def render(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
+    """results.json as data, small enough for PrairieLearn; `pending` says what points count that were not measured.
 
-    A submission that was rejected is gradable and worth 0. A fault of the grader is
+    A submission that was rejected is gradable and worth 0. Where the grader failed, or nothing could be measured, it is
     not gradable: no attempt is used up.
     """
-    if record["status"] == "fault":
-        return {"gradable": False, "format_errors": [summary(record)], "message": summary(record)}
-    possible = record["score"]["possible"]
+    graded = grade(record, pending)
+    said = summary(record, graded)
+    if record["status"] == "fault" or graded.is_open:
+        return {"gradable": False, "format_errors": [said], "message": said}
     results = {
         "gradable": True,
-        "score": min(record["score"]["earned"] / possible, 1.0) if possible else 0.0,
-        "max_points": possible,
-        "output": summary(record),
+        "score": graded.part,
+        "max_points": graded.possible,
+        "output": said,
         "tests": [_test(check, record["submission"]) for check in record["checks"]],
     }
     return _fitting(results)
@@ -42,7 +45,7 @@ def _test(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, 
         "name": one_line(check["title"]) or one_line(check["id"]),
         "points": check["earned"],
         "max_points": 0 if waiting else check["possible"],  # 0 of 0 is drawn grey, and is no loss
-        "message": "pending: not measured yet, and not lost" if waiting else "",
+        "message": "pending: not measured yet" if waiting else "",
         "output": explanation(check, submission),
     }
 

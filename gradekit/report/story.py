@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gradekit.report.text import clean, counted, described, located, one_line, points
+from gradekit.report.grade import Grade
+from gradekit.report.text import clean, described, located, one_line, points
 from gradekit.submission import place
 
 LONGEST = 4000
@@ -35,8 +36,8 @@ def where(owner: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
     return f"{one_line(place(submission, source['line']))}: {one_line(source['text'])}" if source else ""
 
 
-def summary(record: Mapping[str, Any]) -> str:
-    """One paragraph on the whole: the score, why it was rejected or not graded, and what is pending."""
+def summary(record: Mapping[str, Any], graded: Grade) -> str:
+    """One paragraph on the whole: the score, why it was rejected or not graded, and what is pending and counts."""
     submission, score = record["submission"], record["score"]
     reason = [clean(located(record["message"], submission)).strip(), where(record, submission)]
     if record["status"] == "fault":
@@ -46,15 +47,7 @@ def summary(record: Mapping[str, Any]) -> str:
     first = f"{points(score['earned'])} of {points(score['possible'])} points"
     if record["status"] == "rejected":
         return cut("\n".join([f"Rejected: {first}", *filter(None, reason)]))
-    return "\n".join([first + ".", *_pending(record), *map(one_line, record["notes"])])
-
-
-def _pending(record: Mapping[str, Any]) -> list[str]:
-    waiting = [check for check in record["checks"] if check["outcome"] in ("pending", "fault")]
-    if not waiting:
-        return []
-    worth = points(record["score"]["pending"])
-    return [f"{worth} points are pending ({counted(len(waiting), 'check')}): not measured yet, and not lost."]
+    return "\n".join([first + ".", *filter(None, [graded.said]), *map(one_line, record["notes"])])
 
 
 def cut(text: str) -> str:

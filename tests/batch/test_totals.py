@@ -42,7 +42,7 @@ def test_every_student_has_one_line() -> None:
     given = [(handed("ada"), "right"), (handed("bob"), "wrong"), (handed("cyd"), "rejected"), (handed("dan"), "broken")]
     found = lines(given, roster=[Student("ada"), Student("eve", "Eve", "e@x.y")])
     assert [(line.student, line.status, line.points, line.pending) for line in found] == [
-        ("ada", "graded", 40, 30), ("bob", "graded", 40, 0), ("cyd", "rejected", 0, 0), ("dan", "fault", 0, 0),
+        ("ada", "graded", 70, 30), ("bob", "graded", 40, 0), ("cyd", "rejected", 0, 0), ("dan", "fault", 0, 0),
         ("eve", "missing", 0, 0),
     ]  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_what_is_pending_counts_neither_for_nor_against() -> None:
 def test_a_hand_in_that_cannot_be_read_has_none_of_what_the_assignment_is_worth() -> None:
     nothing = record(**REJECTED, checks=())
     found = lines([(handed("ada"), "right"), (handed("bob"), "none")], records={"right": RIGHT, "none": nothing})
-    assert [(line.status, line.points, line.possible) for line in found] == [("graded", 40, 70), ("rejected", 0, 70)]
+    assert [(line.status, line.points, line.possible) for line in found] == [("graded", 70, 70), ("rejected", 0, 70)]
     assert summary.line_for("bob", nothing).startswith("bob  rejected: ")
 
 
@@ -159,9 +159,10 @@ def test_folders_of_different_students_are_different(tmp_path: Path) -> None:
 def test_feedback_says_what_the_grade_book_has() -> None:
     policy = Policy(due=DUE, late=LatePolicy(percent_a_day=10), scale=140)
     (line,) = lines([(handed("ada", DUE + 2 * DAY), "right")], policy=policy)
-    assert (line.points, line.possible, line.pending, line.penalty) == (64, 140, 60, 20)
-    note = feedback.with_grade(RIGHT, line)["notes"][-1]
-    assert note == "In the grade book: 64 of 140 points; 20 % were taken off; 2 days late: 20 % less."
+    assert (line.points, line.possible, line.pending, line.penalty) == (112, 140, 60, 20)
+    said, note = feedback.with_grade(RIGHT, line)["notes"][-2:]
+    assert said.startswith("30 points were not measured and are left out")
+    assert note == "In the grade book: 112 of 140 points; 20 % were taken off; 2 days late: 20 % less."
 
 
 def test_late_without_a_time_is_said_and_costs_nothing() -> None:

@@ -1,0 +1,73 @@
+"""What a record is worth to a course: the one place where points that nobody could measure become a part of a grade.
+
+Runs wherever a grade leaves gradekit: a pure function of the record and the course's decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gradekit.credit import PendingPolicy, rounded, total
+from gradekit.report.text import points
+
+LEFT_OUT = PendingPolicy.LEFT_OUT
+
+
+@dataclass(frozen=True)
+class Grade:
+    """A record under a course's decision: `points` of `possible`, of which `pending` were not measured; `share` is what
+    was earned of those that were. It `is_open` where nothing counts yet: then it is no zero, and no grade either."""
+
+    points: float
+    possible: float
+    pending: float
+    share: float
+    policy: PendingPolicy = LEFT_OUT
+    is_open: bool = False
+
+    @property
+    def part(self) -> float:
+        """The grade from 0 to 1; a bonus does not lift it above 1."""
+        return min(self.points / self.possible, 1.0) if self.possible else 0.0
+
+    def of(self, check: Mapping[str, Any]) -> float:
+        """What one check counts: the points earned, and of those that were not measured what the course decides.
+
+        A fault of the grader's is left out whatever the course decides: it is nobody's zero.
+        """
+        if check["outcome"] not in ("pending", "fault") or check["bonus"]:
+            return float(check["earned"])
+        rule = self.policy if check["outcome"] == "pending" else LEFT_OUT
+        part = {PendingPolicy.LOST: 0.0, PendingPolicy.GIVEN: 1.0}.get(rule, self.share)
+        return rounded(check["earned"] + (check["possible"] - check["earned"]) * part)
+
+    @property
+    def said(self) -> str:
+        """What the pending points count, for the report; empty where there are none."""
+        if not self.pending:
+            return ""
+        text = f"{points(self.pending)} points were not measured"
+        if self.is_open:
+            return f"{text}; there is no grade yet."
+        if self.policy is PendingPolicy.LOST:
+            return f"{text}; the course counts them as lost until they are."
+        if self.policy is PendingPolicy.GIVEN:
+            return f"{text}; the course gives them until they are."
+        return f"{text} and are left out: the grade is what was earned of all others, {points(100 * self.share)} %."
+
+
+def grade(record: Mapping[str, Any], policy: PendingPolicy = LEFT_OUT) -> Grade:
+    """The grade of a record. Left out, what is pending counts in the proportion in which the rest was earned, so that
+    all that was measured makes a whole, also where an LMS knows a fixed number of points alone."""
+    score, checks = record["score"], record["checks"]
+    measured = rounded(score["possible"] - score["pending"])
+    earned = total(check["earned"] for check in checks if not check["bonus"])
+    share = min(earned / measured, 1.0) if measured > 0 else 0.0
+    waits = {check["outcome"] for check in checks} & {"pending", "fault"}
+    is_open = score["pending"] > 0 and measured <= 0 and (policy is LEFT_OUT or "fault" in waits)
+    found = Grade(score["earned"], score["possible"], score["pending"], share, policy, is_open)
+    if not score["pending"]:
+        return found
+    return Grade(total(map(found.of, checks)), found.possible, found.pending, share, policy, is_open)
