@@ -11,12 +11,12 @@ from torch import Tensor
 
 from gradekit.engine.budget import Meter
 from gradekit.engine.memory import Memory
-from gradekit.interpreter.expressions import bound
 from gradekit.interpreter.host_vocabulary import Dotted, bytes_of
-from gradekit.interpreter.swap import Code, Names, Returned, Swap
+from gradekit.interpreter.kernel_walk import KernelWalk
+from gradekit.interpreter.swap import Code, Names
 from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import NotWalked, TilePointer
-from gradekit.interpreter.walk import KernelWalk
+from gradekit.interpreter.walk import bound
 
 MOST_PROGRAMS = 4096
 """Of one launch."""
@@ -57,7 +57,7 @@ class Launches:
         chosen = {name: value for name, value in self.constants.get(kernel, {}).items() if name in mine}
         own = {name: value for name, value in given.items() if name in mine or name not in _OPTIONS}
         positional = [one.arg for one in function.args.args[: len(args)]]
-        return bound(function, list(args), {k: v for k, v in chosen.items() if k not in positional} | own)
+        return bound(function.args, args, {k: v for k, v in chosen.items() if k not in positional} | own)
 
     def launch(self, kernel: str, grid: Any, names: Names, meter: Meter) -> None:
         """Runs a kernel on storages as they are.
@@ -89,12 +89,7 @@ class Launches:
         for number, (key, tensor) in enumerate(tensors.items()):
             memory.place_input(number, bytes_of(tensor), "", None, 1).is_input = key in self._inputs
         tiles = TileMemory(memory, 1, sizes[0] * sizes[1] * sizes[2], lenient=self.lenient)
-        walk = KernelWalk(self.code, sizes, tiles, meter, Swap(), None)
-        try:
-            if walk.count:
-                walk.body(self.code.functions[kernel].body, dict(values))
-        except Returned:
-            pass
+        KernelWalk(self.code, sizes, tiles, meter).run(kernel, dict(values))
         self.strays |= tiles.strays
 
 

@@ -1,23 +1,25 @@
-"""Walks the host code of a submission on the tensors of a call: its syntax tree, with a closed vocabulary. No Python of
-a submission runs. The kernels that it launches are walked as source, too."""
+"""The walk of host code, on the tensors of a call, with a closed vocabulary. The kernels that it launches are walked,
+too. No Python of a submission runs."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from gradekit.arithmetic import COMPARISONS, OF_ONE, OF_TWO
 from gradekit.engine.budget import Meter
-from gradekit.interpreter.host_expressions import HostExpressions
 from gradekit.interpreter.host_launches import Launches
-from gradekit.interpreter.host_limits import EVALUATION, MOST_ITEMS, computed, items
+from gradekit.interpreter.host_limits import EVALUATION, MOST_ITEMS, bounded, computed, items
 from gradekit.interpreter.host_values import Context, Differentiable, HostFunction, Launcher, class_of, imported
 from gradekit.interpreter.host_vocabulary import (
+    ATTRIBUTES,
+    DEVICE,
     FUNCTIONS,
     IN_PLACE,
     MAKERS,
@@ -26,13 +28,20 @@ from gradekit.interpreter.host_vocabulary import (
     Dotted,
     OneDevice,
     is_instance,
+    of_dotted,
 )
-from gradekit.interpreter.swap import FunctionWalk, Names, Returned
+from gradekit.interpreter.swap import Names, Swap, Watched
 from gradekit.interpreter.tile_values import NotWalked
+from gradekit.interpreter.walk import Handlers, Walk, bound
 from gradekit.submission.parsed_source import ParsedSource, called
 
+MOST_EXPONENT = 64
+"""Of a power, and so many bits of a shift."""
 
-class HostWalk(FunctionWalk, HostExpressions):
+_COMPARED = frozenset(COMPARISONS.values())
+
+
+class HostWalk(Walk):
     """One walk of host code.
 
     Args:
@@ -42,12 +51,14 @@ class HostWalk(FunctionWalk, HostExpressions):
         news: for a node, that which stands in its place.
     """
 
+    watched: Watched
+
     def __init__(
         self, source: ParsedSource, launches: Launches, meter: Meter, news: Mapping[ast.AST, ast.AST] | None = None
     ) -> None:
-        super().__init__(meter, news)
+        super().__init__(meter, Swap.of([tuple(news.items())]) if news else None, Watched())
         self.source, self.launches = source, launches
-        self.names: dict[ast.stmt, Names] = {}
+        self.values, self.names = self.watched.values, self.watched.names
 
     @cached_property
     def module(self) -> Names:
@@ -86,62 +97,65 @@ class HostWalk(FunctionWalk, HostExpressions):
             raise NotWalked("an operator of another kind")
         return Differentiable(forward, backward, setup)
 
-    # --- statements ---------------------------------------------------------------------------------------------------
+    # --- values -------------------------------------------------------------------------------------------------------
 
-    def body(self, statements: Sequence[ast.stmt], names: Names) -> None:
-        """Statements in order."""
-        for node in statements:
-            self.meter.spend(0, EVALUATION)
-            self.names.setdefault(node, dict(names))
-            walk = _STATEMENTS.get(type(node))
-            if walk is None:
-                raise NotWalked(f"a statement {type(node).__name__}")
-            walk(self, node, names)
+    def statement(self, node: ast.stmt, names: Names) -> None:
+        """One statement."""
+        self.meter.spend(0, EVALUATION)
+        super().statement(node, names)
 
-    def _assign(self, node: ast.Assign | ast.AnnAssign, names: Names) -> None:
-        if node.value is not None:
-            value = self.value(node.value, names)
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                self._bind(target, value, names)
+    def value(self, node: ast.expr, names: Names) -> Any:
+        """The value of an expression."""
+        self.meter.spend(0, EVALUATION)
+        return bounded(super().value(node, names))
 
-    def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
-        target = self.news.get(target, target)  # type: ignore[assignment]
-        self.values.setdefault(target, value)
-        if isinstance(target, (ast.Tuple, ast.List)):
-            parts = items(value)
-            starred = next((n for n, one in enumerate(target.elts) if isinstance(one, ast.Starred)), None)
-            if starred is not None:
-                after = len(target.elts) - starred - 1
-                parts[starred : len(parts) - after] = [parts[starred : len(parts) - after]]
-            for part, one in zip(target.elts, parts, strict=True):
-                self._bind(part.value if isinstance(part, ast.Starred) else part, one, names)
-        elif isinstance(target, ast.Name):
-            names[target.id] = value
-        elif isinstance(target, ast.Attribute) and isinstance(context := self.value(target.value, names), Context):
-            context.names[target.attr] = value
-        else:
+    def operated(self, sign: str, left: Any, right: Any) -> Any:
+        """`left sign right`; a comparison gives a bool."""
+        if sign in ("**", "<<") and isinstance(right, int) and right > MOST_EXPONENT:
+            raise NotWalked("a power that is too large")
+        if isinstance(left, (list, tuple, str)) and isinstance(right, int) and right * len(left) > MOST_ITEMS:
+            raise NotWalked("a list that is too long")
+        if isinstance(right, (list, tuple, str)) and isinstance(left, int):
+            raise NotWalked("a number of lists")
+        if isinstance(left, str) and sign == "%":
+            raise NotWalked("a string that is made")
+        found = computed(OF_TWO[sign], (left, right), {}, self.meter)
+        return bool(found) if sign in _COMPARED else found
+
+    def inverted(self, sign: str, value: Any) -> Any:
+        """A unary operator."""
+        return computed(OF_ONE[sign], (value,), {}, self.meter)
+
+    def decided(self, value: Any) -> bool:
+        """Whether a condition holds."""
+        if isinstance(value, Tensor):
+            raise NotWalked("a decision by a tensor's values")
+        return bool(value)
+
+    def also(self, op: ast.boolop, found: Any, part: ast.expr, names: Names) -> Any:
+        """As Python has `and` and `or`."""
+        self.decided(found)
+        return self.value(part, names)
+
+    def items(self, value: Any) -> list[Any]:
+        """The parts of a value, if they are not too many."""
+        return items(value)
+
+    def outside(self, name: str) -> Any:
+        """A name of Python's own."""
+        return Dotted(name)
+
+    def bind(self, target: ast.expr, value: Any, names: Names) -> None:
+        """Assigns a value to a target, which is recorded with it."""
+        self.values.setdefault(self.replaced(target), value)
+        super().bind(target, value, names)
+
+    def put(self, target: ast.expr, value: Any, names: Names) -> None:
+        """Assigns to an attribute of what a forward pass leaves for its backward pass."""
+        context = self.value(target.value, names) if isinstance(target, ast.Attribute) else None
+        if not isinstance(target, ast.Attribute) or not isinstance(context, Context):
             raise NotWalked("an assignment to something else")
-
-    def _augmented(self, node: ast.AugAssign, names: Names) -> None:
-        if not isinstance(node.target, ast.Name):
-            raise NotWalked("an assignment to something else")
-        right, left = self.value(node.value, names), names[node.target.id]
-        names[node.target.id] = self._operated(node.op, left, right)
-
-    def _expression(self, node: ast.Expr, names: Names) -> None:
-        if not isinstance(node.value, ast.Constant):
-            self.value(node.value, names)
-
-    def _return(self, node: ast.Return, names: Names) -> None:
-        raise Returned(self.value(node.value, names) if node.value is not None else None)
-
-    def _if(self, node: ast.If, names: Names) -> None:
-        self.body(node.body if self._is_true(node.test, names) else node.orelse, names)
-
-    def _for(self, node: ast.For, names: Names) -> None:
-        for value in items(self.value(node.iter, names)):
-            self._bind(node.target, value, names)
-            self.body(node.body, names)
+        context.names[target.attr] = value
 
     def _with(self, node: ast.With, names: Names) -> None:
         self.body(node.body, names)
@@ -149,11 +163,77 @@ class HostWalk(FunctionWalk, HostExpressions):
     def _define(self, node: ast.FunctionDef, names: Names) -> None:
         names[node.name] = HostFunction(node, names)
 
-    def _nothing(self, node: ast.stmt, names: Names) -> None:
-        pass
-
     def _raise(self, node: ast.Raise, names: Names) -> None:
         raise NotWalked("host code raises")
+
+    STATEMENTS: ClassVar[Handlers] = {
+        **Walk.STATEMENTS, ast.With: "_with", ast.FunctionDef: "_define", ast.Delete: "_nothing", ast.Raise: "_raise",
+    }  # fmt: skip
+
+    # --- attributes, places and collections ---------------------------------------------------------------------------
+
+    def _attribute(self, node: ast.Attribute, names: Names) -> Any:
+        return self.attribute_of(self.value(node.value, names), node.attr)
+
+    @staticmethod
+    def attribute_of(of: Any, name: str) -> Any:
+        """An attribute of a tensor, a module or a context.
+
+        Raises:
+            NotWalked: it is none that is known.
+        """
+        if isinstance(of, Dotted):
+            return of_dotted(f"{of.path}.{name}")
+        if isinstance(of, Tensor) and name in ("device", "is_cuda"):
+            return DEVICE if name == "device" else True
+        if isinstance(of, (Tensor, torch.dtype)) and name in ATTRIBUTES:
+            return getattr(of, name)
+        if isinstance(of, OneDevice) and name in ("type", "index"):
+            return getattr(of, name)
+        if isinstance(of, Context):
+            own = {"saved_tensors": of.saved, "needs_input_grad": of.needs}
+            return own[name] if name in own else of.names[name]
+        raise NotWalked(f"an attribute {name}")
+
+    def _subscript(self, node: ast.Subscript, names: Names) -> Any:
+        of, at = self.value(node.value, names), self.value(node.slice, names)
+        if isinstance(of, Launcher):
+            return Launcher(of.kernel, at)
+        parts = at if isinstance(at, tuple) else (at,)
+        if isinstance(of, Tensor) and any(isinstance(one, (Tensor, list)) for one in parts):
+            raise NotWalked("an index of many elements")
+        if isinstance(of, (Tensor, tuple, list, dict)):
+            return of[at]
+        raise NotWalked("an index of something else")
+
+    def _slice(self, node: ast.Slice, names: Names) -> slice:
+        return slice(*(None if one is None else self.value(one, names) for one in (node.lower, node.upper, node.step)))
+
+    def _list(self, node: ast.List, names: Names) -> list[Any]:
+        return self.each(node.elts, names)
+
+    def _dict(self, node: ast.Dict, names: Names) -> dict[Any, Any]:
+        if None in node.keys:
+            raise NotWalked("a dict of another")
+        keys = [self.value(key, names) for key in node.keys if key is not None]
+        return dict(zip(keys, (self.value(one, names) for one in node.values), strict=True))
+
+    def _lambda(self, node: ast.Lambda, names: Names) -> HostFunction:
+        return HostFunction(node, names)
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp, names: Names) -> list[Any]:
+        if len(node.generators) != 1:
+            raise NotWalked("a list of several loops")
+        (loop,), found, inner = node.generators, list[Any](), dict(names)
+        for value in items(self.value(loop.iter, names)):
+            self.bind(loop.target, value, inner)
+            if all(self.decided(self.value(test, inner)) for test in loop.ifs):
+                found.append(self.value(node.elt, inner))
+        return found
+
+    def _formatted(self, node: ast.JoinedStr, names: Names) -> str:
+        return ""
+
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -161,18 +241,8 @@ class HostWalk(FunctionWalk, HostExpressions):
         self.meter.spend(1)
         if isinstance(node.func, ast.Attribute):
             of, name = self.value(node.func.value, names), node.func.attr
-            args, given = self._given(node, names)
-            return self._method(of, name, args, given)
-        function = self.value(node.func, names)
-        args, given = self._given(node, names)
-        return self.called_with(function, args, given)
-
-    def _given(self, node: ast.Call, names: Names) -> tuple[list[Any], dict[str, Any]]:
-        given: dict[str, Any] = {}
-        for keyword in node.keywords:
-            value = self.value(keyword.value, names)
-            given |= {keyword.arg: value} if keyword.arg is not None else value
-        return self._all(node.args, names), given
+            return self._method(of, name, *self.arguments(node, names))
+        return self.called_with(self.value(node.func, names), *self.arguments(node, names))
 
     def called_with(self, function: Any, args: Sequence[Any], given: Mapping[str, Any] | None = None) -> Any:
         """What a function gives for its arguments."""
@@ -231,24 +301,14 @@ class HostWalk(FunctionWalk, HostExpressions):
 
     def _inside(self, function: HostFunction, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
         """What a function of the source returns."""
-        node = function.node
-        names = {**function.around, **self._parameters(node.args, args, given, function.around)}
-        if isinstance(node, ast.Lambda):
-            return self.value(node.body, names)
-        return self.returned(node.body, names)
+        node, around = function.node, function.around
+        names = {**around, **bound(node.args, args, given, lambda default: self.value(default, around))}
+        return self.value(node.body, names) if isinstance(node, ast.Lambda) else self.returned(node.body, names)
 
-    def _parameters(self, params: ast.arguments, args: Sequence[Any], given: Mapping[str, Any], around: Names) -> Names:
-        every = [one.arg for one in (*params.posonlyargs, *params.args)]
-        defaults = zip(every[len(every) - len(params.defaults) :], params.defaults, strict=True)
-        alone = zip((one.arg for one in params.kwonlyargs), params.kw_defaults, strict=True)
-        names = {name: self.value(one, around) for name, one in (*defaults, *alone) if one is not None}
-        names |= dict(zip(every, args, strict=False)) | dict(given)
-        rest = tuple(args[len(every) :])
-        if params.vararg is not None:
-            names[params.vararg.arg] = rest
-        elif rest:
-            raise NotWalked("more arguments than parameters")
-        return names
+    EXPRESSIONS: ClassVar[Handlers] = {
+        **Walk.EXPRESSIONS, ast.Slice: "_slice", ast.List: "_list", ast.Dict: "_dict", ast.Lambda: "_lambda",
+        ast.ListComp: "_comprehension", ast.GeneratorExp: "_comprehension", ast.JoinedStr: "_formatted",
+    }  # fmt: skip
 
     # --- gradients ----------------------------------------------------------------------------------------------------
 
@@ -292,11 +352,3 @@ class _Walked(torch.autograd.Function):
 
 def _is_operator(decorator: ast.expr) -> bool:
     return called(decorator).rpartition(".")[2] in ("triton_op", "custom_op")
-
-
-_STATEMENTS: dict[type, Callable[[HostWalk, Any, Names], None]] = {
-    ast.Assign: HostWalk._assign, ast.AnnAssign: HostWalk._assign, ast.AugAssign: HostWalk._augmented,
-    ast.Expr: HostWalk._expression, ast.Return: HostWalk._return, ast.If: HostWalk._if, ast.For: HostWalk._for,
-    ast.With: HostWalk._with, ast.FunctionDef: HostWalk._define, ast.Pass: HostWalk._nothing,
-    ast.Assert: HostWalk._nothing, ast.Delete: HostWalk._nothing, ast.Raise: HostWalk._raise,
-}  # fmt: skip

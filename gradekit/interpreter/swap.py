@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit.interpreter.tile_values import NotWalked
-
 Names = dict[str, Any]
 
 
@@ -57,27 +55,3 @@ class Returned(Exception):
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.value = value
-
-
-class FunctionWalk:
-    """A walk that goes into functions of the source, at most `DEEPEST` that call each other."""
-
-    DEEPEST = 16
-    _depth = 0
-
-    def body(self, statements: Sequence[ast.stmt], names: Names) -> None:
-        """Statements in order."""
-        raise NotImplementedError
-
-    def returned(self, statements: Sequence[ast.stmt], names: Names) -> Any:
-        """What a function with these statements returns; raises NotWalked where it is too deep in others."""
-        if self._depth >= self.DEEPEST:
-            raise NotWalked("functions that call each other")
-        self._depth += 1
-        try:
-            self.body(statements, names)
-        except Returned as returned:
-            return returned.value
-        finally:
-            self._depth -= 1
-        return None

@@ -1,27 +1,67 @@
-"""Walks the statements of a kernel for all programs of a grid at once.
+"""One walk of Python's statements and expressions, whatever their values are.
 
-Where programs go different ways (`if` and loops by a value of theirs), each statement counts for those alone that are
-there: `active` says which, None for all.
+A subclass has the values: tiles of all programs of a launch (kernel_walk.py), or the numbers and tensors of host code
+(host_walk.py). It defines operators, decisions, names, attributes, indices and calls. It has three clients: `swap`
+puts nodes in the place of others, `watched` records values, `meter` counts work.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
-import torch
 from torch import Tensor
 
-from gradekit.arithmetic import SIGNS
-from gradekit.interpreter.expressions import Expressions
-from gradekit.interpreter.swap import Names, Returned
-from gradekit.interpreter.tile_values import NotWalked, TilePointer, aligned, cast, computed, spread, tile_of
-from gradekit.submission.parsed_source import dotted
+from gradekit.arithmetic import SIGNS, UNARY
+from gradekit.engine.budget import Meter
+from gradekit.interpreter.swap import Names, Returned, Swap, Watched
+from gradekit.interpreter.tile_values import NotWalked, chosen
+
+Handlers = Mapping[type[ast.AST], str]
+"""The name of the method that takes nodes of a type."""
+
+DEEPEST = 16
+"""So many functions may call each other."""
 
 
-class KernelWalk(Expressions):
-    """One launch: `grid` programs of a kernel."""
+class Walk:
+    """A walk of statements and expressions.
+
+    Args:
+        meter: what counts the work.
+        swap: the nodes that stand in the place of others.
+        watched: where values are recorded, if anywhere.
+    """
+
+    def __init__(self, meter: Meter, swap: Swap | None, watched: Watched | None) -> None:
+        self.meter, self.swap, self.watched = meter, swap or Swap(), watched
+        self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
+        self._depth = 0
+
+    # --- what the values are ------------------------------------------------------------------------------------------
+
+    def operated(self, sign: str, left: Any, right: Any) -> Any:
+        """`left sign right`."""
+        raise NotImplementedError
+
+    def inverted(self, sign: str, value: Any) -> Any:
+        """A unary operator: "-", "+", "~" or "not"."""
+        raise NotImplementedError
+
+    def decided(self, value: Any) -> Any:
+        """A condition as something that is true or false; a Tensor where programs differ."""
+        raise NotImplementedError
+
+    def items(self, value: Any) -> Sequence[Any]:
+        """The parts of a value that is spread out, or that a loop goes over."""
+        raise NotImplementedError
+
+    def outside(self, name: str) -> Any:
+        """A name that is none of those around an expression."""
+        raise NotImplementedError
+
+    # --- statements ---------------------------------------------------------------------------------------------------
 
     def body(self, statements: Sequence[ast.stmt], names: Names) -> None:
         """Statements in order."""
@@ -29,46 +69,78 @@ class KernelWalk(Expressions):
             self.statement(statement, names)
 
     def statement(self, node: ast.stmt, names: Names) -> None:
-        """One statement."""
-        if node in self.swap.news:
-            if self.copies > 1:
-                raise NotWalked("a statement in several copies")
-            ((_, new),) = self.swap.news[node]
-            assert isinstance(new, ast.stmt)
-            node = new
+        """One statement.
+
+        Raises:
+            NotWalked: it is not understood.
+            Returned: it ends the function.
+        """
+        node = cast(ast.stmt, self.replaced(node))
         if self.watched is not None and node not in self.watched.names:
             self.watched.names[node] = dict(names)
-        walk = _STATEMENTS.get(type(node))
-        if walk is None:
+        handler = self.STATEMENTS.get(type(node))
+        if handler is None:
             raise NotWalked(f"a statement {type(node).__name__}")
-        walk(self, node, names)
+        getattr(self, handler)(node, names)
+
+    def replaced(self, node: ast.AST) -> ast.AST:
+        """What stands in the place of a statement, of a target or of the range of a loop."""
+        if node not in self.swap.news:
+            return node
+        if self.swap.copies > 1:
+            raise NotWalked("a statement in several copies")
+        ((_, new),) = self.swap.news[node]
+        return new
+
+    def returned(self, statements: Sequence[ast.stmt], names: Names) -> Any:
+        """What a function with these statements returns; raises NotWalked where it is too deep in others."""
+        if self._depth >= DEEPEST:
+            raise NotWalked("functions that call each other")
+        self._depth += 1
+        try:
+            self.body(statements, names)
+        except Returned as returned:
+            return returned.value
+        finally:
+            self._depth -= 1
+        return None
 
     def _assign(self, node: ast.Assign | ast.AnnAssign, names: Names) -> None:
         if node.value is None:
             return
         value = self.value(node.value, names)
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            self._bind(target, value, names)
+            self.bind(target, value, names)
 
     def _augmented(self, node: ast.AugAssign, names: Names) -> None:
-        if not isinstance(node.target, ast.Name):
+        if not isinstance(node.target, ast.Name) or node.target.id not in names:
             raise NotWalked("an assignment to no name")
-        right = self.value(node.value, names)
-        left = names.get(node.target.id)
-        if left is None:
-            raise NotWalked("a name without a value")
-        self._bind(node.target, self._spent(computed(SIGNS[type(node.op)], left, right)), names)
+        right, left = self.value(node.value, names), names[node.target.id]
+        self.name(node.target.id, self.operated(SIGNS[type(node.op)], left, right), names)
 
-    def _bind(self, target: ast.expr, value: Any, names: Names) -> None:
-        if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(target.elts) == len(value):
-            for part, one in zip(target.elts, value, strict=True):
-                self._bind(part, one, names)
+    def bind(self, target: ast.expr, value: Any, names: Names) -> None:
+        """Assigns a value to a target."""
+        target = cast(ast.expr, self.replaced(target))
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts = list(self.items(value))
+            starred = next((n for n, one in enumerate(target.elts) if isinstance(one, ast.Starred)), None)
+            if starred is not None:
+                after = len(parts) - (len(target.elts) - starred - 1)
+                parts[starred:after] = [parts[starred:after]]
+            for part, one in zip(target.elts, parts, strict=True):
+                self.bind(part.value if isinstance(part, ast.Starred) else part, one, names)
         elif isinstance(target, ast.Name):
-            if self.active is not None and target.id in names:
-                value = _merged(self.active, value, names[target.id])
-            names[target.id] = value
+            self.name(target.id, value, names)
         else:
-            raise NotWalked("an assignment to no name")
+            self.put(target, value, names)
+
+    def name(self, name: str, value: Any, names: Names) -> None:
+        """Gives a name to a value."""
+        names[name] = value
+
+    def put(self, target: ast.expr, value: Any, names: Names) -> None:
+        """Assigns a value to a target that is no name."""
+        raise NotWalked("an assignment to no name")
 
     def _expression(self, node: ast.Expr, names: Names) -> None:
         if not isinstance(node.value, ast.Constant):
@@ -78,128 +150,148 @@ class KernelWalk(Expressions):
         pass
 
     def _return(self, node: ast.Return, names: Names) -> None:
-        if self.active is None:
-            raise Returned(self.value(node.value, names) if node.value is not None else None)
-        if self._depth or node.value is not None:
-            raise NotWalked("a return of some programs from a function")
-        self.gone = self.active if self.gone is None else self.gone | self.active
-        self.active = torch.zeros_like(self.active)
+        raise Returned(self.value(node.value, names) if node.value is not None else None)
 
     def _if(self, node: ast.If, names: Names) -> None:
         condition = self.decided(self.value(node.test, names))
-        if not isinstance(condition, Tensor):
+        if isinstance(condition, Tensor):
+            self.both_ways(node, condition, names)
+        else:
             self.body(node.body if condition else node.orelse, names)
-            return
-        outer = self.active
-        for way, statements in ((condition, node.body), (~condition, node.orelse)):
-            self._among(outer, way)
-            if statements and bool(self.active.any()):  # type: ignore[union-attr]
-                self.body(statements, names)
-        self._again(outer)
 
-    def _among(self, outer: Tensor | None, way: Tensor) -> None:
-        way = way.expand(self.count)
-        self.active = way if outer is None else outer & way
-        if self.gone is not None:
-            self.active = self.active & ~self.gone
-
-    def _again(self, outer: Tensor | None) -> None:
-        self.active = outer
-        if self.gone is not None:
-            self.active = ~self.gone if outer is None else outer & ~self.gone
-
-    def _while(self, node: ast.While, names: Names) -> None:
-        outer = self.active
-        for step in range(self.patience + 1):
-            condition = self.decided(self.value(node.test, names))
-            if isinstance(condition, Tensor):
-                self._among(self.active, condition)
-                if not bool(self.active.any()):  # type: ignore[union-attr]
-                    break
-            elif not condition:
-                break
-            if step == self.patience:
-                self._give_up(torch.ones(self.count, dtype=torch.bool) if self.active is None else self.active)
-                break
-            self.longest = max(self.longest, step + 1)
-            self.body(node.body, names)
-        self._again(outer)
-
-    def _give_up(self, programs: Tensor) -> None:
-        """Some programs have made too many steps of a loop."""
-        if self.copies == 1:
-            raise NotWalked("a loop of too many steps")
-        self.memory.lose(programs)
+    def both_ways(self, node: ast.If, condition: Tensor, names: Names) -> None:
+        """A branch that programs leave in different ways."""
+        raise NotImplementedError
 
     def _for(self, node: ast.For, names: Names) -> None:
-        call = self._loop_of(node)
-        if not isinstance(call, ast.Call) or dotted(call.func).rpartition(".")[2] not in ("range", "static_range"):
-            raise NotWalked("a loop over something else than a range")
-        bounds = [self.decided(self.value(argument, names)) for argument in call.args[:3]]
-        first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
-        step = bounds[2] if len(bounds) == 3 else 1
-        if isinstance(step, Tensor) or not isinstance(step, int) or step == 0:
-            raise NotWalked("a step that is no number")
-        if isinstance(first, Tensor) or isinstance(last, Tensor):
-            self._each_its_own(node, (tile_of(first), tile_of(last), step), names)
-            return
-        self.longest = max(self.longest, len(range(first, last, step)))
-        if self.longest > self.patience:
-            raise NotWalked("a loop of too many steps")
-        for number in range(first, last, step):
-            self._bind(node.target, number, names)
+        for value in self.items(self.value(node.iter, names)):
+            self.bind(node.target, value, names)
             self.body(node.body, names)
 
-    def _loop_of(self, node: ast.For) -> ast.AST:
-        """What a loop goes over: in place of a range there may be another one."""
-        if node.iter not in self.swap.news:
-            return node.iter
-        if self.copies > 1:
-            raise NotWalked("a loop in several copies")
-        ((_, new),) = self.swap.news[node.iter]
-        return new
+    STATEMENTS: ClassVar[Handlers] = {
+        ast.Assign: "_assign", ast.AnnAssign: "_assign", ast.AugAssign: "_augmented", ast.Expr: "_expression",
+        ast.If: "_if", ast.For: "_for", ast.Return: "_return", ast.Pass: "_nothing", ast.Assert: "_nothing",
+    }  # fmt: skip
 
-    def _each_its_own(self, node: ast.For, bounds: tuple[Tensor, Tensor, int], names: Names) -> None:
-        first, last, step = bounds
-        counts = -torch.div(first - last, step, rounding_mode="floor") if step > 0 else torch.zeros(1)
-        if step < 0 or first.dim() > 1 or last.dim() > 1:
-            raise NotWalked("a loop that counts down")
-        if int(counts.max()) > self.patience:
-            self._give_up((counts > self.patience).expand(self.count))
-            counts = counts.clamp(max=self.patience)
-        self.longest = max(self.longest, int(counts.max()))
-        outer = self.active
-        for number in range(max(int(counts.max()), 0)):
-            self._among(outer, counts > number)
-            self._bind(node.target, (first + number * step).expand(self.count), names)
-            self.body(node.body, names)
-        self._again(outer)
+    # --- expressions --------------------------------------------------------------------------------------------------
+
+    def value(self, node: ast.expr, names: Names) -> Any:
+        """The value of an expression.
+
+        Raises:
+            NotWalked: it is not understood; or whatever torch and Python raise.
+        """
+        if node in self.swap.news:
+            return self.swapped(node, names)
+        if node in self.known:
+            return self.known[node]
+        handler = self.EXPRESSIONS.get(type(node))
+        if handler is None:
+            raise NotWalked(f"an expression {type(node).__name__}")
+        found = getattr(self, handler)(node, names)
+        if self.watched is not None and not isinstance(found, ast.AST):  # a function is no value
+            self.watched.values.setdefault(node, found)
+        return found
+
+    def swapped(self, node: ast.expr, names: Names) -> Any:
+        """An expression in whose place another one stands."""
+        news = self.swap.news.pop(node)  # what stands in its place may contain it
+        try:
+            return self.value(cast(ast.expr, news[0][1]), names)
+        finally:
+            self.swap.news[node] = news
+
+    def _constant(self, node: ast.Constant, names: Names) -> Any:
+        return node.value
+
+    def _name(self, node: ast.Name, names: Names) -> Any:
+        return names[node.id] if node.id in names else self.outside(node.id)
+
+    def _binary(self, node: ast.BinOp, names: Names) -> Any:
+        left, right = self.value(node.left, names), self.value(node.right, names)
+        return self.operated(SIGNS[type(node.op)], left, right)
+
+    def _unary(self, node: ast.UnaryOp, names: Names) -> Any:
+        return self.inverted(UNARY[type(node.op)], self.value(node.operand, names))
+
+    def _compare(self, node: ast.Compare, names: Names) -> Any:
+        left, found = self.value(node.left, names), None
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.value(comparator, names)
+            one = self.operated(SIGNS[type(op)], left, right)
+            found, left = one if found is None else self.operated("&", found, one), right
+        return found
+
+    def _bool(self, node: ast.BoolOp, names: Names) -> Any:
+        found: Any = None
+        for number, part in enumerate(node.values):
+            found = self.value(part, names) if not number else self.also(node.op, found, part, names)
+            if not isinstance(found, Tensor) and bool(found) is isinstance(node.op, ast.Or):
+                break
+        return found
+
+    def also(self, op: ast.boolop, found: Any, part: ast.expr, names: Names) -> Any:
+        """`found and part`, or `or`, where `found` alone does not decide."""
+        return self.value(part, names)
+
+    def _choice(self, node: ast.IfExp, names: Names) -> Any:
+        condition = self.decided(self.value(node.test, names))
+        if isinstance(condition, Tensor):
+            return chosen(condition, self.value(node.body, names), self.value(node.orelse, names))
+        return self.value(node.body if condition else node.orelse, names)
+
+    def _tuple(self, node: ast.Tuple | ast.List, names: Names) -> tuple[Any, ...]:
+        return tuple(self.each(node.elts, names))
+
+    def each(self, nodes: Sequence[ast.expr], names: Names) -> list[Any]:
+        """The values of several expressions, with what is starred spread out."""
+        found: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                found += self.items(self.value(node.value, names))
+            else:
+                found.append(self.value(node, names))
+        return found
+
+    def arguments(self, node: ast.Call, names: Names) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call, those that have names apart."""
+        given: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.value(keyword.value, names)
+            given |= {keyword.arg: value} if keyword.arg is not None else value
+        return self.each(node.args, names), given
+
+    EXPRESSIONS: ClassVar[Handlers] = {
+        ast.Constant: "_constant", ast.Name: "_name", ast.BinOp: "_binary", ast.UnaryOp: "_unary",
+        ast.Compare: "_compare", ast.BoolOp: "_bool", ast.IfExp: "_choice", ast.Tuple: "_tuple",
+        ast.Attribute: "_attribute", ast.Subscript: "_subscript", ast.Call: "_call",
+    }  # fmt: skip
 
 
-_STATEMENTS: dict[type, Callable[[KernelWalk, Any, Names], None]] = {
-    ast.Assign: KernelWalk._assign,
-    ast.AnnAssign: KernelWalk._assign,
-    ast.AugAssign: KernelWalk._augmented,
-    ast.Expr: KernelWalk._expression,
-    ast.If: KernelWalk._if,
-    ast.For: KernelWalk._for,
-    ast.While: KernelWalk._while,
-    ast.Return: KernelWalk._return,
-    ast.Pass: KernelWalk._nothing,
-    ast.Assert: KernelWalk._nothing,
-}
+_MISSING = object()
 
 
-def _merged(active: Tensor, value: Any, before: Any) -> Any:
-    """A value for the programs that are active, and what was before for the others."""
-    if isinstance(value, tuple) and isinstance(before, tuple):
-        return tuple(_merged(active, one, other) for one, other in zip(value, before, strict=True))
-    if isinstance(value, TilePointer) and isinstance(before, TilePointer) and value.storage == before.storage:
-        offsets = _merged(active, tile_of(value.offset), tile_of(before.offset))
-        return TilePointer(value.storage, value.dtype, offsets)
-    if value is before:
-        return value
-    new, old = aligned(tile_of(value), tile_of(before))
-    if new.dtype != old.dtype:
-        new = cast(new, old.dtype) if isinstance(before, Tensor) else new
-    return torch.where(spread(active.reshape(-1), 1).reshape(-1, *(1 for _ in range(new.dim() - 1))), new, old)
+def constant(default: ast.expr) -> Any:
+    """The value of a default, where it is a constant."""
+    return default.value if isinstance(default, ast.Constant) else _MISSING
+
+
+def bound(
+    params: ast.arguments, args: Sequence[Any], given: Mapping[str, Any], default: Callable[[ast.expr], Any] = constant
+) -> Names:
+    """The parameters of a function by their names, with their values; `default` gives that of a default.
+
+    Raises:
+        NotWalked: the arguments do not fit.
+    """
+    every = [one.arg for one in (*params.posonlyargs, *params.args)]
+    alone = [one.arg for one in params.kwonlyargs]
+    defaults = [*zip(every[len(every) - len(params.defaults) :], params.defaults, strict=True)]
+    defaults += [(name, one) for name, one in zip(alone, params.kw_defaults, strict=True) if one is not None]
+    names = {name: value for name, one in defaults if (value := default(one)) is not _MISSING}
+    names |= dict(zip(every, args, strict=False)) | dict(given)
+    if params.vararg is not None:
+        names[params.vararg.arg] = tuple(args[len(every) :])
+    elif len(args) > len(every) or any(name not in names for name in (*every, *alone)):
+        raise NotWalked("arguments that do not fit")
+    return names

@@ -18,14 +18,14 @@ from gradekit.engine.host import DTYPES as TORCH
 from gradekit.engine.host import compute, read, write, write_values
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
-from gradekit.interpreter.expressions import bound, parts_of
 from gradekit.interpreter.host_launches import Launches
 from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.kernel_walk import KernelWalk, parts_of
 from gradekit.interpreter.steps_between import leading_to, run_step, view_of_all
 from gradekit.interpreter.swap import Code, Names, Returned, Swap, Watched
 from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import DTYPES, NotWalked, TilePointer
-from gradekit.interpreter.walk import KernelWalk
+from gradekit.interpreter.walk import bound
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
 from gradekit.program import Scalar as Number
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -292,7 +292,7 @@ class WalkedCall:
         values = [_argument(argument) for argument in step.args]
         every = kernel.constants.items()
         constants = {n: self._constants.get(n, DTYPES.get(v, v) if isinstance(v, str) else v) for n, v in every}
-        return bound(function, [], constants | dict(zip(expected, values, strict=True)))
+        return bound(function.args, (), constants | dict(zip(expected, values, strict=True)))
 
     def _host(self, step: Step, memory: Memory) -> None:
         match step:

@@ -85,7 +85,7 @@ class HostScreen:
     def _number(self, new: ast.AST, site: HostSite, node: ast.AST) -> int | float | None:
         """The number that an expression is where a node stands; None of a tensor, and of what was not evaluated."""
         statement = site.statement(node)
-        names = site.walk.names.get(statement)  # type: ignore[call-overload]
+        names = site.walk.names.get(statement)
         if names is None or not isinstance(site.value(node), (int, float)) or not isinstance(new, ast.expr):
             return None
         alone = HostWalk(self.source, site.walk.launches, Meter(Budget(100 * STEP)))

@@ -62,7 +62,7 @@ class HostSite:
 
     def names(self, node: ast.AST) -> dict[str, Any]:
         """The names that a function knows where a node stands, without the module's."""
-        known = self.walk.names.get(self.statement(node), {})  # type: ignore[call-overload]
+        known = self.walk.names.get(self.statement(node), {})
         return {name: value for name, value in known.items() if name not in self.walk.module}
 
     def change(self, kind: ChangeKind, node: ast.AST, new: str, says: tuple[str, str], turn: int = 0) -> Change:

@@ -1,20 +1,24 @@
-"""Evaluates the expressions of a kernel for all programs of a grid at once."""
+"""The walk of kernels: all programs of a grid at once, and several copies of a launch that differ in single nodes.
+
+Where programs go different ways (`if` and loops by a value of theirs), each statement counts for those alone that are
+there: `active` says which, None for all.
+"""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy as shallow
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
 
-from gradekit.arithmetic import SIGNS, UNARY
 from gradekit.engine.budget import Meter
-from gradekit.interpreter.swap import Code, FunctionWalk, Names, Swap, Watched
+from gradekit.interpreter.swap import Code, Names, Returned, Swap, Watched
 from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import (
     DTYPES,
@@ -22,17 +26,20 @@ from gradekit.interpreter.tile_values import (
     OutsideEverywhere,
     TilePointer,
     aligned,
-    chosen,
     computed,
     negated,
+    spread,
     tile_of,
 )
+from gradekit.interpreter.tile_values import (
+    cast as converted,
+)
 from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
+from gradekit.interpreter.walk import Handlers, Walk, bound
 from gradekit.submission.parsed_source import dotted
 
 MOST_STEPS = 4096
 """Of one loop."""
-
 
 FEW_APART = 1000
 """So many expressions of a walk are evaluated for one copy alone before each of them counts as work of its own."""
@@ -47,33 +54,86 @@ def parts_of(node: ast.AST) -> frozenset[ast.AST]:
     return frozenset(ast.walk(node))
 
 
-class Expressions(FunctionWalk):
-    """Expressions of one launch: `grid` programs of a kernel."""
+class KernelWalk(Walk):
+    """One launch: `grid` programs of a kernel."""
 
     def __init__(
         self, code: Code, grid: tuple[int, int, int], memory: TileMemory, meter: Meter,
         swap: Swap | None = None, watched: Watched | None = None,
     ) -> None:  # fmt: skip
-        self.code, self.grid, self.memory, self.meter = code, grid, memory, meter
-        self.swap, self.watched = swap or Swap(), watched
+        super().__init__(meter, swap, watched)
+        self.code, self.grid, self.memory = code, grid, memory
         self.programs, self.copies = grid[0] * grid[1] * grid[2], max(self.swap.copies, 1)
         self.count = self.programs * self.copies
         self.active: Tensor | None = None
         self.gone: Tensor | None = None  # the programs that have returned
         self.apart = 0  # expressions that were evaluated for one copy alone
         self.longest, self.patience = 0, MOST_STEPS  # steps of a loop: the most that were seen, and that may be
-        self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
         self.given: Mapping[ast.AST, Any] = {}  # of nodes that stand in others' places, in all programs of one copy
 
-    def _in_copies(self, node: ast.expr, names: Names) -> Any:
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def operated(self, sign: str, left: Any, right: Any) -> Any:
+        """`left sign right`, as Triton has it."""
+        return self._spent(FUNCTIONS["dot"](left, right) if sign == "@" else computed(sign, left, right))
+
+    def inverted(self, sign: str, value: Any) -> Any:
+        """A unary operator."""
+        return self._spent(negated(sign, value))
+
+    def also(self, op: ast.boolop, found: Any, part: ast.expr, names: Names) -> Any:
+        """`and` and `or` of tiles are those of their elements."""
+        right = self.value(part, names)
+        if not isinstance(found, Tensor):
+            return right
+        return computed("&" if isinstance(op, ast.And) else "|", found, right) if isinstance(right, Tensor) else found
+
+    def items(self, value: Any) -> Sequence[Any]:
+        """The parts of a tuple."""
+        if not isinstance(value, tuple):
+            raise NotWalked("parts of something else than a tuple")
+        return value
+
+    def outside(self, name: str) -> Any:
+        """A constant of the module, or a function that is compiled too."""
+        for known in (self.code.constants, self.code.functions):
+            if name in known:
+                return known[name]
+        raise NotWalked(f"the name {name}")
+
+    def name(self, name: str, value: Any, names: Names) -> None:
+        """Gives a name to a value, for the programs that are active."""
+        if self.active is not None and name in names:
+            value = _merged(self.active, value, names[name])
+        names[name] = value
+
+    def decided(self, value: Any) -> Any:
+        """A condition or a bound as a number, where all programs agree; otherwise a tile of one for each."""
+        if not isinstance(value, Tensor):
+            return value
+        if value.dim() > 1 and value.numel() != value.shape[0]:
+            raise NotWalked("a decision by a tile")
+        flat = value.reshape(-1)
+        if flat.numel() == 1 or bool((flat == flat[0]).all()):
+            return flat[0].item()
+        return flat
+
+    def _spent(self, found: Any) -> Any:
+        self.meter.spend(1, found.numel() if isinstance(found, Tensor) else 0)
+        return found
+
+    # --- copies that differ in an expression --------------------------------------------------------------------------
+
+    def swapped(self, node: ast.expr, names: Names) -> Any:
         """An expression where it is another one in some copies."""
-        news = self.swap.news.pop(node)  # what stands in its place may contain it
+        news = self.swap.news[node]
         self.apart += len(news)
         if self.apart > FEW_APART:  # of long loops: there the walk itself takes longer than what it computes
             self.meter.spend(OPERATIONS_APART * len(news))
+        if self.copies == 1:
+            return super().swapped(node, names)
+        del self.swap.news[node]  # what stands in its place may contain it
         try:
-            if self.copies == 1:
-                return self.value(cast(ast.expr, news[0][1]), names)
             changed = {copy for copy, new in news if node not in parts_of(new)}
             with self.memory.meant_for(torch.tensor([copy not in changed for copy in range(self.copies)])):
                 before = self.value(node, names) if len(changed) < self.copies else None
@@ -119,84 +179,102 @@ class Expressions(FunctionWalk):
             found[rows] = one
         return found
 
-    def decided(self, value: Any) -> Any:
-        """A condition or a bound as a number, where all programs agree; otherwise a tile of one for each."""
-        if not isinstance(value, Tensor):
-            return value
-        if value.dim() > 1 and value.numel() != value.shape[0]:
-            raise NotWalked("a decision by a tile")
-        flat = value.reshape(-1)
-        if flat.numel() == 1 or bool((flat == flat[0]).all()):
-            return flat[0].item()
-        return flat
+    # --- statements ---------------------------------------------------------------------------------------------------
 
-    def value(self, node: ast.expr, names: Names) -> Any:
-        """What an expression is."""
-        if node in self.swap.news:
-            return self._in_copies(node, names)
-        if node in self.known:
-            return self.known[node]
-        walk = _EXPRESSIONS.get(type(node))
-        if walk is None:
-            raise NotWalked(f"an expression {type(node).__name__}")
-        found = walk(self, node, names)
-        if self.watched is not None:
-            self.watched.values.setdefault(node, found)
-        return found
+    def run(self, kernel: str, names: Names) -> None:
+        """Evaluates a kernel, unless no program is launched."""
+        with contextlib.suppress(Returned):
+            self.body(self.code.functions[kernel].body if self.count else (), names)
 
-    def _spent(self, found: Any) -> Any:
-        self.meter.spend(1, found.numel() if isinstance(found, Tensor) else 0)
-        return found
+    def _return(self, node: ast.Return, names: Names) -> None:
+        if self.active is None:
+            return super()._return(node, names)
+        if self._depth or node.value is not None:
+            raise NotWalked("a return of some programs from a function")
+        self.gone = self.active if self.gone is None else self.gone | self.active
+        self.active = torch.zeros_like(self.active)
 
-    def _constant(self, node: ast.Constant, names: Names) -> Any:
-        return node.value
+    def both_ways(self, node: ast.If, condition: Tensor, names: Names) -> None:
+        """The body of a branch for some programs, and what is behind `else` for the others."""
+        outer = self.active
+        for way, statements in ((condition, node.body), (~condition, node.orelse)):
+            self._among(outer, way)
+            if statements and bool(self.active.any()):  # type: ignore[union-attr]
+                self.body(statements, names)
+        self._again(outer)
 
-    def _name(self, node: ast.Name, names: Names) -> Any:
-        found = names.get(node.id, _MISSING)
-        if found is _MISSING:
-            found = self.code.constants.get(node.id, _MISSING)
-        if found is _MISSING:
-            raise NotWalked(f"the name {node.id}")
-        return found
+    def _among(self, outer: Tensor | None, way: Tensor) -> None:
+        way = way.expand(self.count)
+        self.active = way if outer is None else outer & way
+        if self.gone is not None:
+            self.active = self.active & ~self.gone
 
-    def _binary(self, node: ast.BinOp, names: Names) -> Any:
-        left, right = self.value(node.left, names), self.value(node.right, names)
-        if isinstance(node.op, ast.MatMult):
-            return self._spent(FUNCTIONS["dot"](left, right))
-        return self._spent(computed(SIGNS[type(node.op)], left, right))
+    def _again(self, outer: Tensor | None) -> None:
+        self.active = outer
+        if self.gone is not None:
+            self.active = ~self.gone if outer is None else outer & ~self.gone
 
-    def _unary(self, node: ast.UnaryOp, names: Names) -> Any:
-        return self._spent(negated(UNARY[type(node.op)], self.value(node.operand, names)))
+    def _while(self, node: ast.While, names: Names) -> None:
+        outer = self.active
+        for step in range(self.patience + 1):
+            condition = self.decided(self.value(node.test, names))
+            if isinstance(condition, Tensor):
+                self._among(self.active, condition)
+                if not bool(self.active.any()):  # type: ignore[union-attr]
+                    break
+            elif not condition:
+                break
+            if step == self.patience:
+                self._give_up(torch.ones(self.count, dtype=torch.bool) if self.active is None else self.active)
+                break
+            self.longest = max(self.longest, step + 1)
+            self.body(node.body, names)
+        self._again(outer)
 
-    def _compare(self, node: ast.Compare, names: Names) -> Any:
-        left, found = self.value(node.left, names), None
-        for op, comparator in zip(node.ops, node.comparators, strict=True):
-            right = self.value(comparator, names)
-            one = self._spent(computed(SIGNS[type(op)], left, right))
-            found, left = one if found is None else computed("&", found, one), right
-        return found
+    def _give_up(self, programs: Tensor) -> None:
+        """Some programs have made too many steps of a loop."""
+        if self.copies == 1:
+            raise NotWalked("a loop of too many steps")
+        self.memory.lose(programs)
 
-    def _both(self, node: ast.BoolOp, names: Names) -> Any:
-        op = "&" if isinstance(node.op, ast.And) else "|"
-        found = self.value(node.values[0], names)
-        for one in node.values[1:]:
-            if not isinstance(found, Tensor) and bool(found) is (op == "|"):
-                return found
-            right = self.value(one, names)
-            if not isinstance(found, Tensor):
-                found = right
-            elif isinstance(right, Tensor):
-                found = computed(op, found, right)
-        return found
+    def _for(self, node: ast.For, names: Names) -> None:
+        call = self.replaced(node.iter)
+        if not isinstance(call, ast.Call) or dotted(call.func).rpartition(".")[2] not in ("range", "static_range"):
+            raise NotWalked("a loop over something else than a range")
+        bounds = [self.decided(self.value(argument, names)) for argument in call.args[:3]]
+        first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+        step = bounds[2] if len(bounds) == 3 else 1
+        if isinstance(step, Tensor) or not isinstance(step, int) or step == 0:
+            raise NotWalked("a step that is no number")
+        if isinstance(first, Tensor) or isinstance(last, Tensor):
+            self._each_its_own(node, (tile_of(first), tile_of(last), step), names)
+            return
+        self.longest = max(self.longest, len(range(first, last, step)))
+        if self.longest > self.patience:
+            raise NotWalked("a loop of too many steps")
+        for number in range(first, last, step):
+            self.bind(node.target, number, names)
+            self.body(node.body, names)
 
-    def _either(self, node: ast.IfExp, names: Names) -> Any:
-        condition = self.decided(self.value(node.test, names))
-        if isinstance(condition, Tensor):
-            return chosen(condition, self.value(node.body, names), self.value(node.orelse, names))
-        return self.value(node.body if condition else node.orelse, names)
+    def _each_its_own(self, node: ast.For, bounds: tuple[Tensor, Tensor, int], names: Names) -> None:
+        first, last, step = bounds
+        counts = -torch.div(first - last, step, rounding_mode="floor") if step > 0 else torch.zeros(1)
+        if step < 0 or first.dim() > 1 or last.dim() > 1:
+            raise NotWalked("a loop that counts down")
+        if int(counts.max()) > self.patience:
+            self._give_up((counts > self.patience).expand(self.count))
+            counts = counts.clamp(max=self.patience)
+        self.longest = max(self.longest, int(counts.max()))
+        outer = self.active
+        for number in range(max(int(counts.max()), 0)):
+            self._among(outer, counts > number)
+            self.bind(node.target, (first + number * step).expand(self.count), names)
+            self.body(node.body, names)
+        self._again(outer)
 
-    def _tuple(self, node: ast.Tuple | ast.List, names: Names) -> Any:
-        return tuple(self.value(part, names) for part in node.elts)
+    STATEMENTS: ClassVar[Handlers] = {**Walk.STATEMENTS, ast.While: "_while"}
+
+    # --- places and calls ---------------------------------------------------------------------------------------------
 
     def _subscript(self, node: ast.Subscript, names: Names) -> Any:
         tile = self.value(node.value, names)
@@ -227,21 +305,10 @@ class Expressions(FunctionWalk):
             return value
         raise NotWalked(f"the attribute {node.attr}")
 
-    # --- calls --------------------------------------------------------------------------------------------------------
-
     def _call(self, node: ast.Call, names: Names) -> Any:
         path = dotted(node.func)
         name = path.rpartition(".")[2] or getattr(node.func, "attr", "")
-        if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
-            k.arg is None for k in node.keywords
-        ):
-            raise NotWalked("a starred argument")
-        given: dict[str, Any] = {
-            str(k.arg): self.value(k.value, names) for k in node.keywords if name != "reduce" or k.arg != "combine_fn"
-        }
-        if name == "reduce":
-            return self._reduce(node, names)
-        args = [self.value(argument, names) for argument in node.args]
+        args, given = self.arguments(node, names)
         if path in self.code.functions:
             return self._own(self.code.functions[path], args, given)
         if isinstance(node.func, ast.Attribute) and not path.startswith(("tl.", "triton.", "libdevice.", "math.")):
@@ -250,25 +317,20 @@ class Expressions(FunctionWalk):
                 raise NotWalked("a cast of a pointer")
         if path in ("min", "max") and len(args) == 2:  # Python's own, which Triton takes for numbers
             name = f"{path}imum"
-        special = _SPECIAL.get(name)
-        if special is not None:
-            return self._spent(special(self, *args, **given))
+        if name in _SPECIAL:
+            return self._spent(getattr(self, _SPECIAL[name])(*args, **given))
         function = FUNCTIONS.get(name)
         if function is None:
             raise NotWalked(f"the function {path or name}")
         return self._spent(function(*args, **given))
 
-    def _own(self, function: ast.FunctionDef, args: list[Any], given: dict[Any, Any]) -> Any:
-        return self.returned(function.body, bound(function, args, given))
+    def _own(self, function: ast.FunctionDef, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+        return self.returned(function.body, bound(function.args, args, given))
 
-    def _reduce(self, node: ast.Call, names: Names) -> Any:
-        given = {k.arg: k.value for k in node.keywords}
-        places = dict(zip(("input", "axis", "combine_fn"), node.args, strict=False)) | given
-        function = self.code.functions.get(dotted(places["combine_fn"]))
-        if function is None or set(places) - {"input", "axis", "combine_fn"}:
+    def _reduce(self, input: Any, axis: Any, combine_fn: Any) -> Any:
+        if not isinstance(combine_fn, ast.FunctionDef):
             raise NotWalked("a reduction by something else")
-        tile, axis = self.value(places["input"], names), self.value(places["axis"], names)
-        return combined(tile, axis, lambda *parts: self._own(function, list(parts), {}))
+        return combined(input, axis, lambda *parts: self._own(combine_fn, parts, {}))
 
     def _program_id(self, axis: int) -> Tensor:
         x, y, _ = self.grid
@@ -303,32 +365,29 @@ class Expressions(FunctionWalk):
         active = self.active.reshape(-1, *(1 for _ in range(offset.dim() - 1)))
         return active if mask is None else torch.logical_and(*aligned(active, tile_of(mask).bool()))
 
+    EXPRESSIONS: ClassVar[Handlers] = {**Walk.EXPRESSIONS, ast.List: "_tuple"}
 
-_MISSING = object()
 
-_EXPRESSIONS: dict[type, Callable[[Expressions, Any, Names], Any]] = {
-    ast.Constant: Expressions._constant,
-    ast.Name: Expressions._name,
-    ast.BinOp: Expressions._binary,
-    ast.UnaryOp: Expressions._unary,
-    ast.Compare: Expressions._compare,
-    ast.BoolOp: Expressions._both,
-    ast.IfExp: Expressions._either,
-    ast.Tuple: Expressions._tuple,
-    ast.List: Expressions._tuple,
-    ast.Subscript: Expressions._subscript,
-    ast.Attribute: Expressions._attribute,
-    ast.Call: Expressions._call,
-}
+_SPECIAL = {
+    "program_id": "_program_id", "num_programs": "_num_programs", "load": "_load", "store": "_store",
+    "atomic_add": "_added", "atomic_max": "_largest", "reduce": "_reduce",
+}  # fmt: skip
+"""The functions of tl that need more than their arguments, by what gives them."""
 
-_SPECIAL: dict[str, Callable[..., Any]] = {
-    "program_id": Expressions._program_id,
-    "num_programs": Expressions._num_programs,
-    "load": Expressions._load,
-    "store": Expressions._store,
-    "atomic_add": Expressions._added,
-    "atomic_max": Expressions._largest,
-}
+
+def _merged(active: Tensor, value: Any, before: Any) -> Any:
+    """A value for the programs that are active, and what was before for the others."""
+    if isinstance(value, tuple) and isinstance(before, tuple):
+        return tuple(_merged(active, one, other) for one, other in zip(value, before, strict=True))
+    if isinstance(value, TilePointer) and isinstance(before, TilePointer) and value.storage == before.storage:
+        offsets = _merged(active, tile_of(value.offset), tile_of(before.offset))
+        return TilePointer(value.storage, value.dtype, offsets)
+    if value is before:
+        return value
+    new, old = aligned(tile_of(value), tile_of(before))
+    if new.dtype != old.dtype:
+        new = converted(new, old.dtype) if isinstance(before, Tensor) else new
+    return torch.where(spread(active.reshape(-1), 1).reshape(-1, *(1 for _ in range(new.dim() - 1))), new, old)
 
 
 def _rows(value: Any, rows: slice, count: int) -> Any:
@@ -338,17 +397,6 @@ def _rows(value: Any, rows: slice, count: int) -> Any:
     if isinstance(value, TilePointer):
         return replace(value, offset=_rows(value.offset, rows, count))
     return value[rows] if isinstance(value, Tensor) and value.shape[:1] == (count,) else value
-
-
-def bound(function: ast.FunctionDef, args: list[Any], given: Mapping[Any, Any]) -> Names:
-    """The names of a function's parameters with their values; plain defaults among them."""
-    every = [*function.args.posonlyargs, *function.args.args]
-    defaults = zip(every[len(every) - len(function.args.defaults) :], function.args.defaults, strict=True)
-    names = {one.arg: value.value for one, value in defaults if isinstance(value, ast.Constant)}
-    names |= {one.arg: value for one, value in zip(every, args, strict=False)} | dict(given)
-    if len(args) > len(every) or any(one.arg not in names for one in every):
-        raise NotWalked("arguments that do not fit")
-    return names
 
 
 def _indexed(tile: Tensor, places: list[ast.expr]) -> Tensor:
