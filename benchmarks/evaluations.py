@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import itertools
 import pickle
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 from torch import Tensor
 
-import gradekit.interpreter as interpreter
 from gradekit import assignment as assignments
+from gradekit import interpreter
 from gradekit.inputs.spec import Input
 from gradekit.interpreter.host_call import HostCall, HostReplay
 from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.subject import subject
 from gradekit.submission.parsed_source import ParsedSource
 from tests.graded import grade
-from tests.mending.corpora import ROOT, corpus
-from tests.mending.corpora import assignments as with_corpus
+from tests.repair.corpora import ROOT, corpus
+from tests.repair.corpora import assignments as with_corpus
 
 MISTAKES, RIGHT, CALLS = 4, 2, 3
 """Of each assignment; so many calls of a right submission."""
@@ -158,7 +158,7 @@ def _calls_of_right(assignment: assignments.Assignment, path: Path) -> list[subj
     finally:
         subject.Call = plain  # type: ignore[misc]
     small = [one for one in made if one.observation and sum(r.numel() for r in one.observation.results if isinstance(r, Tensor)) < 1 << 14]
-    return small[:: max(len(small) // CALLS, 1)][:CALLS]
+    return list(_some(small, CALLS))
 
 
 def _evaluate_right(assignment: assignments.Assignment, path: Path) -> None:
@@ -177,17 +177,22 @@ def record(folder: Path, ids: Sequence[str]) -> None:
     """Grades submissions, and keeps what is evaluated."""
     folder.mkdir(parents=True, exist_ok=True)
     for id in ids or with_corpus():
-        assignment, every = assignments.get(id), list(corpus(id))
-        mistakes = every[:: max(len(every) // MISTAKES, 1)][:MISTAKES]
-        right = sorted((ROOT / "tests/course/right" / id).glob("*.py"))
-        right = right[:: max(len(right) // RIGHT, 1)][:RIGHT]
-        for mistake in mistakes:
-            with tempfile.TemporaryDirectory() as place:
-                path = Path(place) / "submission.py"
-                path.write_text(mistake.text, encoding="utf-8")
-                _keep(folder / f"{id}.{mistake.name}.pickle", lambda path=path: grade(assignment, path, device="cpu", profile="quick", stop=True))  # type: ignore[misc]
-        for path in right:
-            _keep(folder / f"{id}.right_{path.stem}.pickle", lambda path=path: _evaluate_right(assignment, path))  # type: ignore[misc]
+        assignment = assignments.get(id)
+        for mistake in _some(list(corpus(id)), MISTAKES):
+            _keep(folder / f"{id}.{mistake.name}.pickle", partial(_grade_mistake, assignment, mistake.text))
+        for path in _some(sorted((ROOT / "tests/course/right" / id).glob("*.py")), RIGHT):
+            _keep(folder / f"{id}.right_{path.stem}.pickle", partial(_evaluate_right, assignment, path))
+
+
+def _some(every: Sequence[Any], count: int) -> Sequence[Any]:
+    return every[:: max(len(every) // count, 1)][:count]
+
+
+def _grade_mistake(assignment: assignments.Assignment, text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "submission.py"
+        path.write_text(text, encoding="utf-8")
+        grade(assignment, path, device="cpu", profile="quick", stop=True)
 
 
 def _keep(path: Path, run: Callable[[], Any]) -> None:
