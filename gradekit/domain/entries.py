@@ -13,6 +13,13 @@ MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
 """Every tensor is promised to have at most so many elements, also its storage from the view's first element to its
 last, so that offsets of 32 bits reach all of them, and the padding of a tile beyond the last."""
 
+COMMON_KINDS = ("ones", "integers", "grid", "normal", "positive", "mixed")
+"""The kinds of values that are drawn unless a domain or a test says otherwise: finite, and far from overflow and
+underflow."""
+
+RANGE_KINDS, ASCENDING_KINDS = ("between", "few", "least", "most"), ("sorted", "least", "most")
+"""Those of a tensor of whole numbers that has a range, and of one that ascends."""
+
 ANY_DIMENSIONS = "..."
 """Stands in a shape for dimensions that are not named."""
 
@@ -40,7 +47,7 @@ class Tensor:
     """A tensor argument of this shape (expressions of sizes) and dtype (a variable or a name).
 
     layouts: those of `gradekit.inputs.layouts` in which it may lie; none means all
-    values: kinds of values, with sizes, choices and seeds in braces
+    values: kinds of values, with sizes, choices and seeds in braces; where none are said, those that suit the range
     range: whole numbers, the least and the largest as expressions of sizes: no call has others
     ascending: whole numbers that never decrease
     """

@@ -11,6 +11,9 @@ from typing import Any
 
 from gradekit.domain.entries import (
     ANY_DIMENSIONS,
+    ASCENDING_KINDS,
+    COMMON_KINDS,
+    RANGE_KINDS,
     EntryDomain,
     Relations,
     ResultDomain,
@@ -86,7 +89,9 @@ def wrong(tables: Mapping[str, Any]) -> list[Problem]:
 
 def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
     given = _frozen(table)
-    arguments: dict[str, Tensor | ScalarDomain] = {n: Tensor(n, **t) for n, t in given.get("tensors", {}).items()}
+    arguments: dict[str, Tensor | ScalarDomain] = {
+        n: Tensor(n, **{"values": _kinds(t), **t}) for n, t in given.get("tensors", {}).items()
+    }
     arguments |= {n: ScalarDomain(n, **t) for n, t in given.get("scalars", {}).items()}
     return EntryDomain(
         name,
@@ -97,6 +102,13 @@ def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
         relations=Relations(**given.get("relations", {})),
         **{key: given[key] for key in ("limits", "choices", "gradients", "aliases") if key in given},
     )
+
+
+def _kinds(tensor: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of values of a tensor that says none."""
+    if "range" not in tensor:
+        return COMMON_KINDS
+    return ASCENDING_KINDS if tensor.get("ascending") else RANGE_KINDS
 
 
 def _frozen(value: Any) -> Any:

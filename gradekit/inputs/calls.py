@@ -11,6 +11,7 @@ Before Hypothesis draws, a check runs the rows of the strategy's covering design
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain
 from gradekit.inputs.classes import SizeClass, classes, listed
 from gradekit.inputs.draws import UPSTREAM, Call, Draws
 from gradekit.inputs.layouts import LAYOUTS
+from gradekit.schemas.check import near
 
 AT_MOST = 1 << 16
 """Elements of the largest tensor of an example, where a test says nothing."""
@@ -136,6 +138,9 @@ def _layouts(
     legal = {tensor.name: tensor.layouts or LAYOUTS for tensor in entry.tensors}
     legal |= {UPSTREAM: LAYOUTS} if upstream is not None else {}
     _known(entry, said if isinstance(said, Mapping) else {}, legal)
+    for one in itertools.chain(*said.values()) if isinstance(said, Mapping) else said or ():
+        if one.partition(":")[0] not in LAYOUTS:
+            raise ValueError(f"{entry.name}: there is no layout {one!r} ({near(one, LAYOUTS)})")
 
     def chosen(name: str) -> tuple[str, ...]:
         wanted = said.get(name) if isinstance(said, Mapping) else said
@@ -156,9 +161,10 @@ def _values(
     by_name = said if isinstance(said, Mapping) else {}
     _known(entry, [name for names in by_name for name in names.split()], legal)
     together = {name: names for names in by_name for name in names.split()}
+    ranged = {tensor.name for tensor in entry.tensors if tensor.range is not None}
     found: dict[str, tuple[Any, ...]] = {}
     for name, kinds in legal.items():
-        fixed = any("{" in kind for kind in kinds) or name == UPSTREAM
+        fixed = any("{" in kind for kind in kinds) or name == UPSTREAM or name in ranged
         if name in together:
             found[together[name]] = tuple(by_name[together[name]])
         else:

@@ -18,6 +18,7 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor, e
 from gradekit.inputs import covering, layouts
 from gradekit.inputs.classes import SizeClass, Sizes
 from gradekit.inputs.spec import Input, overlapping
+from gradekit.inputs.value_kinds import RANGED
 
 T = TypeVar("T")
 Pick = Callable[[str, Sequence[Any]], Any]
@@ -150,7 +151,7 @@ class Draws:
             layout, shape, int(variant) if variant else pick(f"variant {tensor.name}", count)
         )
         dtype = dtypes.get(tensor.dtype, tensor.dtype)
-        kind, seed = (kind.format(**names), 0) if "{" in kind else (kind, names["own"])
+        kind, seed = (kind.format(**names), 0) if "{seed}" in kind else (kind.format(**names), names["own"])
         return promised(tensor, Input(dtype, shape, stride, offset, kind, seed), names)
 
     def _possible(self, name: str, options: Sequence[str], rank: int) -> tuple[str, ...]:
@@ -300,7 +301,8 @@ def promised(tensor: Tensor, spec: Input, names: Mapping[str, Any]) -> Input:
     if tensor.range is None:
         return spec
     least, most = (int(evaluate(end, names)) for end in tensor.range)
-    return replace(spec, name=tensor.name, within=(least, most), ascending=tensor.ascending)
+    kind = f"{spec.profile}:{least}:{most}" if spec.profile in RANGED else spec.profile
+    return replace(spec, name=tensor.name, profile=kind, within=(least, most), ascending=tensor.ascending)
 
 
 def shape_parts(tensor: Tensor | ResultDomain, rank: int) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from gradekit.inputs import value_kinds
 from gradekit.inputs.layouts import row_major
 from gradekit.program import ITEMSIZE, View
 from gradekit.reuse import SharedCache, shared
+from gradekit.schemas.check import near
 
 FLOATS = ("float32", "float16", "bfloat16")
 """The floating-point dtypes of most assignments, simplest first."""
@@ -82,7 +83,7 @@ class Input:
     def __post_init__(self) -> None:
         _known("dtype", self.dtype, ITEMSIZE)
         if not value_kinds.is_known(self.profile):
-            _known("profile", self.profile, value_kinds.known())
+            _known("kind of values", self.profile, value_kinds.known())
         if len(self.shape) != len(self.stride):
             raise ValueError(f"shape {self.shape} and strides {self.stride} differ in length")
         if min((*self.shape, *self.stride, self.offset)) < 0:
@@ -219,7 +220,7 @@ def _kept(spec: Input, made: torch.Tensor) -> torch.Tensor:
 
 def _known(kind: str, word: str, table: Any) -> None:
     if word not in table:
-        raise ValueError(f"no {kind} {word!r}; there are {', '.join(table)}")
+        raise ValueError(f"there is no {kind} {word!r} ({near(word, table)})")
 
 
 def _sizes_from(data: Any) -> tuple[int, ...]:

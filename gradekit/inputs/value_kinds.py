@@ -16,6 +16,9 @@ from pathlib import Path
 
 import torch
 
+from gradekit.domain.entries import COMMON_KINDS
+from gradekit.schemas.check import near
+
 Kind = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]
 """A kind without parameters."""
 
@@ -38,20 +41,24 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
         return _added[word].make(name, shape, dtype, generator)
     if word == CHOSEN:
         return _chosen(shape, *parameters)
+    if word in WHOLE:
+        return WHOLE[word](shape, _bounds(word, parameters, dtype), generator)
     if parameters or word not in PROFILES:
-        raise ValueError(f"no values {name!r}; there are {', '.join(known())}")
+        raise ValueError(f"no kind of values {name!r} ({near(name, known())})")
     return (PROFILES[word] if dtype.is_floating_point else _integer_kind(word))(shape, dtype, generator)
 
 
 def known() -> tuple[str, ...]:
     """The names of all kinds, simplest first; those of assignments last."""
-    return (*PROFILES, *_added)
+    return (*PROFILES, *WHOLE, *_added)
 
 
 def is_known(name: str) -> bool:
     """Whether there is such a kind; its parameters are not looked at."""
     word, _, rest = name.partition(":")
-    return is_known(rest.partition(":")[2]) if word == WITH else name in PROFILES or word in (*_added, CHOSEN)
+    if word == WITH:
+        return is_known(rest.partition(":")[2])
+    return name in PROFILES or word in (*WHOLE, *_added, CHOSEN)
 
 
 def poison(dtype: torch.dtype) -> float | int | bool:
@@ -118,7 +125,7 @@ def value_kind(name: str, *, parameters: bool = False) -> Callable[[Maker], Make
     Raises:
         ValueError: the name is one of gradekit's own kinds, or has a colon.
     """
-    if name in PROFILES or ":" in name:
+    if name in (*PROFILES, *WHOLE) or ":" in name:
         raise ValueError(f"no kind of values can be called {name!r}: gradekit has one of that name, or it has a colon")
 
     def add(function: Maker) -> Maker:
@@ -291,6 +298,94 @@ def _ties(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
     return _ints(0, 1, shape, generator) * 2.0 - 1.0
 
 
+# --- whole numbers ---------------------------------------------------------------------------------------------------
+
+WholeKind = Callable[[tuple[int, ...], tuple[int, int], torch.Generator], torch.Tensor]
+"""Whole numbers of a shape from a least to a largest one."""
+
+
+def _bounds(word: str, parameters: list[str], dtype: torch.dtype) -> tuple[int, int]:
+    """The least and the largest of a kind: what its name says, or what suits the kind and the dtype holds."""
+    try:
+        said = [int(each) for each in parameters]
+    except ValueError:
+        raise ValueError(f"{word}:{':'.join(parameters)}: {word} is followed by whole numbers") from None
+    if word == "index" and len(said) == 1:
+        return 0, max(said[0] - 1, 0)
+    if len(said) == 2 and word != "index":
+        return said[0], max(said)
+    if said or word == "index":
+        raise ValueError(f"{word}:{':'.join(parameters)}: write index:SIZE, or {word}:LEAST:MOST")
+    if dtype == torch.bool:
+        return 0, 1
+    top = 1 << 24 if dtype.is_floating_point else torch.iinfo(dtype).max - 1  # the largest integer is poison
+    low = -top if dtype.is_floating_point else torch.iinfo(dtype).min
+    return (low, top) if word == "full" else (max(low, -100), min(top, 100))
+
+
+def _between(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    """Any, and where there is room both ends: what is off by one shows there."""
+    values = torch.randint(bounds[0], bounds[1] + 1, shape, generator=generator, dtype=torch.int64)
+    if values.numel() > 1:
+        ends = torch.randperm(values.numel(), generator=generator)[:2]
+        values.view(-1)[ends] = torch.tensor(bounds)
+    return values
+
+
+def _sorted(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    """They rise along the last dimension, with equal ones among them."""
+    values = _between(shape, bounds, generator)
+    return values.flatten().sort().values.view(shape) if len(shape) < 2 else values.sort(dim=-1).values
+
+
+def _few(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    """Three different ones at most, so that nearly all are equal to others."""
+    pool = _between((3,), bounds, generator)
+    return pool[_ints(0, 2, shape, generator)]
+
+
+def _permutation(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    """Each row has the numbers from 0 up to its length, each once, in any order."""
+    return torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=-1) if shape else torch.zeros(())
+
+
+def _one_hot(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    values = torch.zeros(shape, dtype=torch.int64)
+    if shape and shape[-1]:
+        values.scatter_(-1, _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator), 1)
+    return values
+
+
+def _mask(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    return _ints(0, 1, shape, generator)
+
+
+def _least(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    return torch.full(shape, bounds[0], dtype=torch.int64)
+
+
+def _most(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    return torch.full(shape, bounds[1], dtype=torch.int64)
+
+
+WHOLE: dict[str, WholeKind] = {
+    "between": _between,  # any from LEAST to MOST; without them from -100 to 100
+    "index": _between,  # index:SIZE is any from 0 up to SIZE
+    "sorted": _sorted,
+    "few": _few,
+    "permutation": _permutation,
+    "one_hot": _one_hot,
+    "mask": _mask,  # 0 and 1
+    "full": _between,  # all that the dtype holds, but the largest, which is poison
+    "least": _least,
+    "most": _most,
+}
+"""Kinds of whole numbers, for any dtype: between, sorted, few, least and most may be followed by :LEAST:MOST, and of a
+tensor that has a range they are."""
+
+RANGED = ("between", "sorted", "few", "least", "most")
+
+
 CHOSEN = "chosen"
 """The kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"."""
 
@@ -331,8 +426,8 @@ PROFILES: dict[str, Kind] = {
 """gradekit's own kinds by name, simplest first; integer dtypes know fewer."""
 
 
-COMMON = ("ones", "integers", "grid", "normal", "positive", "mixed")
-"""The kinds that every strategy draws unless told otherwise: finite, and far from overflow and underflow."""
+COMMON = COMMON_KINDS
+"""The kinds that every strategy draws unless told otherwise."""
 
 
 def _integer_kind(profile: str) -> Kind:

@@ -142,3 +142,9 @@ def test_every_size_can_be_drawn_and_a_smaller_one_by_a_smaller_number() -> None
 def test_one_variant_of_a_layout_may_be_asked_for(join: EntryDomain) -> None:
     layouts = dict(drawn(join, layouts=["contiguous", "expanded:0"], how=DERIVE).layouts)
     assert layouts == {"x": ("contiguous", "expanded:0"), "index": ("contiguous",), "y": ("contiguous", "expanded:0")}
+
+
+def test_a_misspelt_layout_is_refused_where_a_test_asks_for_it(join: EntryDomain) -> None:
+    for said in (["transpose"], {"x": ["contiguous", "transpose:1"]}):
+        with pytest.raises(ValueError, match="no layout 'transpose.*did you mean transposed"):
+            calls(join, layouts=said, how=DERIVE)

@@ -222,7 +222,7 @@ def test_arguments_narrow_what_is_drawn(x: Input, b: Input) -> None:
 def test_a_misspelt_word_is_answered_with_those_that_exist() -> None:
     with pytest.raises(ValueError, match=r"no layout 'transpose'; there are contiguous, .*transposed"):
         drawn(matrices(layouts=["transpose"]), 1)
-    with pytest.raises(ValueError, match="no profile 'norm'"):
+    with pytest.raises(ValueError, match="no kind of values 'norm' .did you mean normal"):
         drawn(matrices(profiles=["norm"]), 1)
     with pytest.raises(ValueError, match="2 sizes for 3 dimensions"):
         tensors(3, size=[1, 2])

@@ -11,6 +11,7 @@ import pytest
 
 from gradekit.assignment import discover
 from gradekit.inputs.layouts import LAYOUTS
+from gradekit.inputs.value_kinds import PROFILES, WHOLE
 from gradekit.schemas.check import Place, Problem, problems, schema
 from gradekit.schemas.places import line_of, located
 
@@ -74,6 +75,11 @@ def test_layouts_of_the_schema_are_those_that_there_are() -> None:
     layout = schema("domain")["$defs"]["tensor"]["properties"]["layouts"]["items"]
     assert tuple(layout["examples"]) == LAYOUTS
     assert layout["pattern"] == f"^({'|'.join(LAYOUTS)})(:[0-9]+)?$"
+
+
+def test_kinds_of_values_of_the_schema_are_those_that_there_are() -> None:
+    kinds = schema("domain")["$defs"]["tensor"]["properties"]["values"]["items"]["examples"]
+    assert kinds == [*PROFILES, *WHOLE]
 
 
 TEXT = """\
