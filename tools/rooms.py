@@ -38,6 +38,7 @@ ROOMS = {
     "processes": ("starts child processes, and ends them with all that they started", "commands"),
     "tracer": ("the only room for student code: traces calls to programs", "the submission; no values, no verdicts"),
     "submission": ("a file, notebook, folder or archive to source text", "bytes; imports nothing of them"),
+    "source": ("what a submission's text shows: kernels, launches, accesses, loops, dependences", "source text"),
     "assignment": ("finds assignments and reads what they declare", "files"),
     "inputs": ("input specs, layouts and kinds of values; Hypothesis strategies for them", "what is drawn"),
     "engine": ("evaluates programs on the CPU and watches memory", "inputs; no expected values"),

@@ -79,7 +79,7 @@ def _allocation(seen: _Failed) -> int | None:
 
 def _launch(seen: _Failed) -> int | None:
     """Where the grid of the launch is written, if all of the call's launches stand in one line."""
-    from gradekit.repair.source.draft import grid_lines
+    from gradekit.source.draft import grid_lines
 
     launches = seen.program.launches() if seen.program is not None else ()
     lines = {launch.source.line for launch in launches if launch.source is not None}
@@ -94,7 +94,7 @@ def _storage(seen: _Failed) -> int | None:
 
 def _first_load(seen: _Failed) -> int | None:
     """Where a kernel first loads the input whose strides it ignores."""
-    from gradekit.repair.source.draft import loads_by_pointer
+    from gradekit.source.draft import loads_by_pointer
 
     wanted = _storage(seen)
     if seen.program is None or wanted is None:
@@ -113,7 +113,7 @@ def _first_load(seen: _Failed) -> int | None:
 def _left_out(seen: _Failed) -> int | None:
     """Where the kernel that is given an input and never reads it loads another, if it does so in one line alone."""
     from gradekit.judge.ttir_text import unread_storages
-    from gradekit.repair.source.draft import loads_by_pointer
+    from gradekit.source.draft import loads_by_pointer
 
     left_out = _storage(seen)
     if seen.program is None or left_out is None or left_out not in unread_storages(seen.program):
@@ -156,7 +156,7 @@ def _returned_input(seen: _Failed) -> int | None:
 
 def _choice(seen: _Failed) -> int | None:
     """Where kernels compare something that is no index, where they do so in one line: what chance is to decide."""
-    from gradekit.repair.source.draft import draft_of
+    from gradekit.source.draft import draft_of
 
     draft = draft_of(seen.source.text) if _BY_CHANCE in seen.message else None
     lines = {

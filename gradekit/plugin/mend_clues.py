@@ -19,7 +19,7 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     from gradekit.inputs.spec import Input
     from gradekit.judge.evidence import errors_are_small
     from gradekit.repair.mend import Clues
-    from gradekit.repair.source.dependences import making
+    from gradekit.source.dependences import making
 
     observation, has_no_result = call.observation, error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED)
     if observation is None or has_no_result:
@@ -39,7 +39,7 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
 def _laid_out(argument: Any) -> Any:
     """The shape and strides of a tensor, a whole number, or None."""
     from gradekit.inputs.spec import Input
-    from gradekit.repair.source.host_numbers import Layout
+    from gradekit.repair.host_numbers import Layout
 
     if isinstance(argument, Input):
         return Layout(argument.shape, argument.stride)
@@ -53,7 +53,7 @@ def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
 
 def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The kernels of a call that write the wrong result, and those that what they read comes from."""
-    from gradekit.repair.source.draft import stored_pointers
+    from gradekit.source.draft import stored_pointers
     from gradekit.subject.provenance import views_in
 
     program: Program = observation.program
@@ -80,7 +80,7 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
 
 def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[str]:
     """ "kernel.pointer" for each pointer that the wrong result was stored through; nothing where that is not clear."""
-    from gradekit.repair.source.draft import pointers_of, stored_pointers
+    from gradekit.source.draft import pointers_of, stored_pointers
 
     names, stored, wrong = pointers_of(text), stored_pointers(text), _wrong_storages(error, observation)
     program: Program = observation.program

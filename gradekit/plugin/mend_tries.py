@@ -163,7 +163,7 @@ class MendTries:
     def _walked(self) -> WalkedText | None:
         from gradekit.interpreter.walked_text import walked_text
         from gradekit.plugin.screened_calls import failing
-        from gradekit.repair.source.draft import draft_of
+        from gradekit.source.draft import draft_of
 
         comparison = self._error.comparison
         if comparison is None or comparison.reference.key is None:

@@ -97,7 +97,7 @@ class ScreenedMends:
     def _screen(self) -> Screen | None:
         """What looks at the text: one for all checks of the submission itself."""
         from gradekit.repair.screen import MOST_WORK, WORK_OF_A_SECOND, Screen
-        from gradekit.repair.source.draft import draft_of
+        from gradekit.source.draft import draft_of
 
         screens = self._tries.run.screens
         if self._tries.text not in screens:

@@ -6,8 +6,8 @@ import ast
 
 from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis
-from gradekit.repair.source.draft import draft_of
-from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.source.draft import draft_of
+from gradekit.source.kernel import KernelDraft
 
 
 def bounds_from_memory(text: str, line: int | None) -> Diagnosis | None:

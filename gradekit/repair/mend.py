@@ -3,11 +3,12 @@ say if it makes the result right."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from gradekit.causes import Cause
+from gradekit.source.dependences import Behind
 from gradekit.submission.parsed_source import Edit
 
 
@@ -79,3 +80,13 @@ class Mend:
         for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end), reverse=True):
             data = data[: edit.start] + edit.new.encode("utf-8") + data[edit.end :]
         return data.decode("utf-8")
+
+
+def with_feeds(mend: Mend, fed: Behind, text: str) -> Mend:
+    """The mend with the pointers whose stores may depend on what it edits; as it is where it adds a statement."""
+    if mend.kernel not in fed or any(edit.new.startswith(";") for edit in mend.edits):
+        return mend
+    data = text.encode("utf-8")
+    lines = {data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits}
+    feeds = frozenset(name for name, behind in fed[mend.kernel].items() if lines & behind)
+    return replace(mend, feeds=feeds or None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.repair.mend import Clues
-from gradekit.repair.source.draft import draft_of
+from gradekit.source.draft import draft_of
 
 _LACKING = (Cause.UNWRITTEN_OUTPUT, Cause.UNINITIALIZED_READ, Cause.NO_KERNEL, Cause.ALL_ZEROS)
 

@@ -22,11 +22,11 @@ from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_eff
 from gradekit.repair.operators.additions import FIRST_COMBINED
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
-from gradekit.repair.source.dependences import leading_to
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
 from gradekit.repair.static_places import is_integer, is_static, needs_constant
 from gradekit.repair.tried_change import TriedChange, digest, kind_of_change, parsed, place_of, with_alike
+from gradekit.source.dependences import leading_to
+from gradekit.source.draft import Draft
+from gradekit.source.kernel import KernelDraft
 
 MOST_WORK = 320_000_000
 """Of all changes of one submission, in the engine's units."""

@@ -15,13 +15,13 @@ from enum import Enum
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.program import Program
+from gradekit.repair.host_numbers import KnownNumbers
 from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.idioms.of_numbers import numbers_of
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.same_lines import in_same_lines
-from gradekit.repair.source.draft import draft_of
-from gradekit.repair.source.host_numbers import KnownNumbers
 from gradekit.repair.unexpected import survived
+from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, called
 
 MOST_WORK = 200

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind
-from gradekit.repair.source.draft import draft_of
-from gradekit.repair.source.node_text import calls
+from gradekit.source.draft import draft_of
+from gradekit.source.expressions import calls
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6

@@ -12,7 +12,7 @@ from torch import Tensor
 from gradekit.interpreter.kinds import ValueKind
 from gradekit.interpreter.tile_values import TilePointer
 from gradekit.repair.operators.changes import Change
-from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.source.kernel import KernelDraft
 
 
 @dataclass(frozen=True)

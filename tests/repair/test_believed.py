@@ -16,7 +16,7 @@ from gradekit.plugin.other_checks import is_emptied
 from gradekit.repair.idioms.candidates import MOST_OF_ENDLESS, MOST_OF_REFUSED, SPECIFIC, in_order, mends
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.search import BEFORE_SCREENING, LIKELIEST, Mending, Tries
-from gradekit.repair.source.dependences import making
+from gradekit.source.dependences import making
 from tests.repair.corpora import ROOT, Verdict
 from tests.repair.graded_mistake import tutored
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from gradekit.causes import Cause
+from gradekit.repair.host_numbers import KnownNumbers, Layout
 from gradekit.repair.idioms.candidates import mends
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.search import Mending, Tries
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.host_numbers import KnownNumbers, Layout
+from gradekit.source.draft import Draft
 from tests.repair.corpora import ROOT
 
 KERNEL = """

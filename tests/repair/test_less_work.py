@@ -17,7 +17,7 @@ from gradekit.program import Launch, View
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import ALL_TURNS
 from gradekit.repair.screen import Screen
-from gradekit.repair.source.draft import Draft
+from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.repair.test_screen import MEANS, inputs, shown

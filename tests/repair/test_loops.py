@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gradekit.repair.idioms.candidates import SPECIFIC, mends
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.loop_text import counter_of, counts_down, counts_steps, names_of_steps, range_of
+from gradekit.source.draft import Draft
+from gradekit.source.loops import counter_of, counts_down, counts_steps, names_of_steps, range_of
 from tests.repair.corpora import ROOT
 
 WHILE = "tests/course/right/softmax/while_loops.py"

@@ -14,10 +14,10 @@ import pytest
 
 from gradekit.repair.idioms import candidates
 from gradekit.repair.idioms.candidates import mends
-from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.dependences import fed_lines, with_feeds
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.repair.mend import Family, Mend, with_feeds
+from gradekit.source.dependences import fed_lines
+from gradekit.source.draft import Draft
+from gradekit.source.kernel import KernelDraft
 from tests.repair.corpora import ROOT, assignments, corpus
 
 STEPS = "solutions/matmul/right_default_precision.py"

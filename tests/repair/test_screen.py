@@ -21,10 +21,10 @@ from gradekit.interpreter.walked_text import walked_text
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.screen import MOST_WORK, Screen
-from gradekit.repair.source.draft import Draft
 from gradekit.repair.static_places import is_static
 from gradekit.repair.survivor_mends import mend_of, mends_of
 from gradekit.repair.tried_change import parsed
+from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.repair.corpora import Verdict

@@ -11,9 +11,9 @@ from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.missing_launch import launch_missing
-from gradekit.repair.source.draft import Draft
 from gradekit.repair.two_mistakes import diagnosis_of_both, one_alone
 from gradekit.report.record import to_dict
+from gradekit.source.draft import Draft
 from tests.graded import grade
 from tests.repair.corpora import ROOT
 

@@ -31,11 +31,11 @@ from gradekit.repair.idioms import (
     of_unused,
     of_walks,
 )
-from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.source.dependences import fed_lines, with_feeds
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.repair.mend import Clues, Family, Mend, with_feeds
 from gradekit.repair.unexpected import survived
+from gradekit.source.dependences import fed_lines
+from gradekit.source.draft import Draft
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
 _IN_KERNELS = (

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from gradekit.causes import Cause
 from gradekit.repair.idioms.of_indices import program_ids
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft, PointerAccess
-from gradekit.repair.source.node_text import target_of, terms
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import target_of, terms
+from gradekit.source.kernel import KernelDraft, PointerAccess
 from gradekit.submission.parsed_source import Edit
 
 

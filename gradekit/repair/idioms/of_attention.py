@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from gradekit.repair.idioms.of_sums import EXP
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import calls, converted, is_call, simple, target_of, value_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, converted, is_call, simple, target_of, value_of
+from gradekit.source.kernel import KernelDraft
 
 _LEAST = '-float("inf")'
 

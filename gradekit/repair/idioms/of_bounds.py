@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.loop_text import counter_of, head_of, range_of
-from gradekit.repair.source.node_text import names_outside_calls
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import names_outside_calls
+from gradekit.source.kernel import KernelDraft
+from gradekit.source.loops import counter_of, head_of, range_of
 
 _SHARPER = {ast.LtE: ("<=", "<"), ast.Lt: ("<", "<="), ast.GtE: (">=", ">"), ast.Gt: (">", ">=")}
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft, LaunchCall
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import calls, target_of
+from gradekit.source.draft import Draft, LaunchCall
+from gradekit.source.expressions import calls, target_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
 

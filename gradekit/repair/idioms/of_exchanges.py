@@ -8,9 +8,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import is_call, is_stored, value_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import is_call, is_stored, value_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from gradekit.repair.idioms.of_unused import is_index_line
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.mask_conditions import is_condition
-from gradekit.repair.source.node_text import calls, is_call, target_of, value_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, is_call, is_condition, target_of, value_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
 

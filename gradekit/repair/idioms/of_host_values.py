@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft, LaunchCall
-from gradekit.repair.source.node_text import target_of
+from gradekit.source.draft import Draft, LaunchCall
+from gradekit.source.expressions import target_of
 from gradekit.submission.parsed_source import called
 
 ALIKE = 0.25

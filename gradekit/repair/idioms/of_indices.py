@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft, PointerAccess
-from gradekit.repair.source.node_text import calls, factors, is_call, target_of, terms, value_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, factors, is_call, target_of, terms, value_of
+from gradekit.source.kernel import KernelDraft, PointerAccess
 
 
 def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

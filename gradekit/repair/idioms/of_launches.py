@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft, LaunchCall
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import calls, simple, target_of, value_of
+from gradekit.source.draft import Draft, LaunchCall
+from gradekit.source.expressions import calls, simple, target_of, value_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
 

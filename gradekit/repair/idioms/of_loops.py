@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.loop_text import Loop, counter_of, head_of, names_of_steps, range_of
-from gradekit.repair.source.node_text import calls, is_call, simple, target_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, is_call, simple, target_of
+from gradekit.source.kernel import KernelDraft
+from gradekit.source.loops import Loop, counter_of, head_of, names_of_steps, range_of
 from gradekit.submission.parsed_source import Edit, called, nodes_of
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft, PointerAccess
-from gradekit.repair.source.loop_text import Loop, counter_of, counts_down, counts_steps, head_of, names_of_steps
-from gradekit.repair.source.node_text import calls, is_call, target_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, is_call, target_of
+from gradekit.source.kernel import KernelDraft, PointerAccess
+from gradekit.source.loops import Loop, counter_of, counts_down, counts_steps, head_of, names_of_steps
 from gradekit.submission.parsed_source import Edit
 
 

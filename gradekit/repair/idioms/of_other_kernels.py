@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import is_call, target_of, value_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import is_call, target_of, value_of
+from gradekit.source.kernel import KernelDraft
 
 LONGEST = 90
 """Characters of an expression that a sentence shows."""

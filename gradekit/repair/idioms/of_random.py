@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import calls, is_call
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, is_call
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
 _DRAWS = ("tl.rand", "tl.randn", "tl.randint")

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.mask_conditions import is_condition
-from gradekit.repair.source.node_text import calls, converted, is_call, is_stored, target_of, value_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, converted, is_call, is_condition, is_stored, target_of, value_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
 EXP = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft, LaunchCall
-from gradekit.repair.source.node_text import target_of
+from gradekit.source.draft import Draft, LaunchCall
+from gradekit.source.expressions import target_of
 from gradekit.submission.parsed_source import called
 
 

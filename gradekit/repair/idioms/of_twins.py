@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 from gradekit.repair.idioms.of_unused import is_index_line
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import ACCESSES, KernelDraft
-from gradekit.repair.source.node_text import is_call, target_of, terms, value_of
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import is_call, target_of, terms, value_of
+from gradekit.source.kernel import ACCESSES, KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
 NEAR = 12

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from gradekit.repair.idioms.of_sums import EXP
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import is_call, is_stored, simple, target_of, value_of, without_conversions
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import is_call, is_stored, simple, target_of, value_of, without_conversions
+from gradekit.source.kernel import KernelDraft
 
 
 def never_used(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

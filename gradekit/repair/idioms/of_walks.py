@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from gradekit.repair.idioms.of_indices import is_program_id, program_ids
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.loop_text import (
+from gradekit.source.draft import Draft
+from gradekit.source.expressions import calls, is_call, simple, target_of, terms, value_of
+from gradekit.source.kernel import KernelDraft
+from gradekit.source.loops import (
     Loop,
     counter_of,
     counts_down,
@@ -19,7 +20,6 @@ from gradekit.repair.source.loop_text import (
     range_of,
     steps_of,
 )
-from gradekit.repair.source.node_text import calls, is_call, simple, target_of, terms, value_of
 
 
 def step_not_counted(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:

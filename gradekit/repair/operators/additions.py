@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from gradekit.interpreter.kinds import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
-from gradekit.repair.source.loop_text import counter_of, counts_steps, head_of
-from gradekit.repair.source.node_text import calls, target_of, without_conversions
+from gradekit.source.expressions import calls, target_of, without_conversions
+from gradekit.source.loops import counter_of, counts_steps, head_of
 from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (

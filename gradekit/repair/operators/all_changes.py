@@ -10,8 +10,8 @@ from gradekit.repair.operators.additions import FIRST_COMBINED, around
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeSite
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.together import of_several_places
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.source.draft import Draft
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
 EARLY, LATE = range(OF_IDLE, FIRST_COMBINED), range(FIRST_COMBINED, LAST_TURN + 1)

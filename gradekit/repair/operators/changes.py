@@ -15,7 +15,7 @@ from functools import cached_property
 from gradekit.interpreter.kinds import ValueKind, kind_of
 from gradekit.interpreter.swap import Watched
 from gradekit.interpreter.tile_values import TilePointer
-from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import shown
 
 

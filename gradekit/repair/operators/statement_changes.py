@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
-from gradekit.repair.source.node_text import target_of
+from gradekit.source.expressions import target_of
 from gradekit.submission.parsed_source import called, shown
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection
-from dataclasses import replace
 
-from gradekit.repair.mend import Mend
-from gradekit.repair.source.draft import Draft, draft_of
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.loop_text import names_of_steps
+from gradekit.source.draft import Draft, draft_of
+from gradekit.source.kernel import KernelDraft
+from gradekit.source.loops import names_of_steps
 
 Behind = dict[str, dict[str, set[int]]]
 """For each kernel, and "kernel.pointer" in it, line numbers."""
@@ -54,16 +52,6 @@ def making(text: str, line: int) -> frozenset[int]:
         launches = [launch.call for launch in draft.launches_of(kernel)] if mine or around else []
         found |= {one for node in (*values, *launches) for one in _span(node)}
     return frozenset(found)
-
-
-def with_feeds(mend: Mend, fed: Behind, text: str) -> Mend:
-    """The mend with the pointers whose stores may depend on what it edits; as it is where it adds a statement."""
-    if mend.kernel not in fed or any(edit.new.startswith(";") for edit in mend.edits):
-        return mend
-    data = text.encode("utf-8")
-    lines = {data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits}
-    feeds = frozenset(name for name, behind in fed[mend.kernel].items() if lines & behind)
-    return replace(mend, feeds=feeds or None)
 
 
 def _lines_behind(kernel: KernelDraft, pointer: str) -> set[int]:

@@ -12,9 +12,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gradekit.repair.source.loop_text import Loop, counter_of, head_of
-from gradekit.repair.source.mask_conditions import is_condition, smaller_sides
-from gradekit.repair.source.node_text import calls, is_call, is_stride, names_outside_calls, target_of, terms
+from gradekit.source.expressions import (
+    calls,
+    is_call,
+    is_condition,
+    is_stride,
+    names_outside_calls,
+    smaller_sides,
+    target_of,
+    terms,
+)
+from gradekit.source.loops import Loop, counter_of, head_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, nodes_of
 
 ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}

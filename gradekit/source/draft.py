@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gradekit.repair.source.kernel_text import KernelDraft
-from gradekit.repair.source.node_text import target_of, value_of
+from gradekit.source.expressions import target_of, value_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import ParsedSource, called
 
 _NUMBERS = {"numel", "size", "stride", "cdiv", "len", "next_power_of_2"}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.repair.mend import Mend
-from gradekit.repair.source.draft import Draft
-from gradekit.repair.source.kernel_text import KernelDraft
+from gradekit.source.draft import Draft
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
 MOST = 200
