@@ -266,6 +266,39 @@ _NOUNS: dict[str, type] = {
 }
 
 
+def views_in(value: Any) -> Iterator[View]:
+    """The tensors anywhere in arguments: nested tuples, dicts and descriptors."""
+    if isinstance(value, View):
+        yield value
+    elif isinstance(value, Descriptor):
+        yield value.view
+    elif isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from views_in(item)
+
+
+def reads(step: Step) -> Iterator[View]:
+    """The tensors that a step may read: of a launch, all that it is given."""
+    match step:
+        case Copy(origin=origin):
+            yield origin
+        case Aten(args=args, kwargs=named):
+            yield from views_in((args, named))
+        case Launch(args=args):
+            yield from views_in(args)
+
+
+def writes(step: Step) -> Iterator[View]:
+    """The tensors that a step may write: of a launch, all that it is given."""
+    match step:
+        case Fill(target=target) | Copy(target=target) | Literal(target=target):
+            yield target
+        case Aten(outputs=outputs):
+            yield from outputs
+        case Launch(args=args):
+            yield from views_in(args)
+
+
 def add_nouns(*nouns: type) -> None:
     """Makes further dataclasses part of what `encode` and `decode` know."""
     _NOUNS.update({noun.__name__: noun for noun in nouns})

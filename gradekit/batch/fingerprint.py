@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from gradekit.engine.kernel_facts import parsed
-from gradekit.engine.ttir import Module, Op, Region, TTIRError
+from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.ttir import Module, Op, TTIRError
 from gradekit.program import Aten, Program, Step, run_steps
 from gradekit.reuse import SharedCache, shared
 from gradekit.subject import digest
@@ -99,18 +99,10 @@ def _bag(ttir: str) -> _Bag | None:
         module = parsed(ttir)
     except TTIRError:
         return None
-    ops = [op for function in module.functions.values() for op in _ops(function.body)]
+    ops = [op for function in module.functions.values() for op in operations(function.body)]
     near, nearer, deep = _labels(module, ops)
     bag = Counter(near) + Counter(nearer)
     return bag, _hash(*sorted(deep)), {number for op in ops for number in _numbers(op)}
-
-
-def _ops(region: Region) -> Iterator[Op]:
-    for block in region.blocks:
-        for op in block.ops:
-            yield op
-            for inner in op.regions:
-                yield from _ops(inner)
 
 
 def _labels(module: Module, ops: Sequence[Op]) -> tuple[list[str], list[str], list[str]]:

@@ -21,7 +21,7 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     sections = [
         _tally(lines), _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
         _speeds(graded, width), _pending(graded, width), _slowest(lines, records),
-        _faults(lines, records.values(), width),
+        _unfollowed(lines, records, width), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
@@ -107,6 +107,19 @@ def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]]) ->
     )
     rows = [f"  {seconds(time):>8}  {one_line(student)}" for time, student in slow[:SHOWN]]
     return ["longest to grade:", *rows] if rows else []
+
+
+def _unfollowed(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
+    """Submissions that decide by what no example and no proof follows, such as text made of a size."""
+    rows = []
+    for line in lines:
+        checks = records[line.digest]["checks"] if line.digest in records else ()
+        branches = (check["details"].get("coverage", {}).get("branches", {}) for check in checks)
+        named = {(one["line"], one["what"]) for each in branches for one in each.get("unfollowed", ())}
+        if named:
+            said = "; ".join(f"line {number}: {one_line(what)}" for number, what in sorted(named))
+            rows.append(shortened(f"  {one_line(line.label)}  {said}", width))
+    return ["for a person to look at, decided by what nothing follows:", *rows] if rows else []
 
 
 def _rejections(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:

@@ -103,6 +103,7 @@ def _telling(rows: Sequence[Planned], most: int) -> list[Planned]:
     pairs = [set(itertools.combinations(each, 2)) for each in levels]
     left, taken = dict(enumerate(map(set, levels))), list[int]()
     while len(taken) < most:
+
         def worth(place: int) -> tuple[int, int, int, int]:
             away = min((abs(place - other) for other in taken), default=0)
             return len(left[place]), len(pairs[place]), away, -place
@@ -195,4 +196,5 @@ def _branch_lines(coverage: Mapping[str, Any]) -> list[str]:
         return []
     seen = f"{branches['seen']} of {branches['of']}"
     lines = [f"    branch coverage of the submission: {seen}, {coverage['solved']} calls solved for"]
+    lines += [f"    not followed, line {one['line']}: {one['what']}" for one in branches.get("unfollowed", ())]
     return lines + [f"    unseen, line {one['line']}: {one['what']}" for one in branches["unseen"]]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gradekit.inputs.draws import Draws
     from gradekit.judge.failure import Failure
     from gradekit.origins import Explored
-    from gradekit.program import Argument
     from gradekit.subject.subject import Subject
     from gradekit.unseen.further import FurtherCall
     from gradekit.unseen.host_branches import TracedForm
@@ -32,8 +31,8 @@ MOST_NAMED = 40
 MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "AGAIN": 6}
 """Further calls of one check, by their purpose."""
 
-SWEPT_FIRST = 4
-"""Calls that go a new way through host code, for no comparison that can be solved: so many before others, at first."""
+LOOKED_UP = 4
+"""Calls of one check whose sizes stand in a table of the text."""
 
 MOST_IN_ALL = {"BRANCH": 80, "BESIDE": 64, "AGAIN": 40}
 """Further calls of all checks of a submission, by their purpose."""
@@ -81,10 +80,9 @@ class FurtherInputs:
         from gradekit.plugin.longest_calls import LongestCalls
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
-        from gradekit.unseen.host_sweep import HostSweep
+        from gradekit.unseen.host_text import host_text
         from gradekit.unseen.kernel_inputs import KernelInputs
         from gradekit.unseen.long_dimensions import LongDimensions
-        from gradekit.unseen.source_hints import hints
 
         self._subject = subject
         self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
@@ -92,8 +90,7 @@ class FurtherInputs:
         self._check, self._costs = "", FurtherCosts()
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
         self._longest = LongestCalls(subject)
-        self._hints = hints(subject.submission.text)
-        self._sweep = HostSweep(self._ways, self._hints)
+        self._text = host_text(subject.submission.text)
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
@@ -146,19 +143,13 @@ class FurtherInputs:
         for turn in range(ROUNDS):
             before = len(found.ran)
             forms = self._traced()
-            near = [] if turn else self._near_fractions(draws, forms)
+            special = [] if turn else self._special(draws, forms)
             calls = self._host.further(draws, forms)
             self._see_kernels()
             again = [] if turn else [*repeats(draws, self._kernels, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
-            lines = [*self._hints.lines, *(line for line, _ in self._host.branches.left)]
-            strided = [branch.line or 0 for branch, _ in self._host.unseen() if ".stride(" in branch.text]
-            swept = self._sweep.further(draws, forms, lines, strided)
-            if self._sweep.left_out:
-                found.untried[min([*lines, *strided], default=None), self._sweep.left_out] = None
             now = [call for call in calls if call.purpose != Purpose.AGAIN]
-            soon = swept[: 1 if turn else SWEPT_FIRST]
-            yield from self._afforded([*near, *soon, *now, *swept, *again], found, name, ROUNDS - 1 - turn)
+            yield from self._afforded([*special, *now, *again], found, name, ROUNDS - 1 - turn)
             if turn == ROUNDS - 1 or len(found.ran) == before:
                 last = [call for call in calls if call not in now]
                 yield from self._afforded([*self._in_other_dtypes(draws, found), *last], found, name, 0)
@@ -169,12 +160,10 @@ class FurtherInputs:
         comparison is met after it."""
         from gradekit.unseen.further import Purpose, in_other_dtypes
 
-        mine = [one for one in found.ran.values() if one.line in self._hints.by_dtype and one.purpose == Purpose.BRANCH]
+        mine = [one for one in found.ran.values() if one.line in self._text.by_dtype and one.purpose == Purpose.BRANCH]
         return [other for one in reversed(mine) for other in in_other_dtypes(draws, one)]
 
-    def _afforded(
-        self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int
-    ) -> Iterator[FurtherCall]:
+    def _afforded(self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int) -> Iterator[FurtherCall]:
         """Those that have not run yet and may show something, as far as the budgets of the check and of the submission
         go; so many of the check's are kept for rounds to come: what stands behind a comparison is seen after it."""
         for call in calls:
@@ -228,27 +217,25 @@ class FurtherInputs:
             self._forms[key] = TracedForm(key, f.entry, f.args, f.wanted, f.upstream)
         return [self._forms[key] for key in made]
 
-    def _near_fractions(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
-        from gradekit.unseen.near_fractions import near_fractions
+    def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
+        from gradekit.unseen.special_numbers import looked_up, near_fractions
 
         self._see_kernels()
-        compared = [n for n in self._hints.fractions if n < 1]
-        return near_fractions(draws, forms, [*compared, *self._kernels.compared_fractions()], None)
+        numbers = [*self._text.fractions, *self._kernels.compared_fractions()]
+        keys = itertools.islice(looked_up(draws, forms, self._text.keys), LOOKED_UP)
+        return [*near_fractions(draws, forms, numbers), *keys]
 
     def _seen_and_unseen(self, found: FurtherRun) -> dict[str, Any]:
         """The branches of the host and of kernels together, and what was not tried."""
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         untried = [{"line": line, "what": what} for line, what in found.untried]
         unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
-        return {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_NAMED]}
-
-    def _ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> Sequence[tuple[str, int]]:
-        from gradekit.sandbox import TraceError
-
-        try:
-            return self._subject.ways(entry, calls)
-        except TraceError:
-            return [("", 0)] * len(calls)
+        data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_NAMED]}
+        lost, opaque = self._host.branches.lost, self._host.branches.opaque
+        unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque)])
+        return data | (
+            {"unfollowed": [{"line": line, "what": what} for line, what in unfollowed]} if unfollowed else {}
+        )
 
     def _explore(self, form: TracedForm) -> Explored | None:
         from gradekit.sandbox import Form, TraceError

@@ -49,7 +49,7 @@ class LongestCalls:
         before = 0
         for form in call.growing():
             try:
-                ((_, instructions),) = self._subject.ways(form.entry, [form.args])
+                instructions = self._subject.instructions(form.entry, form.args)
             except TraceError:
                 return False
             if before and instructions > MORE * before:

@@ -53,8 +53,8 @@ def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
 
 def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The kernels of a call that write the wrong result, and those that what they read comes from."""
+    from gradekit.program import views_in
     from gradekit.source.draft import stored_pointers
-    from gradekit.subject.provenance import views_in
 
     program: Program = observation.program
     stored = stored_pointers(text)

@@ -153,17 +153,16 @@ class Tracer:
         self.load()
         return replies.part(self._ask(form.exploring, self._limits.call_seconds), "explored", Explored)
 
-    def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[tuple[str, int]]:
-        """For each call of `entry` a digest of the way that it takes through host code, "" where it fails, and how many
-        instructions of the submission that took.
+    def instructions(self, entry: str, args: Sequence[Argument]) -> int:
+        """How many instructions of the submission a call of `entry` executes, without its kernels; 0 where it fails.
 
         Raises:
             TraceError: there is no such entry, or the process was lost.
         """
         self._settle()
         self.load()
-        request = {"do": "ways", "entry": entry, "calls": [[encode(arg) for arg in args] for args in calls]}
-        return replies.ways(self._ask(request, self._limits.call_seconds), len(calls))
+        request = {"do": "instructions", "entry": entry, "args": [encode(arg) for arg in args]}
+        return replies.count(self._ask(request, self._limits.call_seconds), "instructions")
 
     def prefetch(self, forms: Iterable[Form]) -> None:
         """Asks for calls before they are wanted: the submission's process traces them, in this order, while

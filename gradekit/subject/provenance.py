@@ -7,27 +7,27 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from collections.abc import Hashable, Iterable
 
+from gradekit.engine import TTIRError
+from gradekit.engine.def_use import STORES
+from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.inputs.layouts import row_major
 from gradekit.program import (
     Allocate,
     Aten,
     Copy,
-    Descriptor,
-    Fill,
     Kernel,
     Launch,
-    Literal,
     Program,
     Step,
     View,
     every_step,
+    reads,
+    writes,
 )
 
 _FILE = re.compile(r'loc\("([^"\n]+)":\d+:\d+')
-_STORES = re.compile(r"tt\.(store|atomic_\w+|descriptor_(store|scatter|reduce)|experimental_descriptor_store)\b")
 _TRITONS_OWN = re.compile(r"(^|/)triton/")
 
 
@@ -46,9 +46,18 @@ def foreign_file(program: Program, kernel: Kernel) -> str:
     return others[0] if others else "" if program.path in files else "another file"
 
 
+@functools.lru_cache(maxsize=512)
+def _stores(ttir: str) -> bool:
+    try:
+        ops = (op for function in parsed(ttir).functions.values() for op in operations(function.body))
+        return any(op.name in STORES or op.name.startswith("tt.atomic") for op in ops)
+    except TTIRError:
+        return True
+
+
 def stores(kernel: Kernel) -> bool:
-    """Whether the kernel stores anything at all."""
-    return bool(_STORES.search(kernel.ttir))
+    """Whether the kernel stores anything at all; one that cannot be read may."""
+    return _stores(kernel.unaligned)
 
 
 def computed_by_kernels(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
@@ -65,16 +74,11 @@ def constants(program: Program, steps: Iterable[Step] | None = None) -> set[int]
     that the host has filled, and what it copied or computed from these alone."""
     found, others = set[int](), set[int]()
     for step in every_step(program.steps) if steps is None else steps:
-        match step:
-            case Fill(target=target) | Literal(target=target):
-                found.add(target.storage)
-            case Copy(target=target, origin=origin):
-                (found if origin.storage in found - others else others).add(target.storage)
-            case Aten(args=args, kwargs=kwargs, outputs=outputs):
-                given = {view.storage for view in views_in((args, kwargs))}
-                (found if given <= found - others else others).update(view.storage for view in outputs)
-            case Launch(args=args):
-                others |= _written(program, step, found)
+        if isinstance(step, Launch):
+            others |= _written(program, step, found)
+        elif not isinstance(step, Allocate):
+            alike = {view.storage for view in reads(step)} <= found - others
+            (found if alike else others).update(view.storage for view in writes(step))
     return found - others
 
 
@@ -97,22 +101,8 @@ def _elements(view: View) -> Hashable:
 
 
 def _written(program: Program, step: Step, known: set[int]) -> set[int]:
-    match step:
-        case Launch(kernel=key, args=args) if stores(program.kernels[key]):
-            return {view.storage for view in views_in(args)} | program.addresses.keys()
-        case Copy(target=target, origin=origin) if origin.storage in known:
-            return {target.storage}
-        case Aten(args=args, outputs=outputs) if any(view.storage in known for view in views_in(args)):
-            return {view.storage for view in outputs}
-    return set()
-
-
-def views_in(value: Any) -> Iterator[View]:
-    """The tensors anywhere in arguments: nested tuples, dicts and descriptors."""
-    if isinstance(value, View):
-        yield value
-    elif isinstance(value, Descriptor):
-        yield value.view
-    elif isinstance(value, (tuple, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from views_in(item)
+    if isinstance(step, Launch):
+        stored = {view.storage for view in writes(step)} | program.addresses.keys()
+        return stored if stores(program.kernels[step.kernel]) else set()
+    computed = isinstance(step, (Copy, Aten)) and any(view.storage in known for view in reads(step))
+    return {view.storage for view in writes(step)} if computed else set()

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from gradekit.engine.executor import Counters, OverBudget
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure, Idle
-from gradekit.program import Allocate, Aten, Launch, Program, Step, View, every_step, run_steps
+from gradekit.program import Allocate, Aten, Launch, Program, Step, View, every_step, run_steps, views_in
 from gradekit.subject import handed_numbers, provenance
-from gradekit.subject.provenance import views_in
 
 if TYPE_CHECKING:
     from gradekit.submission import Submission

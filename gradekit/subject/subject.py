@@ -229,13 +229,13 @@ class Subject:
         """
         return self._explorer().explore(form)
 
-    def ways(self, entry: str, calls: Sequence[Sequence[Argument]]) -> list[tuple[str, int]]:
-        """For each call of `entry` what `Tracer.ways` gives: digests of ways through host code, and instructions.
+    def instructions(self, entry: str, args: Sequence[Argument]) -> int:
+        """What `Tracer.instructions` gives.
 
         Raises:
             TraceError: there is no such entry, or its process was lost.
         """
-        return self._explorer().ways(entry, calls)
+        return self._explorer().instructions(entry, args)
 
     def program_apart(self, form: Form) -> Program:
         """The program of a call that no check makes, from a process of its own: no call of a check depends on it.

@@ -53,7 +53,7 @@ class Child:
             "gradient": self.gradient,
             "follow": self.follow,
             "explore": self.explore,
-            "ways": self.ways,
+            "instructions": self.instructions,
             "signature": self.signature,
             "inspect": self.inspect,
         }
@@ -112,11 +112,11 @@ class Child:
         views = [decode(arg, object) for arg in args]
         return {"explored": encode(exploring.explored(self.tracer, self._loaded(), entry, views, wanted))}
 
-    def ways(self, entry: str, calls: list[Any]) -> Any:
-        """Which way each of these calls takes through host code."""
+    def instructions(self, entry: str, args: list[Any]) -> Any:
+        """How many instructions of host code one call executes."""
         self._usual()
-        every = [[decode(arg, object) for arg in args] for args in calls]
-        return {"ways": [exploring.way(self.tracer, self._loaded(), entry, views) for views in every]}
+        views = [decode(arg, object) for arg in args]
+        return {"instructions": exploring.instructions(self.tracer, self._loaded(), entry, views)}
 
     def _usual(self) -> None:
         """Host code is told of many multiprocessors, and some configurations are tried."""

@@ -1,17 +1,12 @@
-"""Host code run without its kernels: what it compares, and which way it takes, for many calls at little cost.
+"""Host code run without its kernels: what it compares, and how long it takes.
 
 `explored` gives the origins of a call's numbers, as `CallTracer.follow` does, of a call whose kernels are not
-compiled. `way` is a digest of what a call does: the instructions of the submission that it executes, the
-kernels that it launches, and which of their arguments are sizes of the inputs. Both are for the grader to learn
-where to look, and decide nothing.
+compiled; `instructions` counts what a call costs. Both are for the grader to learn where to look, and decide nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
-import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +14,7 @@ from typing import Any
 
 from gradekit.compat.triton import JITFunction
 from gradekit.origins import Explored, LaunchedNames, Origins
-from gradekit.program import Argument, View
+from gradekit.program import Argument
 from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.origin_trace import Following
 from gradekit.tracer.sizes import TracedSize
@@ -72,70 +67,35 @@ def explored(
     return Explored(origins, tuple(exploring.launched), tuple(table.left), whole)
 
 
-# --- which way a call takes ------------------------------------------------------------------------------------------
+# --- what a call costs -----------------------------------------------------------------------------------------------
 
 
-def way(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> tuple[str, int]:
-    """A digest that is equal for calls which do the same, as far as the module's text says, "" for one that fails; and
-    how many instructions it has executed. Eight characters each stand for the instructions, for the launches, and for
-    the floats that they are given.
+def instructions(tracer: CallTracer, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> int:
+    """How many instructions of the submission a call executes, without its kernels; 0 for one that fails.
 
     Raises:
         Refusal: there is no such function, or it does not take these arguments.
     """
     function = find_entry(loaded, entry, len(args))
     _, values = tracer._begin(args)
-    steps, launches = Counter[tuple[int, int]](), list[Any]()
-    quantities = _quantities(args)
+    executed = Counter[str]()
     try:
-        with tracer.mask, tracer.steps, _unlaunched(launches, quantities), _noting(loaded.path, steps):
+        with tracer.mask, tracer.steps, _unlaunched(), _counting(loaded.path, executed):
             function(*values)
     except Exception:  # noqa: BLE001  (a submission may raise anything)
-        return "", steps.total()
+        return 0
     finally:
         tracer.recorder.finish()
-    floats = [[value for _, value in others if isinstance(value, float)] for _, _, others in launches]
-    others_alone = [(name, known, list(map(_without_float, others))) for name, known, others in launches]
-    return _of_instructions(frozenset(steps)) + _digest(others_alone) + _digest(floats), steps.total()
-
-
-def _without_float(argument: tuple[str, Any]) -> tuple[str, str]:
-    """An argument by name, with its value where that is no float."""
-    name, value = argument
-    return name, "a float" if isinstance(value, float) else repr(value)
-
-
-@functools.lru_cache(maxsize=256)
-def _of_instructions(steps: frozenset[tuple[int, int]]) -> str:
-    return _digest(sorted(steps))
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(repr(value).encode()).hexdigest()[:8]
-
-
-def _quantities(args: Sequence[Argument]) -> dict[int, int]:
-    """The numbers that a call is given, each with the first place where it stands."""
-    found: dict[int, int] = {}
-    for arg in args:
-        numbers = [math.prod(arg.shape), *arg.shape, *arg.stride] if isinstance(arg, View) else [arg.value]  # type: ignore[union-attr]
-        for number in numbers:
-            if type(number) is int:
-                found.setdefault(number, len(found))
-    return found
+    return executed.total()
 
 
 @contextlib.contextmanager
-def _unlaunched(launches: list[Any], quantities: dict[int, int]) -> Iterator[None]:
-    """While open, launches are written down, and nothing is compiled."""
+def _unlaunched() -> Iterator[None]:
+    """While open, nothing is compiled."""
 
     def run(jit: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
-        bound = _bound(jit, args, kwargs)
         if callable(grid):
-            grid(dict(bound))
-        known = [(name, value in quantities) for name, value in bound.items() if type(value) is int and value > 1]
-        others = [(n, v) for n, v in bound.items() if isinstance(v, (bool, float, str)) or v is None]
-        launches.append((_name(jit), known, others))
+            grid(_bound(jit, args, kwargs))
 
     before = JITFunction.run
     JITFunction.run = run
@@ -146,12 +106,12 @@ def _unlaunched(launches: list[Any], quantities: dict[int, int]) -> Iterator[Non
 
 
 @contextlib.contextmanager
-def _noting(path: str, steps: Counter[tuple[int, int]]) -> Iterator[None]:
-    """While open, instructions of the file at `path` that are executed are counted in `steps`."""
+def _counting(path: str, executed: Counter[str]) -> Iterator[None]:
+    """While open, instructions of the file at `path` that are executed are counted."""
 
     def local(frame: Any, event: str, argument: Any) -> Callable[..., Any]:
         if event == "opcode":
-            steps[frame.f_code.co_firstlineno, frame.f_lasti] += 1
+            executed[path] += 1
         return local
 
     def entered(frame: Any, event: str, argument: Any) -> Callable[..., Any] | None:

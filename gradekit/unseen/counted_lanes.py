@@ -16,35 +16,26 @@ from typing import Any
 import torch
 
 from gradekit.engine import Op, Region
+from gradekit.engine.def_use import ATOMICS, LOADS, STORES
 from gradekit.engine.ttir import Function
 from gradekit.program import (
-    Aten,
     Choice,
-    Copy,
     Descriptor,
+    Fill,
     Launch,
-    Literal,
     Program,
     Scalar,
     View,
     every_step,
+    reads,
     run_steps,
+    writes,
 )
 from gradekit.unseen.kernel_branches import KernelText, kernel_text
 from gradekit.unseen.kernel_values import value_of
 
 MOST_PROGRAMS = 1 << 22
 """Programs of a launch for each of which the turns of a loop are worked out."""
-
-LOADS = ("tt.load", "tt.descriptor_load", "tt.descriptor_gather")
-STORES = ("tt.store", "tt.descriptor_store", "tt.descriptor_reduce", "tt.descriptor_scatter")
-ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas")
-_THROUGH = (
-    "tt.addptr", "tt.splat", "tt.broadcast", "tt.bitcast", "tt.expand_dims", "tt.reshape", "tt.trans", "tt.advance",
-    "tt.make_tensor_ptr", "tt.make_tensor_descriptor",
-)  # fmt: skip
-"""Operations whose pointer is one into what their first operand points into."""
-
 
 @dataclass(frozen=True)
 class CountedAccess:
@@ -120,25 +111,11 @@ def _runs(program: Program) -> Iterator[Tallies]:
 
 
 def _count(program: Program, step: Any, found: Tallies) -> None:
-    everything = Tally(lanes=None)
-    match step:
-        case Copy(target=target, origin=origin):
-            found[target.storage, True] = found[origin.storage, False] = everything
-        case Literal(target=target):
-            found[target.storage, True] = everything
-        case Aten(args=args, kwargs=named, outputs=outputs):
-            found |= {(view.storage, False): everything for view in _views((args, tuple(named.values())))}
-            found |= {(view.storage, True): everything for view in outputs}
-        case Launch():
-            _count_launch(program, step, found)
-
-
-def _views(value: Any) -> Iterator[View]:
-    if isinstance(value, View):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _views(item)
+    if isinstance(step, Launch):
+        _count_launch(program, step, found)
+    elif not isinstance(step, Fill):
+        found |= {(view.storage, stored): Tally(lanes=None)
+                  for stored, views in ((False, reads(step)), (True, writes(step))) for view in views}  # fmt: skip
 
 
 def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
@@ -258,7 +235,7 @@ def accesses(text: KernelText) -> tuple[CountedAccess, ...]:
 def _in(text: KernelText, region: Region, loops: tuple[Op, ...]) -> Iterator[CountedAccess]:
     for block in region.blocks:
         for op in block.ops:
-            if op.name in LOADS + STORES + ATOMICS:
+            if op.name in LOADS | STORES | ATOMICS:
                 yield from _accessed(text, op, loops)
             around = (*loops, op) if op.name in ("scf.for", "scf.while") else loops
             for inner in op.regions:
@@ -278,24 +255,7 @@ def _accessed(text: KernelText, op: Op, loops: tuple[Op, ...]) -> Iterator[Count
 def _roots(text: KernelText, name: str) -> tuple[frozenset[str] | None, bool]:
     """The arguments that a pointer may point into, None where that is not known; and whether anything that was loaded
     has a part in it."""
-    roots, known, by_data = set[str](), True, False
-    left, done = [(name, True)], set[str]()
-    while left:
-        one, points = left.pop()
-        if one in done:
-            continue
-        done.add(one)
-        op = text.made.get(one)
-        if one in text.arguments:
-            roots |= {one} if points else set()
-        elif op is None:
-            first = text.carried.get(one, ())
-            known &= bool(first) or not points
-            left += [(value, points) for value in first]
-        elif op.name in LOADS + ATOMICS:
-            by_data = True
-        else:
-            known &= not points or op.name in _THROUGH or op.name == "arith.select"
-            pointing = {0} if op.name in _THROUGH else {1, 2}
-            left += [(value, points and place in pointing) for place, value in enumerate(op.operands)]
-    return (frozenset(roots) if known and roots else None), by_data
+    pointers = text.flow.behind([name], sources=text.flow.pointed)
+    ends = {one for one in pointers if not text.flow.pointed(one)}
+    known = bool(ends) and all(one in text.arguments for one in ends)
+    return (frozenset(ends) if known else None), not text.computed_from([name]).isdisjoint(LOADS | ATOMICS)

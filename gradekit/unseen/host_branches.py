@@ -192,15 +192,16 @@ Explore = Callable[[TracedForm], "Explored | None"]
 class HostBranches:
     """The branches that calls have met, each with the ways that it has gone. `names` are those of the
     tensors and scalars of an entry's domain; `beyond` are the limits that a call has gone
-    beyond, not only up to; `left` are places where a size became something else,
-    such as text: a line, and what."""
+    beyond, not only up to; `lost` are lines at which a size became something else, such as text,
+    and `opaque` conditions on numbers whose origin was lost: a line, and what."""
 
     explore: Explore
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ways: dict[HostBranch, set[bool]] = field(default_factory=dict)
     beyond: set[HostBranch] = field(default_factory=set)
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
-    left: dict[tuple[int, str], None] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+    opaque: set[tuple[int, str]] = field(default_factory=set)
     _path_of: dict[str, Path] = field(default_factory=dict)
     _explored: dict[str, Explored | None] = field(default_factory=dict)
     _levels_of: dict[str, list[Any]] = field(default_factory=dict)
@@ -245,7 +246,7 @@ class HostBranches:
         explored = self._explored[form.key]
         if explored is None:
             return None
-        self.left.update(dict.fromkeys(explored.left))
+        self.lost.update(line for line, _ in explored.left)
         path = Path(form, explored, tuple(self._steps(form, explored.origins)))
         known.append(path)
         return path
@@ -257,7 +258,7 @@ class HostBranches:
                 continue
             leaves = leaves_in(terms, condition.left, condition.right)
             if ("opaque",) in leaves:
-                self.left[condition.source.line, "a number that is not followed"] = None
+                self.opaque.add((condition.source.line, "a comparison with a number that is not followed"))
             elif leaves:
                 text = self._described(form, terms, condition)
                 special = condition.relation == "==" and not _asks_for_zero(terms, condition)

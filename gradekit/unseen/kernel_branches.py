@@ -10,13 +10,11 @@ from typing import Any
 
 from gradekit.engine import Module, Op, Unsupported
 from gradekit.engine.branch_coverage import CLAMP, FALSE, NEVER, ONCE, SEVERAL, TRUE
+from gradekit.engine.def_use import DefUse
 from gradekit.engine.frame import dtype_of
-from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.mask_coverage import MASKED, NOTHING, PART, WHOLE, ways_of
 from gradekit.engine.ttir import Type
-
-MOST_DEPTH = 60
-"""Operations that one value is followed back through."""
 
 _TILES = {WHOLE: "true for a whole tile", NOTHING: "false for a whole tile", PART: "true for a part of a tile"}
 _TURNS = {NEVER: "no times", ONCE: "once", SEVERAL: "several times"}
@@ -62,13 +60,11 @@ class KernelText:
     def __init__(self, name: str, ttir: str, path: str) -> None:
         self.name, self.path = name, path
         self.module: Module = parsed(ttir)
-        functions = self.module.functions.values()
-        self.ops = [op for function in functions for op in operations(function.body)]
-        self.made = {result: op for op in self.ops for result in op.results}
-        self.carried = dict(_carried(self.ops))
+        self.flow = DefUse(self.module.functions.values())
+        self.ops, self.made = self.flow.ops, self.flow.made
         self.arguments = dict(zip(self.module.entry.arguments, self.module.entry.argument_names, strict=True))
         self._branches: dict[int, tuple[KernelBranch, ...]] = {}
-        self._behind: dict[tuple[str, ...], list[Op]] = {}
+        self.behind = functools.cache(self._behind)
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""
@@ -103,39 +99,13 @@ class KernelText:
         """torch's names for the dtypes of what the kernel's pointers point to, in order."""
         return tuple(_named(type.pointee) for type in self.module.entry.argument_types if type.pointee is not None)
 
-    def behind(self, names: Sequence[str]) -> list[Op]:
-        """The operations that values depend on."""
-        key = tuple(names)
-        if key not in self._behind:
-            self._behind[key] = self._found_behind(names)
-        return self._behind[key]
-
-    def _found_behind(self, names: Sequence[str]) -> list[Op]:
-        found: dict[int, Op] = {}
-        left = list(names)
-        while left and len(found) < 40 * MOST_DEPTH:
-            name = left.pop()
-            source = self.made.get(name)
-            if source is None:
-                left += [n for n in self.carried.get(name, ()) if n not in found]
-            elif source.number not in found:
-                found[source.number] = source
-                left += source.operands
-        return [found[number] for number in sorted(found)]
+    def _behind(self, names: tuple[str, ...]) -> list[Op]:
+        """The operations that values depend on, of what a loop carries only what it begins as."""
+        return self.flow.makers(self.flow.behind(names, sources=self.flow.entering))
 
     def computed_from(self, names: Sequence[str]) -> frozenset[str]:
         """The names of the operations that values depend on, also of those in loops and branches that have ended."""
-        seen, found, left = set[int](), set[str](), list(names)
-        while left:
-            name = left.pop()
-            source = self.made.get(name)
-            if source is None:
-                left += [first for first in self.carried.get(name, ()) if first in self.made]
-            elif source.number not in seen:
-                seen.add(source.number)
-                found.add(source.name)
-                left += [*source.operands, *_results_of(source)]
-        return frozenset(found)
+        return frozenset(op.name for op in self.flow.makers(self.flow.behind(names)))
 
 
 def _named(type: Type) -> str:
@@ -145,25 +115,10 @@ def _named(type: Type) -> str:
         return type.element
 
 
-def _results_of(op: Op) -> Iterator[str]:
-    """What the regions of a loop or of an if end with: its results."""
-    for region in op.regions if op.name.startswith("scf.") else ():
-        for block in region.blocks:
-            yield from block.ops[-1].operands if block.ops else ()
-
-
 def _ways(op: Op) -> tuple[int, ...]:
     if op.name in MASKED:
         return ways_of(op)
     return (NEVER, ONCE, SEVERAL) if op.name == "scf.for" else (TRUE, FALSE)
-
-
-def _carried(ops: Sequence[Op]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """For each value that a loop carries, the operand that it begins as."""
-    for op in ops:
-        if op.name == "scf.for" and op.regions and op.regions[0].blocks:
-            for name, first in zip(op.regions[0].blocks[0].arguments[1:], op.operands[3:], strict=False):
-                yield name, (first,)
 
 
 def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:

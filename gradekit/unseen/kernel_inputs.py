@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gradekit.engine.def_use import LOADS
 from gradekit.engine.mask_coverage import MASKED
 from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
@@ -18,8 +19,7 @@ from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, v
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, kernel_text, numbers_in
 from gradekit.unseen.kernel_limits import limits_in
-from gradekit.unseen.missing_ways import COMPARING, LOADS, Missing, launching
-from gradekit.unseen.near_fractions import SMALLEST
+from gradekit.unseen.missing_ways import COMPARING, Missing, launching
 from gradekit.unseen.scope import CallScope, fraction_choices
 from gradekit.unseen.size_sweep import MOST_AROUND, SizeSweep, SizeSweeps
 from gradekit.unseen.solving import tried
@@ -122,7 +122,7 @@ class KernelInputs:
         asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
         compared = [missing for branch, missing in asked if branch.name in COMPARING]
         numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.operands, True)]
-        return list(dict.fromkeys(abs(n) for n in numbers if SMALLEST <= abs(n) < 1))
+        return list(dict.fromkeys(abs(n) for n in numbers if 0 < abs(n) < 1))
 
     def limits(self, forms: Sequence[TracedForm]) -> list[int]:
         """The numbers that sizes may lie beyond (see `limits_in`), of each kernel those that several of its

@@ -14,7 +14,10 @@ from gradekit.engine import Op
 from gradekit.engine.branch_coverage import NEVER, ONCE, TRUE
 from gradekit.engine.mask_coverage import MASKED, NOTHING, WHOLE
 from gradekit.unseen.evaluation import Numbers
-from gradekit.unseen.kernel_branches import MOST_DEPTH, KernelBranch, KernelText
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText
+
+MOST_DEPTH = 60
+"""Operations that one value is followed back through."""
 
 MOST_VALUES, MOST_KEPT = 200, 50
 """Values that one decision is worked out from, and how many of those that are known the next one may find."""
@@ -184,8 +187,8 @@ def _worked_out(text: KernelText, name: str, place: ValuePlace, depth: int) -> A
 
 
 def _looped(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
-    if name in text.carried:
-        return value_of(text, text.carried[name][0], corner, depth + 1)
+    if name in text.flow.begun:
+        return value_of(text, text.flow.begun[name], corner, depth + 1)
     for op in text.ops:
         if op.name == "scf.for" and op.regions[0].blocks and op.regions[0].blocks[0].arguments[:1] == (name,):
             start, stop, step = (value_of(text, n, corner, depth + 1) for n in op.operands[:3])

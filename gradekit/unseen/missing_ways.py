@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradekit.engine import Op
+from gradekit.engine.def_use import LOADS
 from gradekit.engine.mask_coverage import MASKED
 from gradekit.unseen.dtype_groups import nearest
 from gradekit.unseen.host_branches import Path
@@ -14,7 +15,6 @@ from gradekit.unseen.kernel_branches import KernelBranch, KernelText
 COMPARING = frozenset({"arith.cmpf", "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf"})
 """Operations that compare two floats."""
 
-LOADS = ("tt.load", "tt.descriptor_load", "tt.gather")
 _OF_MANY = ("tt.reduce", "tt.dot")
 
 
@@ -29,7 +29,7 @@ class Missing:
     @property
     def behind(self) -> list[Op]:
         """What the operation depends on."""
-        return self.text.behind(self.text.ops[self.number].operands)
+        return self.text.behind(tuple(self.text.ops[self.number].operands))
 
     @property
     def operands(self) -> list[Op]:
@@ -45,7 +45,7 @@ class Missing:
     @property
     def is_of_sizes(self) -> bool:
         """Whether sizes may decide which way it goes: not what was loaded."""
-        return not any(op.name in LOADS for op in self.text.behind(self._deciding))
+        return not any(op.name in LOADS for op in self.text.behind(tuple(self._deciding)))
 
     @property
     def is_of_many(self) -> bool:

@@ -42,13 +42,15 @@ def NAME(ARGUMENTS):
 
 class Attack(NamedTuple):
     """`condition` is Python that is true where the submission is wrong, or for a kernel the statement that spoils `o`; with
-    `instead`, it is what the solution has instead of that text."""
+    `instead`, it is what the solution has instead of that text. `unfollowed` says that no input is looked for: the
+    record names the decision with its line, for a person to look at."""
 
     assignment: str
     check: str
     condition: str
     in_kernel: bool = False
     instead: str = ""
+    unfollowed: bool = False
 
     @property
     def text(self) -> str:
@@ -74,21 +76,21 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "n == 4099"),
     Attack("vector_add", PLAIN, "n > 6007"),
     Attack("vector_add", PLAIN, "n % 1009 == 17"),
-    Attack("vector_add", PLAIN, 'str(n).endswith("777")'),
-    Attack("vector_add", PLAIN, 'f"{n:x}" == "3ed"'),
+    Attack("vector_add", PLAIN, 'str(n).endswith("777")', unfollowed=True),
+    Attack("vector_add", PLAIN, 'f"{n:x}" == "3ed"', unfollowed=True),
     Attack("vector_add", PLAIN, "n in {4099, 6007, 333}"),
     Attack("vector_add", PLAIN, "{4099: True}.get(n, False)"),
-    Attack("vector_add", PLAIN, "hash((n, 1)) % 311 == 5"),
+    Attack("vector_add", PLAIN, "hash((n, 1)) % 311 == 5", unfollowed=True),
     Attack("vector_add", PLAIN, "n & 0x3FF == 0x2A5"),
     Attack("vector_add", PLAIN, "n ^ 4099 == 0"),
-    Attack("vector_add", PLAIN, 'bin(n).count("1") == 7'),
+    Attack("vector_add", PLAIN, 'bin(n).count("1") == 7', unfollowed=True),
     Attack("vector_add", PLAIN, "n > 300 and all(n % d for d in range(2, int(n**0.5) + 1))"),
     Attack("vector_add", PLAIN, "n >= 8192 and n & (n - 1) == 0"),
     Attack("vector_add", PLAIN, f"n < 1100 and n not in {DRAWN}"),
     Attack("vector_add", PLAIN, "n * n == 4099 * 4099"),
     Attack("vector_add", PLAIN, "n / 3 == 1367.0"),
-    Attack("vector_add", PLAIN, "round(n / 1000, 1) == 4.2"),
-    Attack("vector_add", PLAIN, "int(n ** 0.5) ** 2 == n and n > 9000"),
+    Attack("vector_add", PLAIN, "round(n / 1000, 1) == 4.2", unfollowed=True),
+    Attack("vector_add", PLAIN, "int(n ** 0.5) ** 2 == n and n > 9000", unfollowed=True),
     Attack("vector_add", PLAIN, "len(str(n)) == 5"),
     Attack("vector_add", PLAIN, "triton.cdiv(n, 1024) == 9"),
     Attack("vector_add", PLAIN, "triton.next_power_of_2(n) == 16384"),
@@ -98,7 +100,7 @@ ATTACKS = [
     Attack("softmax", PLAIN, "M > 70 * N and N > 3"),
     Attack("softmax", PLAIN, "M * N == 1517"),
     Attack("softmax", PLAIN, "M == N and M > 130"),
-    Attack("softmax", PLAIN, 'str((M, N)) == "(41, 13)"'),
+    Attack("softmax", PLAIN, 'str((M, N)) == "(41, 13)"', unfollowed=True),
     Attack("matmul", PLAIN, "a.shape[1] == 211"),
     Attack("matmul", PLAIN, "M > 500"),
     Attack("matmul", PLAIN, "(M + N + a.shape[1]) % 97 == 13 and M > 60"),
@@ -131,10 +133,10 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "n % 1000 == 123"),
     Attack("vector_add", PLAIN, "n * n > 10**9"),
     Attack("vector_add", PLAIN, "n.bit_length() == 15"),
-    Attack("vector_add", PLAIN, "sum(map(int, str(n))) == 31"),
+    Attack("vector_add", PLAIN, "sum(map(int, str(n))) == 31", unfollowed=True),
     Attack("vector_add", PLAIN, "str(n) == str(n)[::-1] and n > 1000"),
-    Attack("vector_add", PLAIN, "pow(3, n, 1013) == 1 and n > 1"),
-    Attack("vector_add", PLAIN, '__import__("math").gcd(n, 360) == 120'),
+    Attack("vector_add", PLAIN, "pow(3, n, 1013) == 1 and n > 1", unfollowed=True),
+    Attack("vector_add", PLAIN, '__import__("math").gcd(n, 360) == 120', unfollowed=True),
     Attack("vector_add", PLAIN, "n in range(5003, 5009)"),
     Attack("vector_add", PLAIN, "divmod(n, 97)[1] == 41 and n > 900"),
     Attack("softmax", PLAIN, "hash((M, N)) % 97 == 5"),
@@ -144,7 +146,7 @@ ATTACKS = [
     Attack("vector_add", VIEWS, "x.dim() and x.stride(0) * x.shape[0] == 1536"),
     Attack("vector_add", VIEWS, "x.data_ptr() % 16 == 4 and n > 50"),
     Attack("dropout", "scales_what_it_keeps", "seed % 1000 == 999"),
-    Attack("dropout", "scales_what_it_keeps", "round(p * 100) == 37"),
+    Attack("dropout", "scales_what_it_keeps", "round(p * 100) == 37", unfollowed=True),
     Attack("vector_add", "float16", "x.dtype == torch.float16 and n % 100 == 77"),
     Attack("vector_add", PLAIN, "o = tl.where(x == y, o + 1.0, o)", in_kernel=True),
     Attack("vector_add", PLAIN, "if tl.num_programs(0) == 23:\n    o = o + 1.0", in_kernel=True),
@@ -153,19 +155,19 @@ ATTACKS = [
     Attack("vector_add", PLAIN, "o = tl.where((x.to(tl.int32, bitcast=True) & 4095) == 240, o + 1, o)", in_kernel=True),
     # the same with fresh eyes: other methods of numbers, several sizes at once, parts of tensors
     Attack("vector_add", PLAIN, "len(range(n)) > 6000 and n % 2"),
-    Attack("vector_add", PLAIN, 'format(n, "e").startswith("2.7")'),
-    Attack("vector_add", PLAIN, 'n.to_bytes(4, "big")[2] == 17'),
-    Attack("vector_add", PLAIN, '__import__("random").Random(n).random() < 0.01'),
+    Attack("vector_add", PLAIN, 'format(n, "e").startswith("2.7")', unfollowed=True),
+    Attack("vector_add", PLAIN, 'n.to_bytes(4, "big")[2] == 17', unfollowed=True),
+    Attack("vector_add", PLAIN, '__import__("random").Random(n).random() < 0.01', unfollowed=True),
     Attack("vector_add", PLAIN, '__import__("math").log2(n) % 1 == 0 and n > 20000'),
-    Attack("vector_add", PLAIN, 'n > 20000 and str(n).endswith("000")'),
+    Attack("vector_add", PLAIN, 'n > 20000 and str(n).endswith("000")', unfollowed=True),
     Attack("vector_add", PLAIN, "n > 20000 and (n / 1024) % 1 == 0"),
     Attack("vector_add", PLAIN, "n > 9000 and n ** 0.5 % 1 == 0"),
-    Attack("vector_add", PLAIN, "x.nbytes % 4096 == 0 and n > 20000"),
+    Attack("vector_add", PLAIN, "x.nbytes % 4096 == 0 and n > 20000", unfollowed=True),
     Attack("softmax", PLAIN, 'N > 300 and __import__("math").log2(N) % 1 == 0 and M > 2'),
     Attack("vector_add", PLAIN, '__import__("bisect").bisect([511, 700, 701, 4000], n) == 2'),
     Attack("vector_add", "16", "x.element_size() * n == 2 * 777"),
     Attack("vector_add", PLAIN, "divmod(n, 64)[0] == 3 * divmod(n, 64)[1] and n > 64"),
-    Attack("vector_add", PLAIN, 'chr(n % 128) == "q" and n > 1130'),
+    Attack("vector_add", PLAIN, 'chr(n % 128) == "q" and n > 1130', unfollowed=True),
     Attack("vector_add", "ranks", "x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() and x.storage_offset() != y.storage_offset()"),
     Attack("vector_add", "ranks", "x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr() and y.storage_offset() - x.storage_offset() == 37"),
     Attack("softmax", VIEWS, "x.storage_offset() % 8 == 7"),

@@ -1,17 +1,28 @@
-"""A submission that recognizes its examples, and is right only there or wrong only elsewhere, fails."""
+"""A submission that recognizes its examples, and is right only there or wrong only elsewhere, fails, or the decision is
+named for a person to look at.
+
+Host code that decides by what a traced size does not remember (text, a table, a float) is not searched for inputs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from gradekit.assignment import get
-from gradekit.findings import Outcome
+from gradekit.findings import Check, Outcome
 from tests.graded import grade
 from tests.unseen.attacks import ATTACKS, QUICK, Attack
 
 pytestmark = pytest.mark.usefixtures("without_mends")
+
+
+def named_lines(checks: Iterable[Check]) -> set[int]:
+    """The lines that checks name as decided by what nothing follows."""
+    branches = [check.details.get("coverage", {}).get("branches", {}) for check in checks]
+    return {one["line"] for each in branches for one in each.get("unfollowed", ())}
 
 
 @pytest.mark.parametrize(
@@ -19,9 +30,12 @@ pytestmark = pytest.mark.usefixtures("without_mends")
     [pytest.param(one, id=f"{one.assignment}: {one.condition}", marks=[] if n in QUICK else [pytest.mark.slow])
      for n, one in enumerate(ATTACKS)],
 )  # fmt: skip
-def test_what_a_submission_alone_makes_special_is_tried(attack: Attack, tmp_path: Path) -> None:
+def test_what_a_submission_alone_makes_special_is_tried_or_named(attack: Attack, tmp_path: Path) -> None:
     (tmp_path / "submission.py").write_text(attack.text)
     checks = grade(get(attack.assignment), tmp_path / "submission.py", keyword=attack.check).checks
-    assert {check.outcome for check in checks} & {Outcome.FAILED} and not [
-        c for c in checks if c.outcome is Outcome.FAULT
-    ]
+    assert not [check for check in checks if check.outcome is Outcome.FAULT]
+    if attack.unfollowed:
+        lines = [number for number, line in enumerate(attack.text.split("\n"), 1) if attack.condition in line]
+        assert named_lines(checks).intersection(lines)
+    else:
+        assert Outcome.FAILED in {check.outcome for check in checks}

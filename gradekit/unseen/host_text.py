@@ -1,0 +1,306 @@
+"""What the text of host code tells: numbers that a size or a scalar may be special for, and decisions that nothing
+follows.
+
+A traced size remembers where it comes from until it becomes text, a key, a float or an address. What host code decides
+by such a thing is named for a person to look at: no input is looked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+MOST_NAMED = 20
+"""Decisions that are named, and numbers of each kind that are tried."""
+
+FORGETFUL = frozenset(
+    {"str", "repr", "hash", "bin", "hex", "oct", "chr", "ord", "bytes", "bytearray", "format", "ascii", "int", "float",
+     "round", "pow", "set", "frozenset", "sorted", "sum", "eval", "exec", "range", "complex", "memoryview", "map"}
+)  # fmt: skip
+"""Builtins whose results do not remember the size that they were made of."""
+
+FORGETFUL_MODULES = frozenset(
+    {"math", "hashlib", "random", "zlib", "struct", "operator", "bisect", "time", "re", "json", "itertools"}
+)
+EXACT = frozenset({"prod", "ceil", "floor", "mul", "sub", "add"})
+"""Functions of these modules through which a size keeps its origin."""
+
+METHODS = frozenset({"bit_count", "to_bytes", "as_integer_ratio"})
+ADDRESSES = frozenset({"data_ptr", "nbytes", "untyped_storage", "storage"})
+"""Methods of sizes, and what is asked of tensors, whose results are not followed."""
+
+FLOATS = frozenset({"float()", "math"})
+"""What makes floats: a kernel may be given them like any other number, and only comparisons decide by them."""
+
+DTYPES = frozenset({"dtype", "element_size", "itemsize"})
+LIMITING = frozenset({"min", "max", "minimum", "maximum", "clamp"})
+_DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+Kinds = frozenset[str]
+"""What the numbers in an expression went through, by name; empty where all of them are followed."""
+
+
+@dataclass(frozen=True)
+class HostText:
+    """`fractions` are the numbers that scalars may be compared with, `keys` what stands in tables (a number, or several
+    together), `by_dtype` the lines of conditions that stand beside a question for a dtype."""
+
+    tree: ast.Module
+    fractions: tuple[float, ...]
+    keys: tuple[tuple[int, ...], ...]
+    by_dtype: frozenset[int]
+
+    def unfollowed(self, lost: Iterable[int] = ()) -> list[tuple[int, str]]:
+        """Decisions of host code by what is not followed: a line, and what. `lost` are lines at which a traced size
+        became something that does not remember."""
+        named: dict[int, str] = {}
+        for node, kinds in _Unfollowed(self.tree, frozenset(lost)).decisions():
+            through = " and ".join(sorted(kinds))
+            named.setdefault(
+                node.lineno, f"`{_short(node)}` depends on {through}, through which sizes are not followed"
+            )
+        return sorted(named.items())[:MOST_NAMED]
+
+
+def host_text(text: str) -> HostText:
+    """That of a submission; of one that is no Python, that of an empty one."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        tree = ast.Module([], [])
+    compared = [float(n) for node in ast.walk(tree) if _compares(node) for n in _numbers(node)]
+    keys = dict.fromkeys(key for node in ast.walk(tree) for key in _keys(node))
+    by_dtype = frozenset(line for function in host_functions(tree) for line in _beside_dtypes(function))
+    return HostText(tree, tuple(dict.fromkeys(compared)), tuple(keys)[:MOST_NAMED], by_dtype)
+
+
+def host_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Lambda]:
+    """The functions of a module that are no kernels."""
+    for node in ast.walk(tree):
+        decorators = getattr(node, "decorator_list", [])
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and not any("jit" in ast.unparse(one) for one in decorators):
+            yield node
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _numbers(tree: ast.AST) -> Iterator[int | float]:
+    values = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    yield from (n for n in values if isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < 1 << 63)
+
+
+def _compares(node: ast.AST) -> bool:
+    """Whether it is a comparison, or a minimum or maximum, which is one too."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in LIMITING
+    return isinstance(node, ast.Compare)
+
+
+def _keys(node: ast.AST) -> Iterator[tuple[int, ...]]:
+    """The whole numbers, alone or several together, that a table has for keys or members."""
+    members = node.keys if isinstance(node, ast.Dict) else node.elts if isinstance(node, (ast.Set, ast.List)) else []
+    for member in members:
+        parts = member.elts if isinstance(member, ast.Tuple) else [member]
+        numbers = [part.value for part in parts if isinstance(part, ast.Constant) and type(part.value) is int]
+        if numbers and len(numbers) == len(parts) and min(numbers) > 0:
+            yield tuple(numbers)
+
+
+# --- dtypes ----------------------------------------------------------------------------------------------------------
+
+
+def _beside_dtypes(function: ast.AST) -> Iterator[int]:
+    """Lines of conditions that ask for a dtype, that hold others which do, or are held by them."""
+    for node in ast.walk(function):
+        if isinstance(node, (ast.If, ast.IfExp, ast.BoolOp)) and any(map(_asks_dtype, ast.walk(node))):
+            test = node if isinstance(node, ast.BoolOp) else node.test
+            whole = test if not any(map(_asks_dtype, ast.walk(test))) else node
+            yield from range(whole.lineno, (whole.end_lineno or whole.lineno) + 1)
+
+
+def _asks_dtype(node: ast.AST) -> bool:
+    parts = ast.walk(node) if isinstance(node, ast.Compare) else ()
+    return any(isinstance(part, ast.Attribute) and part.attr in DTYPES for part in parts)
+
+
+# --- what is not followed --------------------------------------------------------------------------------------------
+
+
+class _Unfollowed:
+    """Which expressions depend on what is not followed: through names, and through the functions of the module."""
+
+    def __init__(self, tree: ast.Module, lost: frozenset[int]) -> None:
+        self.functions, self.lost = [*host_functions(tree)], lost
+        self.tables = {name for node in ast.walk(tree) for name in _named_tables(node)}
+        self.giving: dict[str, Kinds] = {}
+        self.names: dict[ast.AST, Mapping[str, Kinds]] = {}
+        before = None
+        while before != self.giving:
+            before = dict(self.giving)
+            for function in self.functions:
+                self.names[function] = self._assigned(function)
+                if isinstance(function, ast.FunctionDef):
+                    returned = (n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value)
+                    self.giving[function.name] = self._of_all(returned, self.names[function])
+
+    def decisions(self) -> Iterator[tuple[ast.expr, Kinds]]:
+        """The expressions that decide by what is not followed, and what that went through."""
+        for function in self.functions:
+            known = self.names[function]
+            for node in ast.walk(function):
+                found = [(one, self._kinds(one, known)) for one in _deciding(node)]
+                found += [(one, self._kinds(one, known) - FLOATS) for one in _launched(node)]
+                yield from ((one, kinds) for one, kinds in found if kinds)
+
+    def _assigned(self, function: ast.AST) -> Mapping[str, Kinds]:
+        """What the names of a function went through."""
+        known: dict[str, Kinds] = {}
+        before = None
+        while before != known:
+            before = dict(known)
+            for node in ast.walk(function):
+                for target, value in _assignments(node):
+                    for name in (one.id for one in ast.walk(target) if isinstance(one, ast.Name)):
+                        known[name] = known.get(name, frozenset()) | self._kinds(value, known)
+        return known
+
+    def _of_all(self, nodes: Iterable[ast.AST], known: Mapping[str, Kinds]) -> Kinds:
+        return frozenset[str]().union(*(self._kinds(node, known) for node in nodes))
+
+    def _kinds(self, node: ast.AST, known: Mapping[str, Kinds]) -> Kinds:
+        return frozenset(kind for one in _parts(node) for kind in self._own(one, known))
+
+    def _own(self, node: ast.AST, known: Mapping[str, Kinds]) -> Iterable[str]:
+        """What one node of an expression adds."""
+        match node:
+            case ast.Name(id=name):
+                return known.get(name, ())
+            case ast.Call(func=ast.Name(id="__import__")):
+                return ("a module",)
+            case ast.Call(func=ast.Name(id=name), args=args):
+                mine = name in FORGETFUL and any(map(_has_number, args)) and not _is_dtype(node)
+                return (
+                    (name,) if mine else self.giving.get(name, ("an unknown call",) if node.lineno in self.lost else ())
+                )
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) if module in FORGETFUL_MODULES:
+                return () if name in EXACT else (module,)
+            case ast.Call(func=ast.Attribute(value=value, attr="get")):
+                return (
+                    ("a table",) if isinstance(value, ast.Name) and value.id in self.tables or _is_table(value) else ()
+                )
+            case ast.Attribute(attr=name) if name in ADDRESSES or name in METHODS:
+                return (name,)
+            case ast.JoinedStr() | ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str())):
+                return ("text",)
+            case ast.Subscript(value=value, slice=index):
+                return ("a table",) if self._is_table(value) and not _is_plain(index) else ()
+            case ast.Compare(left=left, ops=ops, comparators=[*others]):
+                contained = any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
+                exact = all(isinstance(other, (ast.Tuple, ast.List)) for other in others) or _is_dtype(left)
+                return ("a table",) if contained and not exact else ()
+        return ()
+
+    def _is_table(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Name) and node.id in self.tables or _is_table(node)
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """An expression and all in it, but for what asks only whether an address is aligned, of which checks have both; and
+    but for a range that is gone through, which decides how often alone."""
+    if _is_aligned(node):
+        return
+    yield node
+    inner = ast.Tuple(_bounds(node.iter), ast.Load()) if isinstance(node, ast.comprehension) else node
+    for child in ast.iter_child_nodes(inner):
+        yield from _parts(child)
+    for test in node.ifs if isinstance(node, ast.comprehension) else ():
+        yield from _parts(test)
+
+
+def _bounds(iterated: ast.expr) -> list[ast.expr]:
+    match iterated:
+        case ast.Call(func=ast.Name(id="range"), args=args):
+            return args
+    return [iterated]
+
+
+def _is_aligned(node: ast.AST) -> bool:
+    match node:
+        case ast.Compare(
+            left=ast.BinOp(left=ast.Call(func=ast.Attribute(attr="data_ptr")), op=ast.Mod()),
+            ops=[ast.Eq() | ast.NotEq()],
+            comparators=[ast.Constant(value=0)],
+        ):
+            return True
+    return False
+
+
+def _named_tables(node: ast.AST) -> Iterator[str]:
+    """The names that a statement gives to lists, tuples, dicts and sets."""
+    if isinstance(node, ast.Assign) and _is_table(node.value):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def _is_table(node: ast.AST) -> bool:
+    return isinstance(node, _DISPLAYS)
+
+
+def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield from ((target, value) for target in targets)
+        case ast.AugAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+            yield target, value
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield target, value
+        case ast.For(target=target, iter=iterated):
+            yield from ((target, bound) for bound in _bounds(iterated))
+
+
+def _deciding(node: ast.AST) -> Iterator[ast.expr]:
+    """The parts of a statement or expression that decide what happens."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            yield test
+        case ast.Compare():
+            yield node
+        case ast.comprehension(ifs=tests):
+            yield from tests
+        case ast.Match(subject=subject):
+            yield subject
+
+
+def _launched(node: ast.AST) -> Iterator[ast.expr]:
+    """The grid and the arguments of a launch."""
+    match node:
+        case ast.Call(func=ast.Subscript(slice=grid), args=args, keywords=named):
+            yield from (grid, *args, *(one.value for one in named))
+
+
+def _is_plain(index: ast.expr) -> bool:
+    """Whether an index is a constant, or made of comparisons and dtypes, which can be followed."""
+    if isinstance(index, ast.Tuple):
+        return all(map(_is_plain, index.elts))
+    return isinstance(index, (ast.Constant, ast.Slice, ast.Compare, ast.BoolOp)) or _is_dtype(index)
+
+
+def _is_dtype(node: ast.AST) -> bool:
+    return "dtype" in ast.unparse(node)
+
+
+def _has_number(node: ast.AST) -> bool:
+    """Whether it may be a size: anything but constants, numbers of dimensions, and lengths."""
+    text = ast.unparse(node)
+    return not isinstance(node, ast.Constant) and not any(
+        word in text for word in ("dim", "len(", "rank", "num_stages")
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _short(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else text[:57] + "..."
