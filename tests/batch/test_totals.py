@@ -103,6 +103,15 @@ def test_the_summary_tells_the_class_at_a_glance() -> None:
     assert "not graded, by no fault of theirs (1): S3 (s3)" in text and "ValueError: oh" in text
 
 
+def test_the_summary_lists_who_decides_by_what_nothing_follows() -> None:
+    named = {"line": 41, "what": "`str(n)` depends on text, through which sizes are not followed"}
+    branches = {"of": 2, "seen": 2, "unseen": [], "unfollowed": [named]}
+    checks = [{**check, "details": {"coverage": {"branches": branches}}} for check in RIGHT["checks"]]
+    records = {"right": {**RIGHT, "checks": checks}}
+    text = summary.render(lines([(handed("ada"), "right")], records=records), records)
+    assert "for a person to look at" in text and "(ada)  line 41: `str(n)` depends on text" in text
+
+
 def test_what_is_pending_counts_neither_for_nor_against() -> None:
     text = summary.render(lines([(handed("ada"), "right")]), {"right": RIGHT})
     assert "points, in percent (median 100, mean 100; of what is measured already):" in text

@@ -1,0 +1,84 @@
+"""What host code decides by something that no traced size remembers is named with its line; what is followed is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradekit.assignment import get
+from gradekit.inputs.calls import calls, domain_of, draws_of
+from gradekit.program import View
+from gradekit.unseen.host_branches import TracedForm
+from gradekit.unseen.host_text import host_text
+from gradekit.unseen.special_numbers import looked_up, near_fractions
+
+TABLE = "SIZES = {4096: 8, 333: 4}\n\n\n"
+
+
+def lines(body: str, lost: tuple[int, ...] = ()) -> list[int]:
+    """The lines of a function's body that are named, its first line being 1."""
+    text = "def f(x, n):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    return [line - 1 for line, _ in host_text(text).unfollowed(lost)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if str(n).endswith('777'):\n    n = n - 1",
+        "n = n - (hash(n) % 7 == 3)",
+        "n = 1 if n in {3, 5} else 2",
+        "while bin(n).count('1') == 7:\n    n = 1",
+        "kernel[(n,)](x, BLOCK=int(n ** 0.5))",
+        "y = [a for a in x if re.match('4+', repr(a))]",
+    ],
+)
+def test_a_decision_by_what_sizes_become_is_named_with_its_line(body: str) -> None:
+    assert lines(body) == [1]
+
+
+def test_a_decision_is_named_where_it_is_made_and_not_where_the_text_is() -> None:
+    assert lines("key = str(n)\nother = key\nif other == '777':\n    n = 0") == [3]
+
+
+def test_a_decision_by_what_another_function_gives_is_named() -> None:
+    text = "def odd(n):\n    return hash(n)\n\n\ndef f(n):\n    if odd(n) == 3:\n        return 0\n"
+    assert [line for line, _ in host_text(text).unfollowed()] == [6]
+
+
+def test_a_call_at_whose_line_a_size_was_lost_is_not_followed() -> None:
+    body = "s = str\nif s(n) == '777':\n    n = 0"
+    assert lines(body) == [] and lines(body, lost=(3,)) == [2]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if n % 251 == 250 or n > 4096:\n    n = 0",
+        "scale = 1 / math.sqrt(n)\nkernel[(n,)](x, scale)",
+        "for row in range(n):\n    kernel[(row,)](x)",
+        "if x.data_ptr() % 16 == 0:\n    n = 0",
+        "raise ValueError(f'{n} is too much')",
+        "block = TABLE[x.dtype]\nkernel[(n,)](x, block)",
+    ],
+)
+def test_what_is_followed_or_decides_nothing_is_not_named(body: str) -> None:
+    assert lines(body) == []
+
+
+def test_a_kernel_decides_nothing_on_the_host() -> None:
+    assert host_text("@triton.jit\ndef kernel(n):\n    if str(n) == '3':\n        n = 0\n").unfollowed() == []
+
+
+def test_sizes_that_stand_in_a_table_are_tried() -> None:
+    draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
+    assert draws is not None
+    form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
+    made = [one.call[0].shape for one in looked_up(draws, [form], host_text(TABLE + "T = {(41, 13): 1}").keys)]
+    assert (41, 13) in made and any(4096 in shape for shape in made) and any(333 in shape for shape in made)
+
+
+def test_a_fraction_that_is_compared_is_tried_itself_and_on_either_side() -> None:
+    draws = draws_of(calls(domain_of(get("dropout").tests)["dropout"]))
+    assert draws is not None
+    form = TracedForm("", "dropout", (View(0, "float32", (7, 7), (7, 1)),))
+    tried = [one.call[1] for one in near_fractions(draws, [form], [0.35])]
+    assert 0.35 in tried and min(tried) < 0.35 < max(tried)
