@@ -33,7 +33,7 @@ ALLOCATE = Allocate(1, 16)
 HERE, THERE = 'loc("/tmp/submission.py":3:1)', 'loc("/lib/torch/sparse/_triton_ops.py":3:1)'
 KERNELS_OF = {
     "k": Kernel("k", f'tt.store {HERE} loc("/lib/triton/language/standard.py":7:1)'),
-    "empty": Kernel("empty", f"tt.return {HERE}"),
+    "empty": Kernel("empty", f"module {{\n  tt.func public @empty() {{\n    tt.return {HERE}\n  }} {HERE}\n}}"),
     "foreign": Kernel("f", f"tt.store {THERE}"),
     "mixed": Kernel("m", f"tt.store {HERE} {THERE}"),
 }
