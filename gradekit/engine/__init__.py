@@ -27,7 +27,7 @@ _OFFERED = {
     "gradekit.engine.conditions": ("Conditions", "Order"),
     "gradekit.engine.budget": ("Budget", "OverBudget"),
     "gradekit.engine.observer": ("Observer", "TouchedElements", "touched"),
-    "gradekit.engine.registry": ("Unsupported",),
+    "gradekit.engine.unsupported": ("Unsupported",),
     "gradekit.engine.host": ("ForbiddenOp",),
     "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),
     "gradekit.engine.ttir": ("Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"),

@@ -15,7 +15,8 @@ from gradekit.engine.budget import OverBudget
 from gradekit.engine.frame import Frame
 from gradekit.engine.liveness import elements, last_uses, shared_names
 from gradekit.engine.promises import kept, promises
-from gradekit.engine.registry import OPS, Evaluator, Unsupported
+from gradekit.engine.registry import OPS, Evaluator
+from gradekit.engine.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Block, Op, Region

@@ -17,7 +17,8 @@ from gradekit.engine import integers
 from gradekit.engine.blocks import BRANCHES, afford_turns, compile_region, run_block
 from gradekit.engine.branch_coverage import note, note_turns
 from gradekit.engine.frame import PROGRAM, Frame, Scope, dtype_of
-from gradekit.engine.registry import Unsupported, evaluates
+from gradekit.engine.registry import evaluates
+from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import BITS, FLOAT, arange, dense, narrow, stitch
 
 if TYPE_CHECKING:

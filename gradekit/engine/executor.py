@@ -31,7 +31,7 @@ from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
 from gradekit.engine.observer import Observer
 from gradekit.engine.promises import misaligned_arguments
-from gradekit.engine.registry import Unsupported
+from gradekit.engine.unsupported import Unsupported
 from gradekit.findings import Cause, Finding
 from gradekit.observations import Counters, Incident, Site, Traffic
 from gradekit.program import (

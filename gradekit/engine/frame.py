@@ -20,17 +20,20 @@ from gradekit.engine.budget import Meter
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.integers import tensor
 from gradekit.engine.kernel_facts import KernelFacts, is_narrow
-from gradekit.engine.registry import Unsupported
+from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, dense, materialize, narrow
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
 
 if TYPE_CHECKING:
-    from gradekit.engine.observer import Observe
     from gradekit.engine.ttir import Module, Op, Type
 
 PROGRAM = "program id"
 """The name under which a frame keeps the linear ids of its programs (no SSA name has a space)."""
+
+
+Observe = Callable[["Frame", "Op"], None]
+"""Called after an operation, while its operands and results are in the frame. Several programs may share the frame."""
 
 
 @dataclass

@@ -15,7 +15,8 @@ from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.integers import multiply_high_unsigned, tensor
 from gradekit.engine.libdevice_integers import INTEGER_FUNCTIONS
 from gradekit.engine.libdevice_rounding import ROUNDED
-from gradekit.engine.registry import Unsupported, evaluates
+from gradekit.engine.registry import evaluates
+from gradekit.engine.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op

@@ -5,7 +5,6 @@ An observer changes nothing. Where a run has none, this costs one comparison for
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,12 +18,8 @@ from gradekit.engine.values import BlockPointer, Pointer, Value
 from gradekit.program import ADDRESS_GAP
 
 if TYPE_CHECKING:
-    from gradekit.engine.frame import Frame, LaunchContext
+    from gradekit.engine.frame import Frame, LaunchContext, Observe
     from gradekit.engine.ttir import Op
-
-Observe = Callable[["Frame", "Op"], None]
-"""Called after an operation, while its operands and results are in the frame. Several programs may share the frame."""
-
 
 class Observer(Protocol):
     """Who looks on while a program runs."""

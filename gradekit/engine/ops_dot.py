@@ -10,7 +10,8 @@ from torch import Tensor
 
 from gradekit.engine.casts import round_to_tf32
 from gradekit.engine.frame import Frame, dtype_of
-from gradekit.engine.registry import Unsupported, evaluates
+from gradekit.engine.registry import evaluates
+from gradekit.engine.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op

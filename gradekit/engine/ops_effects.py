@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.frame import Frame
-from gradekit.engine.registry import Unsupported, evaluates
+from gradekit.engine.registry import evaluates
+from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import Affine, Below, Conjunction, Pointer, Value, absolute, dense, materialize, settled
 from gradekit.findings import Cause
 

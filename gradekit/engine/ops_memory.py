@@ -13,7 +13,8 @@ from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import leaves_lanes_undefined
 from gradekit.engine.mask_coverage import note_mask
 from gradekit.engine.ops_tile import move, pointee_size
-from gradekit.engine.registry import Evaluator, Unsupported, compiles, evaluates
+from gradekit.engine.registry import Evaluator, compiles, evaluates
+from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import (
     Affine,
     Below,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gradekit.engine.registry import Unsupported
+from gradekit.engine.unsupported import Unsupported
 
 NEVER = -1
 MOST_EVENTS = 1 << 16

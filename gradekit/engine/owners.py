@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gradekit.engine.frame import Frame, LaunchContext
+from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
-from gradekit.engine.observer import Observe, touched
+from gradekit.engine.observer import touched
 from gradekit.engine.ttir import Op
 
 NOBODY = -1

@@ -23,14 +23,6 @@ OpFunction = Callable[["Frame", "Op"], Any]
 OPS: dict[str, Compiler] = {}
 
 
-class Unsupported(Exception):
-    """The engine does not know `op`: the check is pending, never a zero."""
-
-    def __init__(self, op: str, line: int | None = None) -> None:
-        super().__init__(f"{op} is not known to the CPU engine")
-        self.op, self.line = op, line
-
-
 def compiles(*names: str) -> Callable[[Compiler], Compiler]:
     """Enters the compiler of the operations of these names."""
 

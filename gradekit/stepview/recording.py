@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.frame import Frame, LaunchContext, dtype_of
+from gradekit.engine.frame import Frame, LaunchContext, Observe, dtype_of
 from gradekit.engine.memory import Memory
-from gradekit.engine.observer import Observe, TouchedElements, touched
-from gradekit.engine.registry import Unsupported
+from gradekit.engine.observer import TouchedElements, touched
 from gradekit.engine.ttir import Op, Type
+from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import dense
 from gradekit.stepview.nesting import LoopTurns, Nesting
 from gradekit.stepview.strips import chosen_cells, levels, tile_data

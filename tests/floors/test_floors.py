@@ -87,12 +87,33 @@ def test_the_tracer_knows_nothing_of_gradekit_but_programs_wire_compat_and_confi
     assert {imports.room(name) for name in foreign} <= allowed
 
 
-def test_no_module_imports_itself_in_a_circle() -> None:
-    graph = {module: _at_import(module) - {module} for module in MODULES}
-    while removable := [module for module, needed in graph.items() if not needed & graph.keys()]:
-        for module in removable:
-            del graph[module]
-    assert not graph, f"these import each other: {sorted(graph)}"
+STILL_IN_CIRCLES = {"plugin", "prove"}
+"""Rooms whose modules import each other in circles inside of functions or for type checking: to be emptied."""
+
+
+def test_no_module_imports_itself_in_a_circle_when_it_is_loaded() -> None:
+    assert circles({module: _at_import(module) for module in MODULES}) == []
+
+
+def test_no_module_imports_itself_in_a_circle_inside_of_functions_or_for_types_either() -> None:
+    found = circles({module: imported(module) for module in MODULES})
+    assert {imports.room(module) for module in found} == STILL_IN_CIRCLES, f"these import each other: {found}"
+
+
+def test_circles_are_found_and_what_only_leads_to_one_or_from_one_is_not() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"d"}, "e": {"a"}}) == ["b", "c"]
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[str]:
+    """The modules that import each other in a circle of two or more."""
+    left = {module: needed - {module} for module, needed in graph.items()}
+    while outside := [
+        module for module, needed in left.items()
+        if not needed & left.keys() or not any(module in others for others in left.values())
+    ]:  # fmt: skip
+        for module in outside:
+            del left[module]
+    return sorted(left)
 
 
 def _at_import(module: str) -> set[str]:
