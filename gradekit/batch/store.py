@@ -255,7 +255,6 @@ class Store:
             return [_result(row) for row in connection.execute(query).mappings()]
 
     # --- what people decided
-    # --------------------------------------------------------------------------------------------
 
     def add_mark(self, assignment: str, student: str, check: str, mark: Mark) -> None:
         """A person's decision: it wins over the machine's points and survives regrades;

@@ -1,5 +1,4 @@
-"""Whether a result is right, and in which way it is not: shape, dtype, NaN,
-infinities and values are sentence apart."""
+"""Whether a result is right, and in which way it is not: shape, dtype, NaN, infinities and values are told apart."""
 
 from __future__ import annotations
 

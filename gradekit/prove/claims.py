@@ -50,7 +50,6 @@ class LaunchClaims:
         self.by_coordinates: set[int] = set()
 
     # --- bounds
-    # ----------------------------------------------------------------------------------------------------------
 
     def bounds(self) -> Iterator[ProofVerdict]:
         """A verdict for each access."""
@@ -124,7 +123,6 @@ class LaunchClaims:
         return self.verdict(kind, access, q.OPEN, "the solver does not decide it within its limit")
 
     # --- programs among each other
-    # -----------------------------------------------------------------------------------------
 
     def one_writer(self) -> Iterator[ProofVerdict]:
         """A verdict for each pair of stores that may meet, told by the first."""
@@ -221,7 +219,6 @@ class LaunchClaims:
         return [equal(a.place, copy.term(b.place))]
 
     # --- grid
-    # --------------------------------------------------------------------------------------------------------------
 
     def grid(self) -> ProofVerdict:
         """Whether the grid is one that CUDA launches."""
@@ -234,7 +231,6 @@ class LaunchClaims:
         return ProofVerdict(kind, subject, answer.verdict, line, self._kernel, self.number, values=answer.values)
 
     # --- telling
-    # -----------------------------------------------------------------------------------------------------------
 
     @property
     def _kernel(self) -> str:

@@ -59,7 +59,6 @@ class Walk:
         self.enter(module.entry, arguments, [NOTHING] * len(arguments))
 
     # --- functions and blocks
-    # ------------------------------------------------------------------------------------------
 
     def enter(self, function: Function, arguments: Sequence[Value], owed: Sequence[frozenset[Owed]]) -> list[Value]:
         """Walks through a function; what it returns, OTHER where that depends on the way through it."""
@@ -128,7 +127,6 @@ class Walk:
         return [self.unknown(op.result_types[0]) if value is OTHER else value, *map(self.unknown, op.result_types[1:])]
 
     # --- what rules ask
-    # -------------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> Value:
         """The value of a name."""

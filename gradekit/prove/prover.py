@@ -1,6 +1,6 @@
 """From calls to verdicts: which paths host code takes, what is claimed on each, and for which sizes that is all.
 
-Calls of one form (dtypes, ranks, which tensors are contiguous) are taken together. SymbolicHost code is followed at the
+Calls of one form (dtypes, ranks, which tensors are contiguous) are taken together. Host code is followed at the
 sizes of the calls, then at sizes that the solver finds on no path so far, until there are none within the domain, or
 the budget is used up: a budget of paths and of the solver's steps, never of time.
 """

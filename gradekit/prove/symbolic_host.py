@@ -174,7 +174,6 @@ class SymbolicHost:
         return self._term(origin.offset) - region.start
 
     # --- holding it against numbers
-    # ------------------------------------------------------------------------------------
 
     def check(self, program: Program, values: Mapping[str, int]) -> None:
         """Raises NotFollowed unless the terms give the numbers of `program` for these values of the variables."""

@@ -51,7 +51,6 @@ class Following(TorchFunctionMode):
         }
 
     # --- inputs and results
-    # ----------------------------------------------------------------------------------------------
 
     def inputs(self, tensors: Sequence[torch.Tensor]) -> None:
         """The tensors that the call is given: their sizes and strides are what everything else comes from."""
@@ -94,7 +93,6 @@ class Following(TorchFunctionMode):
                           number(geometry.offset))  # fmt: skip
 
     # --- tensors
-    # ---------------------------------------------------------------------------------------------------------
 
     def of(self, tensor: torch.Tensor) -> Geometry:
         """The tensor's geometry in Sizes; opaque ones where nobody knows."""
@@ -176,7 +174,6 @@ class Following(TorchFunctionMode):
         return self.of(arg) if _followed(arg) else arg
 
     # --- launches
-    # --------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def launching(self) -> Iterator[None]:
