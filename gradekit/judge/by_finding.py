@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 
 import torch
@@ -11,6 +10,7 @@ from gradekit.findings import Cause, Finding
 from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.source.draft import draft_of
 
 
 def unset_memory(evidence: Evidence) -> Diagnosis | None:
@@ -98,15 +98,10 @@ def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
 
 def _has_mask(text: str, line: int, kind: str) -> bool:
     """Whether every load (or store) that a line of the source has a part in is given a mask."""
-    try:
-        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    except (SyntaxError, ValueError):
-        return False
-    mine = [
-        c for c in calls if c.lineno <= line <= (c.end_lineno or 0) and ast.unparse(c.func).rpartition(".")[2] == kind
-    ]
-    place = 1 if kind == "load" else 2
-    return bool(mine) and all(len(c.args) > place or any(k.arg == "mask" for k in c.keywords) for c in mine)
+    draft = draft_of(text)
+    accesses = [access for kernel in draft.kernels for access in kernel.accesses] if draft is not None else []
+    mine = [one for one in accesses if one.name == f"tl.{kind}" and line in one.lines]
+    return bool(mine) and all(one.mask is not None for one in mine)
 
 
 def _is_a_row(finding: Finding, evidence: Evidence) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from gradekit.arithmetic import COMPARISONS
 from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.source.draft import draft_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import ParsedSource, called
 
 
@@ -47,17 +49,21 @@ def _meant(chain: ast.Compare) -> list[str]:
     return parts
 
 
+def _kernels(evidence: Evidence) -> Sequence[KernelDraft]:
+    """The kernels of a wrong result, as they are written; none where no result was compared."""
+    draft = draft_of(evidence.text) if evidence.comparison is not None else None
+    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
+    return [kernel for kernel in draft.kernels if kernel.name in launched] if draft is not None else []
+
+
 def rows_beside_columns(evidence: Evidence) -> Diagnosis | None:
     """A number for each row meets a tile and is taken for one for each column: it compiles where the tile is square."""
-    source = ParsedSource.parsed(evidence.text)
-    if source is None:
-        return None
-    for kernel in source.kernels:
-        shapes = _Shapes(kernel)
-        for node in ast.walk(kernel):
+    draft = draft_of(evidence.text)
+    for kernel in draft.kernels if draft is not None else ():
+        for node in kernel.nodes:
             sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
             for one, other in (sides, sides[::-1]) if sides else ():
-                if isinstance(one, ast.Name) and shapes.is_by_row(one) and shapes.is_tile(other):
+                if isinstance(one, ast.Name) and _is_by_row(kernel, one) and _is_tile(kernel, other):
                     return Diagnosis(
                         evidence.failure.cause,
                         f"`{one.id}` has one number for each row, and in line {one.lineno} it meets a tile as if it "
@@ -70,12 +76,9 @@ def rows_beside_columns(evidence: Evidence) -> Diagnosis | None:
 
 def never_used(evidence: Evidence) -> Diagnosis | None:
     """A kernel of a wrong result computes something that nothing uses."""
-    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
-    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
-    for kernel in source.kernels if source is not None else ():
-        used = {n.id for n in ast.walk(kernel) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        idle = {name: value.lineno for name, value in _assigned(kernel) if name not in used and name[0] != "_"}
-        if kernel.name in launched and idle:
+    for kernel in _kernels(evidence):
+        idle = {name: value.lineno for name, value in kernel.assigned if name not in kernel.uses and name[0] != "_"}
+        if idle:
             (name, line), *others = idle.items()
             more = f", nor `{others[0][0]}`" if len(others) == 1 else f", nor {len(others)} others" if others else ""
             return Diagnosis(
@@ -90,10 +93,8 @@ def never_used(evidence: Evidence) -> Diagnosis | None:
 def same_twice(evidence: Evidence) -> Diagnosis | None:
     """A kernel of a wrong result computes one expression under two names, one line after the other, as where a line was
     copied and not changed."""
-    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
-    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
-    for kernel in source.kernels if source is not None else ():
-        for (one, first), (other, second) in itertools.pairwise(_assigned(kernel)) if kernel.name in launched else ():
+    for kernel in _kernels(evidence):
+        for (one, first), (other, second) in itertools.pairwise(kernel.assigned):
             is_formula = any(isinstance(part, ast.BinOp) for part in ast.walk(first)) and not called(first)
             if one != other and is_formula and ast.dump(first) == ast.dump(second):
                 return Diagnosis(
@@ -107,71 +108,53 @@ def same_twice(evidence: Evidence) -> Diagnosis | None:
 
 def same_steps(evidence: Evidence) -> Diagnosis | None:
     """A kernel of a wrong result has a loop in which nothing that it loads changes from step to step."""
-    source = ParsedSource.parsed(evidence.text) if evidence.comparison is not None else None
-    launched = {kernel.name for kernel in evidence.program.kernels.values()} if evidence.program is not None else set()
-    kernels = [kernel for kernel in source.kernels if kernel.name in launched] if source is not None else []
-    for loop in (n for kernel in kernels for n in ast.walk(kernel) if isinstance(n, (ast.For, ast.While))):
-        inside = [n for part in loop.body for n in ast.walk(part)]
-        names = [*inside, *(ast.walk(loop.target) if isinstance(loop, ast.For) else ())]
-        made = {n.id for n in names if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        head = ast.walk(loop.target if isinstance(loop, ast.For) else loop.test)
-        counters = [n.id for n in head if isinstance(n, ast.Name) and n.id in made]
-        loads = [n for n in inside if called(n) == "tl.load"]
-        asked = {n.id for load in loads for n in ast.walk(load) if isinstance(n, ast.Name)}
-        if loads and counters and not asked & made:
-            return Diagnosis(
-                evidence.failure.cause,
-                f"Every step of the loop in line {loop.lineno} loads the same: no address goes by `{counters[0]}`.",
-                loads[0].lineno,  # type: ignore[attr-defined]
-                "let the addresses follow the step of the loop",
-            )
+    for kernel in _kernels(evidence):
+        for loop in kernel.loops:
+            inside = [access for access in kernel.accesses if access.is_load and kernel.is_within(access.call, loop)]
+            made = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            head = loop.target if isinstance(loop, ast.For) else loop.test
+            counters = [n.id for n in ast.walk(head) if isinstance(n, ast.Name) and n.id in made]
+            if inside and counters and not any(kernel.names(access.call) & made for access in inside):
+                return Diagnosis(
+                    evidence.failure.cause,
+                    f"Every step of the loop in line {loop.lineno} loads the same: no address goes by `{counters[0]}`.",
+                    inside[0].line,
+                    "let the addresses follow the step of the loop",
+                )
     return None
 
 
-class _Shapes:
-    """Which variables of a kernel are surely tiles of two dimensions, and which surely have a number for each row."""
+def _is_tile(kernel: KernelDraft, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a value surely has two dimensions."""
+    match node:
+        case ast.Name(id=name):
+            every = kernel.values.get(name, ()) if name not in seen else ()
+            return any(_is_tile(kernel, value, seen | {name}) for value in every)
+        case ast.Subscript(slice=ast.Tuple(elts=[_, _])):
+            return True
+        case ast.BinOp(left=left, right=right):
+            return _is_tile(kernel, left, seen) or _is_tile(kernel, right, seen)
+        case ast.Call(args=args):
+            name = called(node)
+            return name == "tl.dot" or (name in _ELEMENTWISE and any(_is_tile(kernel, each, seen) for each in args))
+    return False
 
-    def __init__(self, kernel: ast.FunctionDef) -> None:
-        self._values: dict[str, list[ast.expr]] = {}
-        for name, value in _assigned(kernel):
-            self._values.setdefault(name, []).append(value)
 
-    def is_tile(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether the value has two dimensions."""
-        match node:
-            case ast.Name(id=name):
-                return name not in seen and any(self.is_tile(v, seen | {name}) for v in self._values.get(name, ()))
-            case ast.Subscript(slice=ast.Tuple(elts=[_, _])):
-                return True
-            case ast.BinOp(left=left, right=right):
-                return self.is_tile(left, seen) or self.is_tile(right, seen)
-            case ast.Call(args=args):
-                name = called(node)
-                return name == "tl.dot" or (name in _ELEMENTWISE and any(self.is_tile(each, seen) for each in args))
+def _is_by_row(kernel: KernelDraft, node: ast.Name) -> bool:
+    """Whether every value of a variable is a tile's reduction along axis 1, its dimension not kept."""
+    values = kernel.values.get(node.id, [])
+    return bool(values) and all(_is_reduced(kernel, value) for value in values)
+
+
+def _is_reduced(kernel: KernelDraft, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call) or called(value) not in _REDUCTIONS or not value.args:
         return False
-
-    def is_by_row(self, node: ast.Name) -> bool:
-        """Whether every value of the variable is a tile's reduction along axis 1, its dimension not kept."""
-        values = self._values.get(node.id, [])
-        return bool(values) and all(map(self._is_reduced, values))
-
-    def _is_reduced(self, value: ast.expr) -> bool:
-        if not isinstance(value, ast.Call) or called(value) not in _REDUCTIONS or not value.args:
-            return False
-        words = {word.arg: word.value for word in value.keywords}
-        axis = words.get("axis", value.args[1] if len(value.args) > 1 else None)
-        along = isinstance(axis, ast.Constant) and axis.value == 1
-        return along and "keep_dims" not in words and len(value.args) < 3 and self.is_tile(value.args[0])
+    words = {word.arg: word.value for word in value.keywords}
+    axis = words.get("axis", value.args[1] if len(value.args) > 1 else None)
+    along = isinstance(axis, ast.Constant) and axis.value == 1
+    return along and "keep_dims" not in words and len(value.args) < 3 and _is_tile(kernel, value.args[0])
 
 
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min")
 
 _ELEMENTWISE = ("tl.exp", "tl.exp2", "tl.where", "tl.load", "tl.maximum", "tl.minimum", "tl.trans")
-
-
-def _assigned(kernel: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
-    for node in ast.walk(kernel):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            yield node.targets[0].id, node.value
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id, node.value

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradekit.mutation.operators import operator
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, dotted
 
 _ACCESSES = ("tl.load", "tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
@@ -98,30 +99,13 @@ def _kind(name: str) -> str:
 @operator("index swapped", "a tile with different rows and columns")
 def index_swapped(source: ParsedSource) -> Iterator[Edit]:
     """Another index where one is read: the next one that has a value there."""
-    for kernel in source.kernels:
-        places = _indices(kernel)
-        for node in ast.walk(kernel):
+    for kernel in (KernelDraft(source, node) for node in source.kernels):
+        places = {name: min(value.lineno for value in kernel.values[name]) for name in kernel.indices}
+        for node in kernel.nodes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in places:
                 known = [name for name, line in places.items() if line < node.lineno]
                 if node.id in known and len(known) > 1:
                     yield source.replaced(node, known[(known.index(node.id) + 1) % len(known)])
-
-
-def _indices(kernel: ast.FunctionDef) -> dict[str, int]:
-    """The names that tl.arange gives a value, by itself or through others, and the line where each does first."""
-    found: dict[str, int] = {}
-    assignments = [node for node in ast.walk(kernel) if isinstance(node, ast.Assign)]
-    for node in sorted(assignments, key=lambda node: node.lineno):
-        target, parts = node.targets[0], list(ast.walk(node.value))
-        calls = {called(part).rpartition(".")[2] for part in parts} - {""}
-        is_index = "arange" in calls or any(isinstance(part, ast.Name) and part.id in found for part in parts)
-        is_plain = calls <= _OF_INDICES and not any(isinstance(part, (ast.Compare, ast.BitAnd)) for part in parts)
-        if isinstance(target, ast.Name) and is_index and is_plain:
-            found.setdefault(target.id, node.lineno)
-    return found
-
-
-_OF_INDICES = {"arange", "program_id", "num_programs", "cdiv", "to"}
 
 
 @operator(

@@ -46,6 +46,11 @@ class PointerAccess:
         return self.call.lineno
 
     @property
+    def lines(self) -> range:
+        """All that it stands on."""
+        return range(self.line, (self.call.end_lineno or self.line) + 1)
+
+    @property
     def is_load(self) -> bool:
         """Whether it reads."""
         return self.name == "tl.load"
@@ -109,6 +114,12 @@ class KernelDraft:
                 for name in sorted(_names(node.target)):
                     found.setdefault(name, []).append(node.iter)
         return found
+
+    @cached_property
+    def assigned(self) -> list[tuple[str, ast.expr]]:
+        """Each assignment to one name, and each `+=` and its like, in the order of the text."""
+        steps = [(target_of(one), one.value) for one in self.statements if isinstance(one, (ast.Assign, ast.AugAssign))]
+        return [(name, value) for name, value in steps if name]
 
     def names(self, node: ast.AST) -> set[str]:
         """The names in an expression."""

@@ -185,7 +185,8 @@ def test_a_mask_that_lets_lanes_past_the_end_through_is_told_apart_from_none() -
 
 
 def test_a_mask_in_the_source_is_a_mask_though_triton_has_folded_it_away() -> None:
-    text = "x = 1\n" * 17 + "y = tl.load(p,\n    mask=m, other=0)\n"
+    body = "    x = 1\n" * 15 + "    y = tl.load(p,\n        mask=m, other=0)\n"
+    text = "@triton.jit\ndef kernel(p, m):\n" + body
     finding = out_of_bounds(33)
     seen = diagnose(Failure(finding.cause, "", line=18), Run([plain(33)], torch.zeros(33), [finding]), [plain(33)], (), text)
     assert "Line 18 has a mask" in said(seen)[1]
