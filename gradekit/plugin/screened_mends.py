@@ -101,9 +101,11 @@ class ScreenedMends:
 
         screens = self._tries.run.screens
         if self._tries.text not in screens:
+            mending = self._tries.run.mending
             draft = draft_of(self._tries.text)
             if draft is None:
                 return None
+            draft.numbers = mending.numbers if mending is not None else ()
             work = MOST_WORK if not screens else WORK_OF_A_SECOND
             screens[self._tries.text] = Screen(draft, self._tries.run.request.assignment.allow, work)
         return screens[self._tries.text]

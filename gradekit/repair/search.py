@@ -17,11 +17,10 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.program import Program
 from gradekit.repair.host_numbers import KnownNumbers
 from gradekit.repair.idioms.candidates import in_order, mends
-from gradekit.repair.idioms.of_numbers import numbers_of
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.same_lines import in_same_lines
 from gradekit.repair.unexpected import survived
-from gradekit.source.draft import draft_of
+from gradekit.source.draft import draft_of, numbers_of
 from gradekit.submission.parsed_source import ParsedSource, called
 
 MOST_WORK = 200
@@ -140,7 +139,7 @@ class Mending:
 
     def __init__(self, text: str, handout: str = "") -> None:
         self.text = text
-        self._numbers = numbers_of(handout)
+        self.numbers: Sequence[str] = numbers_of(handout)
         self._has_no_experiments = without_experiments(text) == text
         self.work_left = MOST_WORK
         self.tried = 0
@@ -171,7 +170,7 @@ class Mending:
         if self._mends is None:
             self._mends = []
             with survived("The search for mends"):
-                self._mends = mends(self.text, self._numbers)
+                self._mends = mends(self.text, self.numbers)
         each = price(self.text, clues)
         least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
         looked: list[Mend] = []
@@ -236,7 +235,7 @@ class Mending:
         """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
         if half not in self._second and len(self._second) < MOST_HALVES:
             self._second[half] = second = Mending(half.applied(self.text))
-            second._numbers, second.work_left = self._numbers, WORK_OF_A_SECOND
+            second.numbers, second.work_left = self.numbers, WORK_OF_A_SECOND
         return self._second.get(half)
 
     def _is_right(self, text: str, tries: Tries, least: int) -> bool:

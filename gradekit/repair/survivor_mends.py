@@ -77,7 +77,7 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if len(_lines(kept)) > 1:
         kept = plain if len(_lines(plain)) == 1 else []
     if not kept:
-        return _by_a_name(found, source)
+        return _of_one_of_several(found, source) or _by_a_name(found, source)
     is_told = len(kept) <= MOST_NAMED
     turned = [change for change in kept if change.kind is ChangeKind.SIDES]
     named = [change for change in kept if is_told or change.kind in PLAIN and change.kind not in LOCATED]
@@ -239,6 +239,32 @@ def _operator(change: Change) -> type[ast.operator] | None:
     return type(change.built.op) if isinstance(change.built, ast.BinOp) else None
 
 
+def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of the first line
+    is told, and the other lines with it."""
+    least = min(change.kind for change in found)
+    mine = [change for change in found if change.kind is least]
+    lines = _lines(mine)
+    if least not in LIKELY or len(lines) > MOST_LINES:
+        return []
+    first = max(mine, key=lambda one: (_is_of_its_own(one, source), -_line(one), len(source.of(one.node))))
+    mend = mend_of(first, source)
+    if mend is None:
+        return []
+    others = " or ".join(f"line {line}" for line in lines if line != mend.line)
+    return [replace(mend, rank=OF_SEVERAL, hint=f"{mend.hint}; or the same in {others}")]
+
+
+def _is_of_its_own(change: Change, source: ParsedSource) -> bool:
+    """Whether a line makes the value that the name is called after which a change brings in: `y = ...` of `y_ptr`."""
+    stem, text = change.new.partition("_")[0], source.text.splitlines()[_line(change) - 1]
+    return re.match(rf"\s*{re.escape(stem)}\s*=", text) is not None
+
+
+MOST_LINES = 3
+"""On so many lines may changes stand of which one is told."""
+
+
 def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first. Where
     the change of that line does not hold in other checks, which use the name too, that of the other line is meant."""
@@ -263,7 +289,7 @@ def _lines(found: Sequence[Change]) -> list[int]:
 
 
 def _line(change: Change) -> int:
-    return getattr(change.node, "lineno", 0)
+    return change.line
 
 
 def _is_at(node: ast.AST, line: int) -> bool:

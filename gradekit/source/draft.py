@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -126,6 +127,14 @@ class Draft:
     def launches_of(self, kernel: KernelDraft) -> list[LaunchCall]:
         """Those of one kernel."""
         return [launch for launch in self.launches if launch.kernel is kernel]
+
+
+def numbers_of(handout: str) -> list[str]:
+    """The numbers with five or more digits behind a decimal point, and those like 1e-5, that stand in a handout's code,
+    each once."""
+    code = re.findall(r"^ {4}.*$|`[^`\n]+`|```.*?```", handout, re.MULTILINE | re.DOTALL)
+    form = r"(?<![\w.])(?:\d+\.\d{5,}|\d+e-\d+)\b"
+    return list(dict.fromkeys(number for part in code for number in re.findall(form, part)))
 
 
 def pointers_of(text: str) -> dict[str, tuple[str, ...]]:

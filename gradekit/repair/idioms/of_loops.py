@@ -60,9 +60,7 @@ def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             for block in kernel.constexprs:
                 step = kernel.source.of(given[2])
                 if step != block and "causal" not in block.lower():
-                    fits = any(
-                        kernel.source.of(c.args[-1]) == step for c in calls(kernel.nodes, "tl.arange") if c.args
-                    )
+                    fits = any(kernel.source.of(c.args[-1]) == step for c in calls(kernel.nodes, "tl.arange") if c.args)
                     yield _ranged(kernel, loop, given[2], block, f"goes in steps of {step}", 34 if fits else 5)
         elif len(given) in (1, 2) and isinstance(stop, ast.Name) and stop.id in kernel.sizes:
             for block in _blocks(kernel, loop):

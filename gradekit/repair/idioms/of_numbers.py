@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Iterator
 
 from gradekit.repair.idioms.of_unused import is_index_line
@@ -27,14 +26,6 @@ _CURVES = (
 """Functions whose argument a formula multiplies by a number."""
 
 _ROOT_OF_A_HALF = "0.7071067811865476"
-
-
-def numbers_of(handout: str) -> list[str]:
-    """The numbers with five or more digits behind a decimal point, and those like 1e-5, that stand in a handout's code,
-    each once."""
-    code = re.findall(r"^ {4}.*$|`[^`\n]+`|```.*?```", handout, re.MULTILINE | re.DOTALL)
-    form = r"(?<![\w.])(?:\d+\.\d{5,}|\d+e-\d+)\b"
-    return list(dict.fromkeys(number for part in code for number in re.findall(form, part)))
 
 
 def _formulas(kernel: KernelDraft) -> Iterator[tuple[ast.stmt, ast.expr]]:

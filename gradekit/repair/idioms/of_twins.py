@@ -355,4 +355,7 @@ def _spread_name(node: ast.expr) -> str:
     return inner.id if isinstance(inner, ast.Name) else ""
 
 
-RULES = (sum_unlike_another, other_than_its_twin,)
+RULES = (
+    sum_unlike_another,
+    other_than_its_twin,
+)

@@ -90,7 +90,7 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
         condition = fitted(name, other.shape, kind.shape) if other.of == "condition" else None
         for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
-            says = f"takes {shown(site.source.of(node))} in all lanes, also where `{name}` is False."
+            says = f"takes {shown(site.source.of(node))} in all lanes, also where `{name.strip('()')}` is False."
             yield site.change(ChangeKind.LANES, node, new, (says, f"these must count as {value}: {shown(new)}"), 2)
 
 
@@ -116,7 +116,28 @@ def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
     masks = [access.mask for access in site.kernel.accesses if access.mask is not None]
     here = [mask for mask in masks if site.kernel.names(mask) <= site.names(node).keys()]
     kinds = {site.source.of(mask): site.kind(mask) for mask in here}
+    yield from _bounds(site, node)
     yield from ((f"({text})", kind) for text, kind in kinds.items() if kind is not None and not text.isidentifier())
+
+
+def _bounds(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """Conditions that are comparisons of this function's indices: with what any index is compared with, and with each
+    other, as a causal mask has it; spread over a tile."""
+    wanted, names = site.kind(node), site.names(node)
+    if wanted is None or len(wanted.shape) == 0:
+        return
+    indices = [(name, names[name].shape) for name in site.kernel.indices if name in names]
+    lengths = dict.fromkeys(bound for bounds in site.kernel.bounds.values() for bound in bounds)
+    spread = {name: one for name, shape in indices if (one := fitted(name, shape, wanted.shape)) is not None}
+    kind = ValueKind("condition", wanted.shape)
+    known = [one for one in lengths if {n.id for n in ast.walk(_tree(one)) if isinstance(n, ast.Name)} <= names.keys()]
+    yield from ((f"({one} < {length})", kind) for one in spread.values() for length in known)
+    if len(wanted.shape) == 2:
+        rows, columns = (
+            [f"{name}{form}" for name, shape in indices if shape == (wanted.shape[axis],)]
+            for axis, form in ((0, "[:, None]"), (1, "[None, :]"))
+        )
+        yield from ((f"({m} {op} {n})", kind) for m in rows for n in columns for op in (">=", "<=") if m[:2] != n[:2])
 
 
 def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:

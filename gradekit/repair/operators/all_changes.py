@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gradekit.interpreter.swap import Watched
 from gradekit.repair.operators.additions import FIRST_COMBINED, around
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeSite
+from gradekit.repair.operators.insertions import insertions
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.together import of_several_places
 from gradekit.source.draft import Draft
@@ -23,7 +24,7 @@ def changes_of_kernel(
 ) -> Iterator[tuple[Change, ChangeSite]]:
     """Those of some turns, `EARLY` or `LATE`, of a kernel that was walked, and of its helpers."""
     for function in _with_helpers(kernel, draft):
-        site = ChangeSite(function, watched, turns)
+        site = ChangeSite(function, watched, turns, draft.numbers)
         yield from ((change, site) for change in changes_of(site) if change.turn in turns)
 
 
@@ -36,6 +37,7 @@ def changes_of(site: ChangeSite) -> Iterator[Change]:
             if isinstance(node, ast.expr):
                 yield from around(site, node)
     yield from of_several_places(site)
+    yield from insertions(site)
 
 
 def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:

@@ -7,7 +7,7 @@ that fits a tile. Sentences name what is there, hints what to try.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -35,12 +35,13 @@ class ChangeKind(IntEnum):
     NUMBER = 10
     UPDATE = 11
     LANES = 12
-    BRACKET = 13
-    OTHER_ROLE = 14
-    DROPPED = 15
-    WRAPPED = 16
-    FACTOR = 17
-    TERM = 18
+    GUARD = 13
+    BRACKET = 14
+    OTHER_ROLE = 15
+    DROPPED = 16
+    WRAPPED = 17
+    FACTOR = 18
+    TERM = 19
 
 
 PLAIN = (
@@ -49,7 +50,7 @@ PLAIN = (
 )  # fmt: skip
 """What is seldom right in two places."""
 
-LIKELY = (*PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES)
+LIKELY = (*PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES, ChangeKind.GUARD)
 """Where a change of such a kind makes all calls right, what is less likely is not looked at."""
 
 
@@ -57,7 +58,8 @@ LIKELY = (*PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, Chan
 class Change:
     """A `new` text for a `node` of the function `within`; `sentence` and `hint` as a mend has them. `turn` is when it
     is tried: the likely ones first. `built` is the new text's tree, where that is at hand. `also` are those that are
-    made with it, as one thought: their sentences say nothing. `lacks` is the name that it puts to what is there."""
+    made with it, as one thought: their sentences say nothing. `lacks` is the name that it puts to what is there. `at`
+    is the line to blame, where that is another than the node's."""
 
     kind: ChangeKind
     within: str
@@ -69,11 +71,17 @@ class Change:
     built: ast.AST | None = None
     also: tuple[Change, ...] = ()
     lacks: str = ""
+    at: int = 0
 
     @property
     def parts(self) -> tuple[Change, ...]:
         """It, and those that are made with it."""
         return (self, *self.also)
+
+    @property
+    def line(self) -> int:
+        """The line to blame."""
+        return self.at or getattr(self.node, "lineno", 0)
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -102,10 +110,14 @@ WRITTEN: dict[type, str] = {
 
 
 class ChangeSite:
-    """One function of a source, as it was walked. Of some rules, only changes of these `turns` are asked for."""
+    """One function of a source, as it was walked. Of some rules, only changes of these `turns` are asked for; `numbers`
+    are those of the handout's formulas."""
 
-    def __init__(self, kernel: KernelDraft, watched: Watched, turns: range = ALL_TURNS) -> None:
+    def __init__(
+        self, kernel: KernelDraft, watched: Watched, turns: range = ALL_TURNS, numbers: Sequence[str] = ()
+    ) -> None:
         self.kernel, self.source, self.watched, self.turns = kernel, kernel.source, watched, turns
+        self.numbers = numbers
         self._kinds: dict[ast.AST, ValueKind | None] = {}
         self._names: dict[ast.AST, dict[str, ValueKind]] = {}
 

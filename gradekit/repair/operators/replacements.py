@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradekit.repair.idioms.of_sums import EXP
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.statement_changes import STATEMENTS
+from gradekit.source.expressions import target_of
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]
@@ -60,6 +62,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     texts = dict.fromkeys(repr(other) for other in others if other != value)
     if isinstance(value, float):
         texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
+        yield from _number_of_the_handout(site, node, says)
     parent = site.kernel.parents.get(node)
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
     likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
@@ -73,6 +76,22 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
             yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), OF_IDLE)
         elif mine is not None and kind == mine:
             yield site.change(ChangeKind.NUMBER, node, name, (says, f"try `{name}` in its place"), 1)
+
+
+def _number_of_the_handout(site: ChangeSite, node: Any, says: str) -> Iterator[Change]:
+    """A number of the handout that begins with the same digits, or that the source lacks; the root of a number."""
+    for number in (one for one in site.numbers if float(one) != node.value):
+        is_alike = _digits(number) == _digits(repr(node.value))
+        if is_alike or not any(number in text for text in (site.source.text,)):
+            hint = f"does {number} belong there? compare the numbers with those of the formula in the handout"
+            yield site.change(ChangeKind.NUMBER, node, number, (says, hint), 1 - is_alike)
+    if node.value > 1:
+        yield site.change(ChangeKind.NUMBER, node, repr(node.value**0.5), (says, "is its square root meant?"), 1)
+
+
+def _digits(number: str) -> str:
+    """The first three digits that are not 0."""
+    return re.sub(r"\D", "", number.partition("e")[0]).lstrip("0")[:3]
 
 
 def _where_an_idle_one_belongs(says: str, name: str) -> tuple[str, str]:
@@ -125,6 +144,8 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         hint = f"try `{other}` in place of `{op}`"
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
     yield from _chosen_by(site, node, op)
+    yield from _clamped(site, node, op)
+    yield from _product_of_matrices(site, node, op)
     yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
     if op == "//":
@@ -147,6 +168,24 @@ def _chosen_by(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
             new = f"tl.where({site.source.of(condition)}, {site.source.of(one)}, 0.0)"
             says = f"multiplies {shown(site.source.of(one))} by a condition, and NaN times 0 is NaN."
             yield site.change(ChangeKind.OPERATOR, node, new, (says, f"choose in place of multiplying: {new}"))
+
+
+def _clamped(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`tl.maximum(a - b, 0.0)` for `a - b`, a length."""
+    kind = site.kind(node)
+    if op == "-" and kind is not None and kind.of == "float" and kind.shape:
+        text = site.source.of(node)
+        says = f"takes {shown(text)} as it is: a length is negative where the two do not meet.", "clamp it at 0"
+        yield site.change(ChangeKind.GUARD, node, f"tl.maximum({text}, 0.0)", says)
+
+
+def _product_of_matrices(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
+    """`tl.dot(a, b)` for `a * b`."""
+    kinds = [site.kind(node.left), site.kind(node.right)]
+    if op == "*" and all(kind is not None and kind.of == "float" and len(kind.shape) == 2 for kind in kinds):
+        one, other = site.source.of(node.left), site.source.of(node.right)
+        says = f"multiplies the tiles {one} and {other} element by element: a product of matrices is tl.dot."
+        yield site.change(ChangeKind.FUNCTION, node, f"tl.dot({one}, {other})", (says, "multiply with tl.dot"), 1)
 
 
 def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
@@ -261,6 +300,12 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
                 yield site.change(ChangeKind.FUNCTION, node, new, says)
     if name == "arange":
         yield from _for_a_range(site, node)
+    if name in ("zeros", "full"):
+        yield from _begun_otherwise(site, node, name)
+    if name == "to" and isinstance(node.func, ast.Attribute):
+        yield from _rounded(site, node)
+    if path in EXP and node.args:
+        yield from _less_its_maximum(site, node, path)
     if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
         yield from _out_of_brackets(site, node)
     if name in _DROPPABLE and node.args:
@@ -273,6 +318,41 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield from _product(site, node, path)
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
         yield from _axis(site, node, name)
+
+
+def _begun_otherwise(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
+    """A running maximum that begins at -inf; a sum that is kept in float32."""
+    text, target = site.source.of(node), target_of(site.kernel.statement(node))
+    if name == "zeros":
+        says = f"begins `{target}` at 0.", "a running maximum begins below every number, at -inf"
+        yield site.change(ChangeKind.NUMBER, node, f'({text} - float("inf"))', says, 1)
+    dtypes = [*node.args[1 if name == "zeros" else 2 :], *(k.value for k in node.keywords if k.arg == "dtype")]
+    for dtype in (one for one in dtypes if site.source.of(one) != "tl.float32"):
+        told = f"keeps `{target}` in {site.source.of(dtype)}: each addition rounds to so many bits."
+        new = text.replace(site.source.of(dtype), "tl.float32")
+        hint = "keep the sum in float32, and convert what is stored"
+        yield site.change(ChangeKind.FUNCTION, node, new, (told, hint), 1)
+
+
+def _rounded(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """A value as it is, where it is converted to fewer bits."""
+    kinds = [site.watched.values.get(one) for one in (node, node.func.value)]
+    sizes = [getattr(getattr(value, "dtype", None), "itemsize", 0) for value in kinds]
+    if 0 < sizes[0] < sizes[1]:
+        says = f"rounds with `.{site.source.of(node).rpartition('.')[2]}` in {context(site, node)}."
+        hint = "the digits are gone: keep float32 until the end"
+        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.func.value), (says, hint))
+
+
+def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
+    """`tl.exp(x - tl.max(x))` for `tl.exp(x)`."""
+    kind, text = site.kind(node.args[0]), site.source.operand(node.args[0])
+    if kind is None or kind.of != "float" or len(kind.shape) not in (1, 2):
+        return
+    top = f"tl.max({text}, axis=0)" if len(kind.shape) == 1 else f"tl.max({text}, axis=1)[:, None]"
+    says = f"takes {path} of numbers of any size: it overflows float32 above 88.7, and then the row is NaN."
+    hint = "subtract the maximum of the row first: it cancels in the quotient"
+    yield site.change(ChangeKind.GUARD, node, f"{path}({text} - {top})", (says, hint), 2)
 
 
 def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:

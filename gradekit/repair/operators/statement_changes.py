@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gradekit.interpreter.kinds import fitted
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.source.expressions import target_of
 from gradekit.submission.parsed_source import called, shown
@@ -23,6 +24,11 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
             hint = f"try `{other}` in place of `{op}=`"
             yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", (says, hint))
+        for factor in _factors(site, node) if op == "+" else ():
+            told = f"adds to `{name}` without rescaling it: what it holds was summed up under the old maximum."
+            says = told, f"scale `{name}` by {factor} first"
+            one = _fitted(site, node, factor)
+            yield site.change(ChangeKind.UPDATE, node, f"{name} = {name} * {one} + {value}", says, 1)
     elif not site.is_steady(node) and name in site.names(node):
         says = f"overwrites `{name}` in each step of the loop."
         yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
@@ -31,6 +37,12 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
             yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", (says, hint))
         hint = "is the largest of all steps wanted?"
         yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
+
+
+def _fitted(site: ChangeSite, node: Any, factor: str) -> str:
+    """A factor as it is written beside the value that a statement adds."""
+    kind, mine = site.names(node).get(factor), site.kind(node.value)
+    return (fitted(factor, kind.shape, mine.shape) or factor) if kind is not None and mine is not None else factor
 
 
 def _step(site: ChangeSite, node: Any) -> Iterator[Change]:

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gradekit.repair.operators.changes import OF_IDLE, Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.changes import OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.replacements import RULES
-from gradekit.submission.parsed_source import called
+from gradekit.submission.parsed_source import called, shown
 
 _REPEATED = (
     ChangeKind.FUNCTION, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.AXIS, ChangeKind.COMPARISON,
-    ChangeKind.DROPPED,
+    ChangeKind.DROPPED, ChangeKind.GUARD,
 )  # fmt: skip
 """What is easily made twice: by copying a line."""
 
@@ -37,6 +37,10 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for group in _alike(walked):
         yield from _repeated(site, group)
     yield from _other_axes(site)
+    yield from _axes_of_the_grid(site)
+    yield from _quotients_and_rests(site)
+    yield from _same_bound(site)
+    yield from _floors(site)
     yield from _other_strides(site, walked)
     yield from _of_another_tensor(site, walked)
 
@@ -155,6 +159,82 @@ def _other_axes(site: ChangeSite) -> Iterator[Change]:
         says = f"reduces along axis {axes[0].value!r}, and so do all reductions.", "do rows lie along the other axis?"
         first, *rest = (site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
         yield replace(first, also=tuple(rest))
+
+
+def _axes_of_the_grid(site: ChangeSite) -> Iterator[Change]:
+    """Two axes of the grid in each other's place."""
+    axes = [n.args[0] for n in site.kernel.nodes if called(n) == "tl.program_id" and isinstance(n, ast.Call) and n.args]
+    mine = [axis for axis in axes if isinstance(axis, ast.Constant) and axis in site.watched.values]
+    for one, other in itertools.combinations(sorted({str(axis.value) for axis in mine}), 2):
+        parts = [(axis, other if str(axis.value) == one else one) for axis in mine if str(axis.value) in (one, other)]
+        says = (
+            f"takes tl.program_id({one}) where {other} is meant: the axes of the grid are swapped.",
+            "exchange the two axes",
+        )
+        first, *rest = (site.change(ChangeKind.AXIS, axis, new, says) for axis, new in parts)
+        yield replace(first, also=tuple(rest))
+
+
+def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
+    """`a % n` and `a // n` in each other's place."""
+    every = [n for n in site.kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod))]
+    sides: dict[tuple[str, str], list[ast.BinOp]] = {}
+    for node in every:
+        sides.setdefault((site.source.operand(node.left), site.source.operand(node.right)), []).append(node)
+    for (left, right), nodes in sides.items():
+        if len({type(node.op) for node in nodes}) == 2:
+            lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
+            says = f"and its counterpart have `//` and `%` swapped (lines {lines}).", f"which of {left} comes first?"
+            to = {ast.FloorDiv: "%", ast.Mod: "//"}
+            parts = (
+                site.change(ChangeKind.SIDES, node, f"({left} {to[type(node.op)]} {right})", says) for node in nodes
+            )
+            first, *rest = parts
+            yield replace(first, also=tuple(rest))
+
+
+def _same_bound(site: ChangeSite) -> Iterator[Change]:
+    """`<` for `<=`, or the other way round, wherever something is compared with one bound."""
+    every = [
+        n for n in site.kernel.nodes if isinstance(n, ast.Compare) and len(n.ops) == 1 and n in site.watched.values
+    ]
+    bounds: dict[tuple[type, str], list[ast.Compare]] = {}
+    for node in every:
+        bounds.setdefault((type(node.ops[0]), site.source.operand(node.comparators[0])), []).append(node)
+    for (op, bound), nodes in bounds.items():
+        other = {ast.LtE: "<", ast.Lt: "<=", ast.Gt: ">=", ast.GtE: ">"}.get(op)
+        if other is None or len(nodes) < 2:
+            continue
+        way = "takes one place too many" if op in (ast.LtE, ast.GtE) else "leaves the last place out"
+        lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
+        says = (
+            f"{way}, with `{WRITTEN[op]} {bound}` (lines {lines}): places are counted from 0.",
+            f"try `{other}` in all of them",
+        )
+        parts = (
+            site.change(ChangeKind.COMPARISON, n, f"({site.source.operand(n.left)} {other} {bound})", says)
+            for n in nodes
+        )
+        first, *rest = parts
+        yield replace(first, also=tuple(rest))
+
+
+def _floors(site: ChangeSite) -> Iterator[Change]:
+    """`a / tl.maximum(b, eps)` for `a / b`, in one place and in all of a function; eps is a number of the handout."""
+    every = [n for n in site.kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
+    divided = [n.right for n in every if (kind := site.kind(n.right)) is not None and kind.of == "float"]
+    for number in (one for one in site.numbers if 0 < float(one) < SMALL):
+        for nodes in [*([one] for one in divided), *([divided] if len(divided) > 1 else [])]:
+            names = " and ".join(shown(site.source.of(node)) for node in nodes)
+            told = f"divides by {names}, which may be 0: then the result is NaN or infinite."
+            says = told, f"keep it away from 0, as the handout does with {number}"
+            news = [f"tl.maximum({site.source.of(node)}, {number})" for node in nodes]
+            first, *rest = map(lambda n, new: site.change(ChangeKind.GUARD, n, new, says, 2), nodes, news)
+            yield replace(first, also=tuple(rest))
+
+
+SMALL = 0.01
+"""A number of the handout below which it is no factor, and keeps a divisor from 0."""
 
 
 def _on_axis(site: ChangeSite, node: ast.expr, axes: list[ast.Constant], other: str) -> str:

@@ -1,0 +1,108 @@
+"""A statement more: a name that each step of a loop was to give another value, move on, or begin anew."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
+from gradekit.source.expressions import simple, target_of, value_of
+from gradekit.source.loops import Loop, counter_of, names_of_steps
+
+MOST = 24
+"""So many statements are tried in one function: each is evaluated alone."""
+
+
+def insertions(site: ChangeSite) -> Iterator[Change]:
+    """All of a function, the likeliest first."""
+    loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
+    every = [(one, loop) for loop in loops for one in (*_kept(site, loop), *_moved(site, loop), *_anew(site, loop))]
+    yield from (change for change, _ in every[:MOST])
+
+
+def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
+    """`top = new_top` at the end of a step: what it computes of a name goes on as that name."""
+    made = _made_in(loop)
+    for name, values in site.kernel.values.items():
+        if name in made or not any(name in site.kernel.names(part) for part in loop.body):
+            continue
+        for other, statement in made.items():
+            value = value_of(statement)
+            is_next = value is not None and not isinstance(value, ast.Name) and name in site.kernel.names(value)
+            if is_next and values and _kind_after(site, name, loop) == _kind_after(site, other, loop) is not None:
+                says = (
+                    f"computes `{other}` of `{name}`, and `{name}` is never updated: the next step takes the old one.",
+                    f"each step is to go on with what the step before it has found: {name} = {other} at its end",
+                )
+                yield from _put(site, loop, f"{name} = {other}", says, statement)
+
+
+def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
+    """`p += BLOCK * stride` for a tile of pointers that is the same in every step."""
+    made = _made_in(loop)
+    like = {site.source.of(s.value) for s in made.values() if isinstance(s, ast.AugAssign)}
+    known = {name for name, kind in site.names(loop.body[-1]).items() if kind.of == "integer" and not kind.shape}
+    known.discard(counter_of(loop))
+    for name in site.kernel.values:
+        kind = _kind_after(site, name, loop)
+        is_used = any(name in site.kernel.names(part) for part in loop.body)
+        if name in made or kind is None or not kind.of.startswith("pointer") or not is_used:
+            continue
+        behind = [one for one in site.kernel.strides if one in site.kernel.origins(ast.Name(name, ast.Load()))]
+        widths = dict.fromkeys(one for one in (*sorted(names_of_steps(loop)), *site.kernel.constexprs) if one in known)
+        ways = [*like, *(f"{width} * {stride}" for width in widths for stride in behind), *widths]
+        for way in dict.fromkeys(ways):
+            says = (
+                f"goes on, and `{name}` is never advanced: every step loads the same tile.",
+                f"move {name} on at the end of each step",
+            )
+            yield from _put(site, loop, f"{name} += {way}", says, loop)
+
+
+def _anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
+    """`acc = tl.zeros(...)` where each step of an outer loop was to begin with it, and it is made once before."""
+    inner = [one for one in ast.walk(loop) if isinstance(one, Loop) and one is not loop]
+    summed = {target_of(part) for one in inner for part in ast.walk(one) if isinstance(part, ast.AugAssign)}
+    begun = [s for s in site.kernel.statements if isinstance(s, ast.Assign) and target_of(s) in summed]
+    for statement in begun:
+        if site.kernel.in_loop(statement) is not None or statement.lineno > loop.lineno or not simple(loop.body[0]):
+            continue
+        name, first = target_of(statement), loop.body[0]
+        new = f"{site.source.of(statement)}; {site.source.of(first)}"
+        built = ast.If(ast.Constant(True), [copy.deepcopy(statement), copy.deepcopy(first)], [])
+        says = (
+            f"begins `{name}` once, and the loop in line {loop.lineno} goes on from what it held when it begins again.",
+            f"set {name} anew in each step of the outer loop",
+        )
+        change = site.change(ChangeKind.UPDATE, first, new, says, 1, built)
+        yield _of_line(change, statement, says)
+
+
+def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:
+    """A statement at the end of a step."""
+    last = loop.body[-1]
+    if simple(last):
+        built = ast.If(ast.Constant(True), [copy.deepcopy(last), *ast.parse(new).body], [])
+        change = site.change(ChangeKind.UPDATE, last, f"{site.source.of(last)}; {new}", says, 1, built)
+        yield _of_line(change, blamed, says)
+
+
+def _of_line(change: Change, blamed: ast.stmt, says: tuple[str, str]) -> Change:
+    """The change with a sentence about another line than the one that it is put into."""
+    return replace(change, sentence=f"Line {blamed.lineno} {says[0]}", at=blamed.lineno)
+
+
+def _made_in(loop: Loop) -> dict[str, ast.stmt]:
+    """The names that a loop gives values, with the first statement that does."""
+    found: dict[str, ast.stmt] = {}
+    for part in ast.walk(loop):
+        if isinstance(part, (ast.Assign, ast.AugAssign)) and (name := target_of(part)):
+            found.setdefault(name, part)
+    return found
+
+
+def _kind_after(site: ChangeSite, name: str, loop: Loop) -> object:
+    """The kind of a name's value at the end of a step; None where it has none."""
+    return site.names(loop.body[-1]).get(name)
