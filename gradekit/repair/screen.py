@@ -226,8 +226,10 @@ class Screen:
                 group = [(one, site) for one, site, of in every if of == kernel and one.turn == turn]
                 pool, others = self._together(group, kernel, replay)
                 yield from self._cut([pool], kernel, replay)
-                later += self._cut(others, kernel, replay)
-        yield from sorted(later, key=lambda batch: batch[0].change.kind not in ALONE)
+                apart = list(self._cut(others, kernel, replay))
+                yield from (batch for batch in apart if batch[0].change.kind in ALONE)
+                later += (batch for batch in apart if batch[0].change.kind not in ALONE)
+        yield from later
 
     def _every(self, replay: WalkedCall, kernel: str, turns: range) -> list[tuple[Change, ChangeSite]]:
         """All changes of a kernel and its helpers of some turns, as a call has walked them: the early ones are made at

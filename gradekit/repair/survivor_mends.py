@@ -94,9 +94,9 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The same of changes of host code, where an operator of one line is as likely wrong as any other of another. What
     changes several places comes last: all strides of another tensor, where a dtype on another line seems to do, too."""
     alone = [change for change in found if not change.also] or list(found)
-    several = [change for change in found if change not in alone][:MOST_OF_SEVERAL]
+    several = [change for change in found if change not in alone][:MOST_OF_SEVERAL] if len(alone) < len(found) else []
     sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
-    first = mends_of(alone, source) if sure else _by_a_name(alone, source)
+    first = mends_of(alone, source) if sure else _by_a_name(alone, source) or _of_one_of_several(alone, source)
     return [*first, *filter(None, (mend_of(change, source) for change in several))]
 
 
@@ -245,9 +245,10 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     least = min(change.kind for change in found)
     mine = [change for change in found if change.kind is least]
     lines = _lines(mine)
-    if least not in LIKELY or len(lines) > MOST_LINES:
+    if least not in LIKELY or not 1 < len(lines) <= MOST_LINES:
         return []
-    first = max(mine, key=lambda one: (_is_of_its_own(one, source), -_line(one), len(source.of(one.node))))
+    weight = lambda one: (_is_of_its_own(one, source), -_line(one), len(source.of(one.node)), -len(one.new))
+    first = max(mine, key=weight)
     mend = mend_of(first, source)
     if mend is None:
         return []

@@ -90,7 +90,7 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
         condition = fitted(name, other.shape, kind.shape) if other.of == "condition" else None
         for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
-            says = f"takes {shown(site.source.of(node))} in all lanes, also where `{name.strip('()')}` is False."
+            says = f"takes {shown(site.source.of(node))} in all lanes, also where `{_bare(name)}` is False."
             yield site.change(ChangeKind.LANES, node, new, (says, f"these must count as {value}: {shown(new)}"), 2)
 
 
@@ -127,17 +127,26 @@ def _bounds(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]
     if wanted is None or len(wanted.shape) == 0:
         return
     indices = [(name, names[name].shape) for name in site.kernel.indices if name in names]
-    lengths = dict.fromkeys(bound for bounds in site.kernel.bounds.values() for bound in bounds)
+    every = dict.fromkeys(bound for bounds in site.kernel.bounds.values() for bound in bounds)
     spread = {name: one for name, shape in indices if (one := fitted(name, shape, wanted.shape)) is not None}
     kind = ValueKind("condition", wanted.shape)
-    known = [one for one in lengths if {n.id for n in ast.walk(_tree(one)) if isinstance(n, ast.Name)} <= names.keys()]
-    yield from ((f"({one} < {length})", kind) for one in spread.values() for length in known)
+    known = [one for one in every if {n.id for n in ast.walk(_tree(one)) if isinstance(n, ast.Name)} <= names.keys()]
+    own = {name: [one for one in site.kernel.bounds.get(name, known) if one in known] for name in spread}
+    yield from ((f"({one} < {length})", kind) for name, one in spread.items() for length in own[name])
     if len(wanted.shape) == 2:
         rows, columns = (
             [f"{name}{form}" for name, shape in indices if shape == (wanted.shape[axis],)]
             for axis, form in ((0, "[:, None]"), (1, "[None, :]"))
         )
-        yield from ((f"({m} {op} {n})", kind) for m in rows for n in columns for op in (">=", "<=") if m[:2] != n[:2])
+        pairs = [f"{m} {op} {n}" for m in rows for n in columns for op in (">=", "<=") if m[:-9] != n[:-9]]
+        yield from ((f"({pair})", kind) for pair in pairs)
+        yield from ((f"(({pair}) | ({flag} == 0))", kind) for pair in pairs for flag in _flags(site, node))
+
+
+def _flags(site: ChangeSite, node: ast.expr) -> list[str]:
+    """The constants of a kernel that are 0 or 1 where an expression stands."""
+    known = site.watched.names.get(site.kernel.statement(node), {})
+    return [name for name in site.kernel.constexprs if type(known.get(name)) in (bool, int) and known[name] in (0, 1)]
 
 
 def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
@@ -311,6 +320,11 @@ class _Filled(ast.NodeTransformer):
     def visit_Name(self, name: ast.Name) -> ast.expr:
         """The node for `_`."""
         return self._node if name.id == "_" else name
+
+
+def _bare(text: str) -> str:
+    """A text without the brackets around all of it."""
+    return ast.unparse(_tree(text)) if text.startswith("(") else text
 
 
 @functools.cache

@@ -44,6 +44,7 @@ class HostSite:
     def __init__(self, source: ParsedSource, walk: HostWalk) -> None:
         self.source, self.walk = source, walk
         self.parents = {part: node for node in ast.walk(source.tree) for part in ast.iter_child_nodes(node)}
+        self.functions = {one.name: one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)}
 
     @property
     def nodes(self) -> Iterator[ast.expr]:
@@ -162,7 +163,7 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", (says, hint))
     if op == "//":
         hint = "the last, partial one is left out: is `triton.cdiv` meant, which rounds up?"
-        yield site.change(ChangeKind.OPERATOR, node, f"triton.cdiv({left}, {right})", (says, hint))
+        yield site.change(ChangeKind.STEP, node, f"triton.cdiv({left}, {right})", (says, hint))
     for one, said in ((node.left, f"{op} {right}"), (node.right, f"{left} {op}")):
         if op in ("+", "*") or one is node.left:
             told = f"has `{said}` in {site.context(node)}.", "is it meant to be there?"
@@ -206,8 +207,31 @@ def _call(site: HostSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.args[0]), told)
     if isinstance(node.func, ast.Attribute) and isinstance(site.value(node.func.value), Tensor):
         yield from _method(site, node)
+    if path == "torch.empty_like" and node.args and isinstance(site.value(node), Tensor):
+        of = site.source.operand(node.args[0])
+        says = f"has {path}({of}), which keeps the strides of {of}; the kernel stores as if it were contiguous."
+        hint = "allocate the result with torch.empty and its shape, or store with its strides"
+        new = f"torch.empty({of}.shape, dtype={of}.dtype, device={of}.device)"
+        yield site.change(ChangeKind.FUNCTION, node, new, (says, hint))
+    if isinstance(site.value(node.func), Launcher):
+        yield from _strides_of_arguments(site, node)
     yield from _exchanged(site, node, node.args)
     yield from _other_tensors(site, node)
+
+
+def _strides_of_arguments(site: HostSite, node: ast.Call) -> Iterator[Change]:
+    """A stride of a tensor that a launch is given, for a number, or the stride of another tensor or dimension."""
+    tensors = {site.source.of(one): site.value(one) for one in node.args if isinstance(site.value(one), Tensor)}
+    for argument in node.args:
+        is_stride = isinstance(argument, ast.Call) and called(argument).endswith(".stride")
+        if not is_stride and not isinstance(argument, ast.Constant) or not isinstance(site.value(argument), int):
+            continue
+        for tensor, value in tensors.items():
+            for dimension in range(value.dim()):
+                new = f"{tensor}.stride({dimension})"
+                passed = f"passes {site.source.of(argument)} in {site.context(argument)}"
+                says = f"{passed}, where a stride of {tensor} belongs."
+                yield site.change(ChangeKind.NAME, argument, new, (says, f"pass {new}"))
 
 
 def _method(site: HostSite, node: Any) -> Iterator[Change]:
@@ -235,9 +259,30 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
         if texts[0] != texts[1] and len(kinds) == 1:
             says = f"has `{texts[0]}` and `{texts[1]}` in each other's place, in {site.context(one)}."
             hint = "exchange the two: they are swapped"
+            turn = LATER if _are_named_alike(site, node, (one, other)) else 0
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
-            first = site.change(ChangeKind.SIDES, one, texts[1], (says, hint))
+            first = site.change(ChangeKind.SIDES, one, texts[1], (says, hint), turn)
             yield replace(first, also=(back,))
+
+
+def _are_named_alike(site: HostSite, node: ast.AST, parts: tuple[ast.expr, ast.expr]) -> bool:
+    """Whether two arguments are called as the parameters are that they are passed for, or two values as the names that
+    they are given to: they are hardly exchanged there."""
+    statement = site.statement(node)
+    if isinstance(node, ast.Call):
+        function = site.functions.get(called(node)) or site.functions.get(getattr(site.value(node.func), "kernel", ""))
+        names = [one.arg for one in function.args.args] if function is not None else []
+        given: list[ast.expr] = node.args
+    else:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is node else None
+        given = node.elts if isinstance(node, ast.Tuple) else []
+        names = [getattr(one, "id", "") for one in target.elts] if isinstance(target, ast.Tuple) else []
+    places = [given.index(part) for part in parts if part in given]
+    texts = [site.source.of(part).partition(".")[0] for part in parts]
+    return len(places) == 2 and all(
+        place < len(names) and names[place].partition("_ptr")[0] == text
+        for place, text in zip(places, texts, strict=True)
+    )
 
 
 def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:

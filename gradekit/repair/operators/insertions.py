@@ -7,6 +7,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gradekit.interpreter.kinds import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.source.expressions import simple, target_of, value_of
 from gradekit.source.loops import Loop, counter_of, names_of_steps
@@ -76,7 +77,7 @@ def _anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             f"begins `{name}` once, and the loop in line {loop.lineno} goes on from what it held when it begins again.",
             f"set {name} anew in each step of the outer loop",
         )
-        change = site.change(ChangeKind.UPDATE, first, new, says, 1, built)
+        change = site.change(ChangeKind.UPDATE, first, new, says, 0, built)
         yield _of_line(change, statement, says)
 
 
@@ -85,7 +86,7 @@ def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: 
     last = loop.body[-1]
     if simple(last):
         built = ast.If(ast.Constant(True), [copy.deepcopy(last), *ast.parse(new).body], [])
-        change = site.change(ChangeKind.UPDATE, last, f"{site.source.of(last)}; {new}", says, 1, built)
+        change = site.change(ChangeKind.UPDATE, last, f"{site.source.of(last)}; {new}", says, 0, built)
         yield _of_line(change, blamed, says)
 
 
@@ -103,6 +104,6 @@ def _made_in(loop: Loop) -> dict[str, ast.stmt]:
     return found
 
 
-def _kind_after(site: ChangeSite, name: str, loop: Loop) -> object:
+def _kind_after(site: ChangeSite, name: str, loop: Loop) -> ValueKind | None:
     """The kind of a name's value at the end of a step; None where it has none."""
     return site.names(loop.body[-1]).get(name)

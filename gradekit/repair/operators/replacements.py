@@ -23,8 +23,7 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     mine = site.kind(node)
     if mine is None or not isinstance(node.ctx, ast.Load) or _is_called(site, node):
         return
-    is_stride = "the stride " if site.role(node.id) == "stride" else ""
-    says = f"uses {is_stride}`{node.id}` in {context(site, node)}."
+    says = _use_of_a_name(site, node)
     of = "pointer" if mine.of.startswith("pointer") else mine.of
     for name, kind in site.names(node).items():
         is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
@@ -33,10 +32,23 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
             likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
             is_far = kind.of == "float" and bool(kind.shape) and not site.is_near(name, node)
             turn = LAST_TURN if is_far else turn
-            told = (says, f"try `{name}` in its place" if is_alike else "is it the number that belongs there?")
+            told = (says, f"try `{name}` in its place" if is_alike else f"is it `{name}` that belongs there?")
             if site.is_idle(name):
                 likely, turn, told = ChangeKind.IDLE, OF_IDLE, _where_an_idle_one_belongs(says, name)
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
+
+
+def _use_of_a_name(site: ChangeSite, node: ast.Name) -> str:
+    """What a name is used for, by where it stands."""
+    parent = site.kernel.parents.get(node)
+    if isinstance(parent, ast.Compare) and parent.comparators == [node]:
+        return f"bounds {shown(site.source.of(parent.left))} by `{node.id}`, in {context(site, node)}."
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult):
+        other = parent.right if parent.left is node else parent.left
+        if isinstance(other, ast.Name) and other.id in site.kernel.pids or called(other) == "tl.program_id":
+            return f"lets each program begin {node.id} places after the one before it, in {context(site, node)}."
+    is_stride = "the stride " if site.role(node.id) == "stride" else ""
+    return f"uses {is_stride}`{node.id}` in {context(site, node)}."
 
 
 def _divides_values(site: ChangeSite, node: ast.AST) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gradekit.interpreter.kinds import fitted
@@ -25,11 +25,11 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
             hint = f"try `{other}` in place of `{op}=`"
             yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", (says, hint))
         for factor in _factors(site, node) if op == "+" else ():
-            told = f"adds to `{name}` without rescaling it: what it holds was summed up under the old maximum."
-            says = told, f"scale `{name}` by {factor} first"
-            one = _fitted(site, node, factor)
-            yield site.change(ChangeKind.UPDATE, node, f"{name} = {name} * {one} + {value}", says, 1)
+            told, one = _unscaled(name, factor), _fitted(site, node, factor)
+            yield site.change(ChangeKind.UPDATE, node, f"{name} = {name} * {one} + {value}", told)
     elif not site.is_steady(node) and name in site.names(node):
+        if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
+            yield from _rescaled(site, node.value, name, _factors(site, node))
         says = f"overwrites `{name}` in each step of the loop."
         yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
         for factor in (one for one in _factors(site, node) if one != name):
@@ -39,9 +39,23 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
 
 
+def _rescaled(site: ChangeSite, node: ast.BinOp, name: str, factors: Iterable[str]) -> Iterator[Change]:
+    """`a * f + x` for `a + x`."""
+    left = node.left
+    if isinstance(left, ast.Name) and left.id == name:
+        for factor in (one for one in factors if one != name):
+            new = f"({name} * {_fitted(site, left, factor)})"
+            yield site.change(ChangeKind.UPDATE, left, new, _unscaled(name, factor))
+
+
+def _unscaled(name: str, factor: str) -> tuple[str, str]:
+    says = f"adds to `{name}` without rescaling it: what it holds was summed up under the old maximum."
+    return says, f"scale `{name}` by {factor} first"
+
+
 def _fitted(site: ChangeSite, node: Any, factor: str) -> str:
     """A factor as it is written beside the value that a statement adds."""
-    kind, mine = site.names(node).get(factor), site.kind(node.value)
+    kind, mine = site.names(node).get(factor), site.kind(getattr(node, "value", node))
     return (fitted(factor, kind.shape, mine.shape) or factor) if kind is not None and mine is not None else factor
 
 

@@ -193,16 +193,19 @@ def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
             yield replace(first, also=tuple(rest))
 
 
+_WIDER_OR_NARROWER: dict[type[ast.cmpop], str] = {ast.LtE: "<", ast.Lt: "<=", ast.Gt: ">=", ast.GtE: ">"}
+
+
 def _same_bound(site: ChangeSite) -> Iterator[Change]:
     """`<` for `<=`, or the other way round, wherever something is compared with one bound."""
     every = [
         n for n in site.kernel.nodes if isinstance(n, ast.Compare) and len(n.ops) == 1 and n in site.watched.values
     ]
-    bounds: dict[tuple[type, str], list[ast.Compare]] = {}
+    bounds: dict[tuple[type[ast.cmpop], str], list[ast.Compare]] = {}
     for node in every:
         bounds.setdefault((type(node.ops[0]), site.source.operand(node.comparators[0])), []).append(node)
     for (op, bound), nodes in bounds.items():
-        other = {ast.LtE: "<", ast.Lt: "<=", ast.Gt: ">=", ast.GtE: ">"}.get(op)
+        other = _WIDER_OR_NARROWER.get(op)
         if other is None or len(nodes) < 2:
             continue
         way = "takes one place too many" if op in (ast.LtE, ast.GtE) else "leaves the last place out"
