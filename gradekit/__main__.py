@@ -1,5 +1,22 @@
-"""python -m gradekit: the command line, where no script of that name is installed."""
+"""The command `gradekit`, and `python -m gradekit`: in a fork of a process that has torch, or in this one."""
 
-from gradekit.cli import main
+from __future__ import annotations
 
-main(prog_name="gradekit")
+import sys
+
+from gradekit.server import client
+
+
+def main() -> None:
+    """Runs the command line."""
+    arguments = sys.argv[1:]
+    code = client.run(arguments) if client.applies(arguments) else None
+    if code is not None:
+        sys.exit(code)
+    from gradekit.cli import main as here
+
+    here(prog_name="gradekit")
+
+
+if __name__ == "__main__":
+    main()

@@ -157,6 +157,10 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--marks", metavar="FILE", type=click.Path(exists=True, path_type=Path), help="Marks that a person gave: they win."
 )
+@click.option(
+    "--server/--no-server", default=None, expose_value=False,
+    help="Use a process that stays ready for the next check, or none; by default, not in CI and containers.",
+)  # fmt: skip
 def check(
     path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, html_file: Path | None, quick: bool,
     marks: Path | None, **options: Any,
@@ -179,6 +183,28 @@ def check(
     if Path("-") not in (json_file, junit_file, html_file):
         _show(data)
     raise click.exceptions.Exit(checking.exit_code(report))
+
+
+@main.group()
+def server() -> None:
+    """The process of yours that stays ready for the next `gradekit check`; it ends by itself after 30 idle minutes."""
+
+
+@server.command()
+def status() -> None:
+    """Say which are running."""
+    from gradekit.server import client
+
+    click.echo("\n".join(client.described()) or "No server is running.")
+
+
+@server.command()
+def stop() -> None:
+    """End them; checks that they are running go on."""
+    from gradekit.server import client
+
+    count = client.stopped()
+    click.echo(f"Stopped: {count}." if count else "No server was running.")
 
 
 def _write(target: Path | None, text: Callable[[], str]) -> None:

@@ -7,6 +7,7 @@ outlives this process or the object that stands for it. A `ForkedProcess` begins
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import gc
 import importlib.util
@@ -25,6 +26,10 @@ from typing import NoReturn
 
 END_SECONDS = 10.0
 """How long the kernel may take to end a process that was killed: a driver may still be busy with it."""
+
+
+forks: Callable[[Command], subprocess.Popen[bytes] | None] = lambda command: None
+"""Where this process is a fork of one that can fork others: starts a command so, or gives None."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Command:
         Raises:
             OSError: it cannot be started.
         """
-        return subprocess.Popen(
+        return forks(self) or subprocess.Popen(
             [sys.executable, "-P", "-m", self.module, *self.arguments],
             pass_fds=self.descriptors,
             stdin=subprocess.DEVNULL,
@@ -58,6 +63,14 @@ class Command:
             env=dict(self.environment),
             start_new_session=True,
         )
+
+
+class Forked(subprocess.Popen[bytes], abc.ABC):
+    """A command that another process has forked for this one, whose child it is not."""
+
+    @abc.abstractmethod
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
 
 
 class ChildProcess:
@@ -219,6 +232,8 @@ def _is_alive(popen: subprocess.Popen[bytes]) -> bool:
     """Asked without reaping it: until it is reaped, no other process group can have its number."""
     if popen.returncode is not None:
         return False
+    if isinstance(popen, Forked):
+        return popen.is_running()
     try:
         return os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:

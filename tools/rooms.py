@@ -74,6 +74,7 @@ ROOMS = {
     "batch": ("a class: store, scheduler, workers, grade books", "hand-ins and records"),
     "mutation": ("whether an assignment's checks find small edits of its solution", "assignments and records"),
     "lms": ("containers of learning management systems", "hand-ins and records"),
+    "server": ("a process with torch imported, from which graders and tracers are forked", "nothing of those it forks for"),
     "cli": ("the command line; holds no policy", "arguments"),
     "__main__": ("python -m gradekit", "arguments"),
 }

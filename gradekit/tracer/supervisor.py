@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import time
 from collections.abc import Collection, Iterator
@@ -32,7 +33,6 @@ _HEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 def watch(descriptor: int, scratch: str, without: Collection[str] = ()) -> None:
     """Serves the socket `descriptor` until it is closed; submissions are confined as strongly as this machine allows,
     but `without` those means (names of fields of `Means`)."""
-    grader = os.getppid()
     rules = Rules(read=tuple(readable(OWN)), run=tuple(runnable()), write=DEVICES)
     confinement = for_submissions(scratch, rules, without)
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
@@ -44,9 +44,8 @@ def watch(descriptor: int, scratch: str, without: Collection[str] = ()) -> None:
     pid = os.fork()
     if pid == 0:
         _serve(descriptor, scratch, confinement)
-    os.close(descriptor)
     try:
-        _wait(pid, grader)
+        _wait(pid, descriptor)
     finally:
         _end_all()
         remove(scratch)
@@ -63,9 +62,11 @@ def _serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
         os._exit(1)
 
 
-def _wait(server_pid: int, grader: int) -> None:
-    looked = 0.0
-    while os.getppid() == grader:  # its end is usually heard of sooner, by the server
+def _wait(server_pid: int, descriptor: int) -> None:
+    """Until the server ends, as it does where the grader closes the socket `descriptor`, or that is seen here first."""
+    looked, poller = 0.0, select.poll()
+    poller.register(descriptor, select.POLLRDHUP)
+    while not poller.poll(0):
         heard = signal.sigtimedwait(_HEARD, quotas.PULSE_SECONDS)
         if time.monotonic() - looked > quotas.PULSE_SECONDS:  # whatever is heard meanwhile
             quotas.enforce(server_pid)

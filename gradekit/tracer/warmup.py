@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import time
@@ -24,8 +25,9 @@ def _kernel(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(x + offsets, value - tl.max(tl.exp(value), 0), mask=offsets < n)
 
 
+@functools.cache
 def warm_up() -> None:
-    """Everything that every submission needs."""
+    """Everything that every submission needs; done once, for all forks of a process that has done it."""
     keep_dynamo_out()
     watch_jit_functions()
     parse_once()

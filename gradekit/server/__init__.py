@@ -1,0 +1,16 @@
+"""A process that has imported torch and Triton, from which graders and tracers are forked.
+
+    gradekit check --client--> template --fork--> grader (the command, with the caller's environment and streams)
+                                  |                  | asks for a tracer
+                                  +--fork--> tracers --fork--> tracer (gradekit.tracer's supervisor)
+
+The template is started with a clean environment. It forks before it reads anything that a client sends, so neither it
+nor what is forked from it later holds a word of a submission, an assignment or a user's environment. A private one
+serves a single command, which so imports torch once in place of twice. A resident one, which `gradekit check` uses
+on a user's own machine, stays for the next commands and ends after 30 idle minutes.
+
+    client      runs a command in a template; says which commands, and where a resident one may be used
+    address     where the resident templates of a user are, and which one suits this installation
+    template    the process itself
+    tracers     the part of it that forks tracers, and how a grader asks it
+"""

@@ -1,0 +1,111 @@
+"""Where a user's resident templates listen, and which of them suits: one for each installation.
+
+The name of a socket is made from all that importing depends on: Python and its flags, the folders that modules come
+from and when they changed last (installing a package changes its folder), gradekit's own files, and those variables of
+the environment that torch, Triton and Python read. Where one of them changes, another template is started, and the old
+one ends when it has been idle for long enough.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import stat
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+
+READ_EARLY = (
+    "PYTHON",
+    "TORCH",
+    "PYTORCH",
+    "TRITON",
+    "OMP_",
+    "MKL_",
+    "KMP_",
+    "ATEN_",
+    "CUDA",
+    "LD_",
+    "HYPOTHESIS",
+    "MALLOC_",
+)
+"""How the names of variables begin that may be read while modules are imported."""
+
+LONGEST = 100
+"""Bytes of a socket's path: Linux takes 107."""
+
+
+class NoFolder(OSError):
+    """There is no folder that only this user may enter."""
+
+
+def folder() -> Path:
+    """The folder of this user's sockets, which nobody else may enter.
+
+    Raises:
+        NoFolder: it cannot be made, or is not this user's alone.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    parent = Path(runtime) if runtime and os.path.isdir(runtime) else Path(tempfile.gettempdir())
+    found = parent / f"gradekit-{os.getuid()}"
+    try:
+        found.mkdir(mode=0o700, exist_ok=True)
+        seen = found.lstat()
+    except OSError as error:
+        raise NoFolder(str(error)) from None
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
+        raise NoFolder(f"{found} is not a folder of this user alone")
+    if len(str(found)) > LONGEST - len("/0123456789abcdef.sock"):
+        raise NoFolder(f"{found} is too long a path for a socket")
+    return found
+
+
+def search_path() -> list[str]:
+    """Where modules come from, without the current folder or the script's."""
+    path = sys.path if sys.flags.safe_path else sys.path[1:]
+    return [os.path.abspath(part) for part in path]
+
+
+def installation() -> str:
+    """A name for all that importing depends on."""
+    early = {name: value for name, value in os.environ.items() if name.startswith(READ_EARLY)}
+    path = search_path()
+    installed = [_changed(part) for part in path if part.endswith("-packages")]
+    facts = [sys.executable, sys.version, str(sys.flags), sys.warnoptions, path, installed]
+    own = [[str(file), *_changed(str(file))] for file in sorted(PACKAGE.rglob("*.py"))]
+    return hashlib.sha256(json.dumps([facts, own, sorted(early.items())]).encode()).hexdigest()[:16]
+
+
+def _changed(path: str) -> tuple[int, ...]:
+    with contextlib.suppress(OSError):
+        seen = os.stat(path)
+        return seen.st_mtime_ns, seen.st_size if stat.S_ISREG(seen.st_mode) else 0
+    return ()
+
+
+def running() -> Iterator[tuple[Path, int]]:
+    """The sockets on which a template of this user listens, each with the template's process id."""
+    with contextlib.suppress(NoFolder):
+        for path in sorted(folder().glob("*.sock")):
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as sock:
+                sock.connect(str(path))
+                yield path, listener(sock)
+
+
+def listener(sock: socket.socket) -> int:
+    """The id of the process that listens on the other side of a connection.
+
+    Raises:
+        PermissionError: it is another user's.
+    """
+    pid, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    if user != os.getuid():
+        raise PermissionError("another user listens")
+    return pid

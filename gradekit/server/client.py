@@ -1,0 +1,212 @@
+"""Runs a command of gradekit in a fork of a process that has imported torch and Triton.
+
+A resident template is used where a user works: not in a container and not in CI, unless `--server` or GRADEKIT_SERVER=1
+asks for it, and nowhere with `--no-server` or GRADEKIT_SERVER=0. Elsewhere the command has a private one, which ends
+with it. Where neither can be had, the command runs in this process, as it would anywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gradekit import wire
+from gradekit.processes import clean_environment
+from gradekit.server import address
+
+COMMANDS = {"check", "watch"}
+"""Those that need torch in two processes."""
+
+CAP = 1 << 16
+LOST = 3
+"""The exit code where the grader ended without one."""
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_STACK")
+CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")
+CONTAINER_NAMES = ("container", "KUBERNETES_SERVICE_HOST", "CI")
+
+
+def applies(arguments: Sequence[str]) -> bool:
+    """Whether the command is one to be run in a fork."""
+    if not arguments or arguments[0] not in COMMANDS or {"-h", "--help"} & set(arguments):
+        return False
+    completing = any(name.endswith("_COMPLETE") for name in os.environ)
+    return _has_pidfd() and not completing and not _is_quiz(arguments)
+
+
+def _has_pidfd() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):  # not Linux, or before 5.3
+        return False
+    return True
+
+
+def _is_quiz(arguments: Sequence[str]) -> bool:
+    """Answers to questions are graded without torch."""
+    given = [Path(word) for word in arguments[1:] if not word.startswith("-") and os.path.exists(word)] or [Path()]
+    return any(path.suffix == ".toml" or (path / "answers.toml").is_file() for path in given)
+
+
+def is_resident(arguments: Sequence[str]) -> bool:
+    """Whether the command may use a process that stays, and start it."""
+    if "--no-server" in arguments or os.environ.get("GRADEKIT_SERVER") == "0":
+        return False
+    if "--server" in arguments or os.environ.get("GRADEKIT_SERVER") == "1":
+        return True
+    return not any(map(os.path.exists, CONTAINER_FILES)) and not any(map(os.environ.get, CONTAINER_NAMES))
+
+
+def run(arguments: Sequence[str]) -> int | None:
+    """The exit code of the command; None where it has not begun, and is to be run in this process."""
+    if is_resident(arguments):
+        with contextlib.suppress(OSError):
+            code = _run_in(_connected(), arguments)
+            if code is not None:
+                return code
+    with contextlib.suppress(OSError):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            _start("private", theirs)
+        return _run_in(ours, arguments)
+    return None
+
+
+# --- a template -------------------------------------------------------------------------------------------------------
+
+
+def _connected() -> socket.socket:
+    """A connection to the resident template that suits, which is started if need be.
+
+    Raises:
+        OSError: it cannot be.
+    """
+    path = address.folder() / f"{address.installation()}.sock"
+    with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
+        return _connection(path)
+    with _locked(path.with_suffix(".lock")):
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
+            return _connection(path)
+        path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+            listening.listen(64)
+            _start("resident", listening)
+        return _connection(path)
+
+
+def _connection(path: Path) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.connect(str(path))
+        address.listener(sock)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _start(kind: str, sock: socket.socket) -> None:
+    settings = [str(sock.fileno()), "gradekit.cli", json.dumps(address.search_path())]
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "gradekit.server.template", kind, *settings],
+        pass_fds=[sock.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        cwd="/", env=clean_environment("/nonexistent"), start_new_session=True,
+    )  # fmt: skip
+
+
+# --- a command in it --------------------------------------------------------------------------------------------------
+
+
+def _run_in(sock: socket.socket, arguments: Sequence[str]) -> int | None:
+    with sock, contextlib.suppress(wire.WireError):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        wire.send_descriptors(sock, [0, 1, 2])
+        wire.send(sock, _request(arguments))
+        pid = wire.receive(sock, CAP)["pid"]
+        with _forwarding(pid):
+            return _exit_code(sock)
+    return None
+
+
+def _exit_code(sock: socket.socket) -> int:
+    try:
+        code = wire.receive(sock, CAP)["exit"]
+    except wire.WireError:
+        print("gradekit's server has ended: try again, or with --no-server.", file=sys.stderr)
+        return LOST
+    return code if code >= 0 else 128 - code
+
+
+def _request(arguments: Sequence[str]) -> dict[str, Any]:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return {
+        "arguments": list(arguments), "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask,
+        "processors": sorted(os.sched_getaffinity(0)), "encoding": sys.stdout.encoding, "errors": sys.stdout.errors,
+        "limits": {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS},
+    }  # fmt: skip
+
+
+@contextlib.contextmanager
+def _forwarding(pid: int) -> Iterator[None]:
+    """Inside, signals go to the grader, which ends as it would in this process; then this one does."""
+
+    def forward(number: int, frame: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    before = {number: signal.signal(number, forward) for number in FORWARDED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# --- what is running --------------------------------------------------------------------------------------------------
+
+
+def stopped() -> int:
+    """Ends this user's resident templates; how many there were. Commands that they run go on."""
+    found = list(address.running())
+    for path, pid in found:
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    return len(found)
+
+
+def described() -> list[str]:
+    """A line for each resident template of this user."""
+    suits = address.installation()
+    return [_line(path, pid, path.stem == suits) for path, pid in address.running()]
+
+
+def _line(path: Path, pid: int, suits: bool) -> str:
+    since = time.time() - path.stat().st_mtime
+    which = "this installation's" if suits else "another installation's"
+    return f"process {pid}, {which}, started {since / 60:.0f} minutes ago, {path}"

@@ -1,0 +1,261 @@
+"""Commands in forks of a process that has torch: the same records, nothing to see for a submission, and a clean end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.server import address, client
+from tests.patience import GUARD
+
+ROOT = Path(__file__).parents[2]
+SOLUTION = ROOT / "solutions" / "vector_add" / "solution.py"
+SECRET, SEED = "something-of-the-users-own", 987_654_321
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment in which resident processes listen in a folder of this module's, and end with it."""
+    folder = tmp_path_factory.mktemp("run")
+    found = {name: value for name, value in os.environ.items() if name not in ("CI", "GRADEKIT_SERVER")}
+    found |= {"XDG_RUNTIME_DIR": str(folder), "PYTHONPATH": str(ROOT), "SECRET": SECRET}
+    yield found
+    _gradekit(["server", "stop"], found)
+
+
+def _gradekit(words: Sequence[str | Path], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "gradekit", *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
+
+
+def _record(environment: dict[str, str], path: Path, *words: str) -> dict[str, Any]:
+    done = _gradekit(["check", path, "-a", "vector_add", "-j", "1", "--json", "-", *words], environment)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+def _without_seconds(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _without_seconds(value) for name, value in data.items() if name != "seconds"}
+    return [_without_seconds(value) for value in data] if isinstance(data, list) else data
+
+
+def _template(environment: dict[str, str]) -> int:
+    return int(_gradekit(["server", "status"], environment).stdout.split()[1].rstrip(","))
+
+
+def _descendants(pid: int) -> set[int]:
+    found = {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return found.union(*map(_descendants, found)) if found else found
+
+
+def test_a_record_is_the_same_cold_from_a_private_process_and_twice_from_a_resident_one(
+    environment: dict[str, str],
+) -> None:
+    words = ("--quick", "-k", "float32")
+    here = subprocess.run(
+        [sys.executable, "-P", "-m", "gradekit.cli", "check", str(SOLUTION), "-a", "vector_add", "--json", "-", *words],
+        env=environment, capture_output=True, text=True, timeout=GUARD, check=False,
+    )  # fmt: skip
+    wanted = _without_seconds(json.loads(here.stdout))
+    assert wanted["score"]["earned"] > 0
+    for how in ("--no-server", "--server", "--server"):
+        assert _without_seconds(_record(environment, SOLUTION, how, *words)) == wanted
+
+
+HOSTILE = """
+import ctypes, gc, os, sys
+
+def everything():
+    for thing in gc.get_objects():
+        if isinstance(thing, dict):
+            yield from list(thing.items())
+        elif isinstance(thing, (list, tuple, set, frozenset)):
+            yield from list(thing)
+    frame = sys._getframe()
+    while frame is not None:
+        yield from list(frame.f_locals.items())
+        frame = frame.f_back
+    for name in ("environ", "cmdline", "status", "mountinfo"):
+        for pid in ("self", os.getppid(), 1):
+            try:
+                yield open(f"/proc/{pid}/{name}", "rb").read().decode("latin-1")
+            except OSError:
+                pass
+    yield dict(os.environ)
+    words = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+    number = 0
+    while words and words[number]:
+        yield words[number].decode("latin-1")
+        number += 1
+
+NEEDLES = NEEDLES_HERE
+def add(x, y):
+    found = set()
+    for thing in everything():
+        try:
+            said = repr(thing)
+        except Exception:
+            continue
+        own = "NEEDLES" in said or "everything()" in said
+        found |= {number for number, needle in enumerate(NEEDLES) if needle[::-1] in said and not own}
+    open_files = []
+    for number in range(256):
+        try:
+            os.fstat(number)
+            open_files.append(number)
+        except OSError:
+            pass
+    raise RuntimeError(f"found {sorted(found)} open {open_files} parts {sorted(n for n in sys.modules if n.startswith('gradekit.'))}")
+"""
+
+
+def test_a_submission_in_a_fork_finds_nothing_of_a_grader_or_of_an_earlier_check(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    needles = [SECRET, str(SEED), "test_vector_add", str(tmp_path), str(SOLUTION), "Agrees with"]
+    needles += [seen := "TRITON_CACHE_DIR"]  # shows that the search finds what is there
+    assert needles.index(seen) == 6
+    submission = tmp_path / "hostile.py"
+    submission.write_text(HOSTILE.replace("NEEDLES_HERE", repr([needle[::-1] for needle in needles])))
+    for how in ("--no-server", "--server"):  # the resident one has served checks of others before
+        record = _record(environment, submission, how, "--seed", str(SEED), "--quick", "-k", "float32")
+        said = record["checks"][0]["message"]
+        assert "found [6] open [0, 1, 2, 3] parts" in said, said
+        parts = set(said.split("parts ")[1].replace("'", "").strip("[].\n ").split(", "))
+        rooms = {part.split(".")[1] for part in parts if part.startswith("gradekit.")}
+        assert rooms <= {"compat", "confine", "origins", "processes", "program", "server", "tracer", "wire"}, rooms
+
+
+def test_tracers_come_from_the_process_that_has_torch(environment: dict[str, str], tmp_path: Path) -> None:
+    submission = tmp_path / "slow.py"
+    submission.write_text("import time\ntime.sleep(600)\n")
+    _record(environment, SOLUTION, "--server", "--quick", "-k", "float32")
+    template = _template(environment)
+    resting = _descendants(template)
+    asking = subprocess.Popen(
+        [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        _await(lambda: len(_descendants(template)) >= len(resting) + 3)  # a grader, a supervisor, a fork server
+    finally:
+        asking.send_signal(signal.SIGKILL)
+        asking.wait(GUARD)
+    _await(lambda: _descendants(template) <= resting)
+
+
+def _await(condition: Any) -> None:
+    until = time.monotonic() + GUARD
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_an_interrupt_goes_to_the_check_and_the_exit_code_comes_back(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    submission = tmp_path / "slow.py"
+    submission.write_text("import time\ntime.sleep(600)\n")
+    _record(environment, SOLUTION, "--server", "--quick", "-k", "float32")
+    template = _template(environment)
+    resting = _descendants(template)
+    asking = subprocess.Popen(
+        [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    _await(lambda: len(_descendants(template)) >= len(resting) + 3)
+    asking.send_signal(signal.SIGINT)
+    asking.communicate(timeout=GUARD)
+    assert asking.returncode in (1, 3)
+    assert _gradekit(["check", tmp_path / "nowhere.py", "--server"], environment).returncode == 2
+
+
+def test_a_variable_that_is_read_early_and_a_package_that_is_installed_ask_for_another_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
+    before = address.installation()
+    monkeypatch.setenv("PAGER", "less")
+    assert address.installation() == before
+    monkeypatch.setenv("TRITON_ANYTHING", "1")
+    assert address.installation() != before
+    monkeypatch.delenv("TRITON_ANYTHING")
+    assert address.installation() == before
+    os.utime(packages, ns=(1, 1))
+    assert address.installation() != before
+
+
+def test_sockets_lie_in_a_folder_of_this_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as parent:  # a short path: a socket's may not be long
+        monkeypatch.setenv("XDG_RUNTIME_DIR", parent)
+        folder = address.folder()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        folder.chmod(0o755)
+        with pytest.raises(address.NoFolder):
+            address.folder()
+        folder.rmdir()
+        Path(parent, "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(Path(parent, "elsewhere"))
+        with pytest.raises(address.NoFolder):
+            address.folder()
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "stays"),
+    [
+        ("check x.py", {}, True),
+        ("check x.py --no-server", {}, False),
+        ("check x.py", {"GRADEKIT_SERVER": "0"}, False),
+        ("check x.py", {"CI": "true"}, False),
+        ("check x.py", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, False),
+        ("check x.py --server", {"CI": "true"}, True),
+        ("check x.py", {"CI": "true", "GRADEKIT_SERVER": "1"}, True),
+    ],
+)
+def test_a_process_stays_where_a_user_works_or_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, words: str, variables: dict[str, str], stays: bool
+) -> None:
+    monkeypatch.setattr(client, "CONTAINER_FILES", ())
+    for name in ("GRADEKIT_SERVER", *client.CONTAINER_NAMES):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert client.is_resident(words.split()) is stays
+
+
+def test_only_commands_that_need_torch_twice_ask_for_a_fork(tmp_path: Path) -> None:
+    (tmp_path / "answers.toml").write_text("")
+    assert client.applies(["check", "x.py"])
+    assert not client.applies(["check", "--help"])
+    assert not client.applies(["list"])
+    assert not client.applies(["check", str(tmp_path)])
+
+
+def test_a_server_that_is_stopped_finishes_what_it_runs(environment: dict[str, str], tmp_path: Path) -> None:
+    submission = tmp_path / "waiting.py"
+    submission.write_text(textwrap.dedent("import time\ntime.sleep(3)\n"))
+    asking = subprocess.Popen(
+        [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    _await(lambda: "process" in _gradekit(["server", "status"], environment).stdout)
+    assert "Stopped: 1" in _gradekit(["server", "stop"], environment).stdout
+    assert "No server" in _gradekit(["server", "status"], environment).stdout
+    said, _ = asking.communicate(timeout=GUARD)
+    assert asking.returncode == 1
+    assert "defines no function" in said
