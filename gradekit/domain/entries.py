@@ -50,6 +50,7 @@ class Tensor:
     values: kinds of values, with sizes, choices and seeds in braces; where none are said, those that suit the range
     range: whole numbers, the least and the largest as expressions of sizes: no call has others
     ascending: whole numbers that never decrease
+    written: "in place" where a call may read and write it, "out" where it writes it and cannot know what it held
     """
 
     name: str
@@ -59,6 +60,7 @@ class Tensor:
     values: tuple[str, ...] = ()
     range: tuple[str, str] | None = None
     ascending: bool = False
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,11 @@ class ScalarDomain:
 
 @dataclass(frozen=True)
 class ResultDomain:
-    """A tensor that the entry returns; its dtype is a variable or a name."""
+    """A tensor that the entry returns, or that it has written to `argument`; its dtype is a variable or a name."""
 
     shape: tuple[str, ...]
     dtype: str
+    argument: str = ""
 
 
 @dataclass(frozen=True)

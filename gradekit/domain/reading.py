@@ -31,6 +31,10 @@ GIVEN_NAMES = ("seed", "own")
 each."""
 
 
+SHARED = "expanded"
+"""The layout in which elements of a tensor share memory."""
+
+
 class DomainError(Exception):
     """A domain.toml that is missing or wrong: one sentence with the file, the line and the key."""
 
@@ -90,13 +94,13 @@ def wrong(tables: Mapping[str, Any]) -> list[Problem]:
 def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
     given = _frozen(table)
     arguments: dict[str, Tensor | ScalarDomain] = {
-        n: Tensor(n, **{"values": _kinds(t), **t}) for n, t in given.get("tensors", {}).items()
+        n: Tensor(n, **{"values": _kinds(t), "layouts": _layouts(t), **t}) for n, t in given.get("tensors", {}).items()
     }
     arguments |= {n: ScalarDomain(n, **t) for n, t in given.get("scalars", {}).items()}
     return EntryDomain(
         name,
         tuple(arguments[argument] for argument in given["arguments"]),
-        tuple(ResultDomain(**result) for result in _listed(given["result"])),
+        tuple(ResultDomain(**result) for result in _results(given)),
         {n: SizeDomain(n, **t) for n, t in given.get("sizes", {}).items()},
         given.get("dtypes", {}),
         relations=Relations(**given.get("relations", {})),
@@ -111,14 +115,28 @@ def _kinds(tensor: Mapping[str, Any]) -> tuple[str, ...]:
     return ASCENDING_KINDS if tensor.get("ascending") else RANGE_KINDS
 
 
+def _layouts(tensor: Mapping[str, Any]) -> tuple[str, ...]:
+    """The layouts of a tensor that says none: all (no name), or those in which no two elements share memory."""
+    every = schema("domain")["$defs"]["tensor"]["properties"]["layouts"]["items"]["examples"]
+    return tuple(one for one in every if one != SHARED) if "written" in tensor else ()
+
+
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(item) for key, item in value.items()}
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def _listed(result: Any) -> Sequence[Any]:
-    return [result] if isinstance(result, dict) else result
+def _results(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The results, each with its shape and dtype: those that are said, or each tensor that is written."""
+    tensors = table.get("tensors", {})
+    said = table.get("result", [{"argument": name} for name, tensor in tensors.items() if "written" in tensor])
+    return [
+        {key: tensors[result["argument"]][key] for key in ("shape", "dtype")} | result
+        if result.get("argument") in tensors
+        else result
+        for result in ([said] if isinstance(said, dict) else said)
+    ]
 
 
 # --- what a schema cannot say ----------------------------------------------------------------------------------------
@@ -126,6 +144,10 @@ def _listed(result: Any) -> Sequence[Any]:
 
 def _senseless(table: Mapping[str, Any]) -> Iterator[Problem]:
     """What an entry's table names must be there, ranges must not be empty, and each size must be seen in a call."""
+    unclear = list(_of_results(table))
+    if unclear:
+        yield from unclear
+        return
     yield from _of_arguments(table)
     yield from _of_sizes(table)
     for place, expression in _expressions(table):
@@ -134,6 +156,25 @@ def _senseless(table: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _of_dtypes(table)
     yield from _of_relations(table)
     yield from _of_kinds(table)
+
+
+def _of_results(table: Mapping[str, Any]) -> Iterator[Problem]:
+    written = [name for name, tensor in table.get("tensors", {}).items() if "written" in tensor]
+    if not _results(table):
+        yield Problem((), "has no result")
+    for result in _results(table):
+        if result.get("argument", written and written[0]) not in written and "argument" in result:
+            name = result["argument"]
+            yield Problem(
+                ("result",), f"has the argument {name!r}, which is no tensor that is written ({near(name, written)})"
+            )
+        elif "shape" not in result or "dtype" not in result:
+            yield Problem(("result",), "has neither shape and dtype nor the argument that is written")
+    for name in written:
+        if SHARED in [one.partition(":")[0] for one in table["tensors"][name].get("layouts", [])]:
+            yield Problem(
+                ("tensors", name, "layouts"), f"has {SHARED}, in which elements of what is written share memory"
+            )
 
 
 def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
@@ -150,7 +191,7 @@ def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
 def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:
     told = [part for _, tensor in _tensors(table) for part in tensor["shape"]]
     told += [str(value) for scalar in table.get("scalars", {}).values() for value in scalar["values"]]
-    result = [part for result in _listed(table["result"]) for part in result["shape"]]
+    result = [part for result in _results(table) for part in result["shape"]]
     for name, size in table.get("sizes", {}).items():
         if size.get("least", 1) > size["most"]:
             yield Problem(("sizes", name), f"has no sizes: they go from {size.get('least', 1)} to {size['most']}")
@@ -184,7 +225,7 @@ def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     for name, tensor in _tensors(table):
         for key in ("shape", "range"):
             yield from ((("tensors", name, key), part) for part in tensor.get(key, []) if part != ANY_DIMENSIONS)
-    for result in _listed(table["result"]):
+    for result in _results(table):
         yield from ((("result", "shape"), part) for part in result["shape"] if part != ANY_DIMENSIONS)
     for name, scalar in table.get("scalars", {}).items():
         yield from ((("scalars", name, "values"), value) for value in scalar["values"] if isinstance(value, str))
@@ -228,7 +269,7 @@ def _of_dtypes(table: Mapping[str, Any]) -> Iterator[Problem]:
         )
     placed: list[tuple[Place, str]] = []
     placed += [(("tensors", name, "dtype"), tensor["dtype"]) for name, tensor in _tensors(table)]
-    placed += [(("result", "dtype"), result["dtype"]) for result in _listed(table["result"])]
+    placed += [(("result", "dtype"), result["dtype"]) for result in _results(table)]
     for place, dtype in placed:
         if dtype not in variables and dtype not in ITEMSIZE:
             known = [*variables, *ITEMSIZE]
@@ -246,7 +287,7 @@ def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:
     for place, name, known in named:
         if name not in known:
             yield Problem(place, f"names {name!r}, which is not there ({near(name, known)})")
-    shapes = [tensor["shape"] for tensor in tensors.values()] + [r["shape"] for r in _listed(table["result"])]
+    shapes = [tensor["shape"] for tensor in tensors.values()] + [r["shape"] for r in _results(table)]
     for key in ("alone", "permuted"):
         for name in relations.get(key, []):
             if any(part not in (name, ANY_DIMENSIONS) and name in _names(part) for shape in shapes for part in shape):

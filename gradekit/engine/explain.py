@@ -23,9 +23,12 @@ class Namer:
     def __init__(self, program: Program, names: Sequence[str]) -> None:
         self.views: dict[int, View] = {}
         self.names: dict[int, str] = {}
-        results = [result for result in program.results if isinstance(result, View)]
+        results: dict[int, View] = {}
+        for result in program.results:
+            if isinstance(result, View):
+                results.setdefault(result.storage, result)
         self.parameters = _parameters(program)
-        for position, view in enumerate(results):
+        for position, view in enumerate(results.values()):
             self.views[view.storage] = view
             self.names[view.storage] = "the result" if len(results) == 1 else self._result(position, view.storage)
         for position, view in enumerate(program.inputs):

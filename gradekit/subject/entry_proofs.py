@@ -26,7 +26,7 @@ from gradekit.prove.probe import outside, probe
 from gradekit.prove.prover import ProofBudget, Proofs, prove
 from gradekit.prove.question import BOUNDS, COVERED, GRID, OPEN, REFUTED, TILE, ProofVerdict
 from gradekit.prove.sample_calls import calls_of, names_of, sizes_of
-from gradekit.prove.setting import ELEMENTS
+from gradekit.prove.setting import ELEMENTS, dense
 from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.sandbox import Form, TraceError
 from gradekit.subject.call_spec import call_spec
@@ -69,8 +69,10 @@ def proved(
         except TraceError as error:
             raise NotFollowed(f"a call with {_shapes(call)} does not run: {str(error)[:200]}") from None
 
-    calls = calls_of(entry, dtypes, gradient)
+    calls = [call for call in calls_of(entry, dtypes, gradient) if _is_dense(entry, call)]
     found = Proved(prove(calls, names_of(entry, gradient), follow, entry, budget))
+    if any(tensor.written for tensor in entry.tensors):
+        found.proofs.gaps.append("calls in which what is written is not contiguous were not looked at")
     for index, verdict in enumerate(found.proofs.verdicts):
         if verdict.verdict == REFUTED:
             _confirm(subject, entry, found, index, wanted)
@@ -90,6 +92,14 @@ def _advise(subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict
             "offset wraps "
             "around (int64 offsets would not)."
         )
+
+
+def _is_dense(entry: domain.EntryDomain, call: Sequence[Argument]) -> bool:
+    """Whether what may be written is contiguous: of its strides nothing says here that no two elements share memory."""
+    pairs = zip(entry.arguments, call, strict=False)
+    return all(
+        dense(arg) for what, arg in pairs if isinstance(what, domain.Tensor) and what.written and isinstance(arg, View)
+    )
 
 
 def _shapes(call: Sequence[Argument]) -> str:

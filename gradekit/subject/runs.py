@@ -24,11 +24,12 @@ from gradekit.judge.failure import Failure, Idle
 from gradekit.program import Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
-from gradekit.subject import rules, run_cache
+from gradekit.subject import rules, run_cache, written
 from gradekit.subject.call_spec import CallSpec
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.run_cache import RunKey, digests_of
 from gradekit.subject.soundness import Soundness
+from gradekit.subject.written import Contracts
 
 if TYPE_CHECKING:
     from gradekit.assignment import Assignment
@@ -183,6 +184,7 @@ class Runs:
         self.submission = submission
         self.assignment = assignment
         self.substitute = substitute
+        self.contracts = Contracts(assignment)
         self._device = device if device is not None and substitute is None else Device("cpu")
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
@@ -288,8 +290,9 @@ class Runs:
     def _on_the_card(self, case: Case, option: int, label: str) -> Observation:
         allow, names = self.assignment.allow, self._tensor_names(case)
         run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry, names=names)
+        results = self._own(case, tuple(run.results))
         seen = Observation(
-            case.entry, case.args, tuple(run.results), (), rules.host_counters(case.program, option), case.program,
+            case.entry, case.args, results, (), rules.host_counters(case.program, option), case.program,
             tuple(run.prints), label, substitute=None, card=self._device.need().name, wanted=case.wanted,
         )  # fmt: skip
         where = seen.circumstance[:1].upper() + seen.circumstance[1:]
@@ -344,14 +347,24 @@ class Runs:
             raise
         self._spend(seen.counters.work)
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)
+        results = self._own(case, seen.results)
+        findings = seen.findings
+        if results is not seen.results:
+            findings = tuple(written.beside(case.program, len(results), findings))
         observation = Observation(
-            case.entry, case.args, seen.results, seen.findings, seen.counters, case.program, seen.prints, label,
+            case.entry, case.args, results, findings, seen.counters, case.program, seen.prints, label,
             substitute=self._substitution(case), wanted=case.wanted, ways=ways,
         )  # fmt: skip
         others = (
-            replace(observation, results=v.results, findings=(), conditions=v.circumstance) for v in seen.variants
+            replace(observation, results=self._own(case, v.results), findings=(), conditions=v.circumstance)
+            for v in seen.variants
         )
         return replace(observation, variants=tuple(others))
+
+    def _own(self, case: Case, results: Sequence[Any]) -> Sequence[Any]:
+        """The results as the domain counts them, without the storages of what the call may write."""
+        count = None if case.wanted else self.contracts.results(case.entry)
+        return results if count is None or len(results) <= count else results[:count]
 
     def _spend(self, work: int) -> None:
         self.work += work

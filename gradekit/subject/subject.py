@@ -243,7 +243,7 @@ class Subject:
         Raises:
             TraceError: the call fails, or its process was lost.
         """
-        return self._explorer().trace_form(form)
+        return self._traced(self._explorer(), form)
 
     def _explorer(self) -> Tracer:
         if self._exploring is None:
@@ -406,15 +406,19 @@ class Subject:
 
         The first form is always called twice. Where both calls did the same, later forms are called once.
         """
-        program = _traced(tracer, form)
+        program = self._traced(tracer, form)
         kind = (form.entry, form.wanted)
         if self._is_brief or self._steady.get(kind, False):
             return program
-        again = _traced(tracer, form)
+        again = self._traced(tracer, form)
         if kind not in self._steady:
             self._steady[kind] = again == program
             self._trace_ahead()
         return again
+
+    def _traced(self, tracer: Tracer, form: Form) -> Program:
+        found = tracer.trace_form(form)
+        return found if form.wanted else self._runs.contracts.program(form.entry, form.args, found)
 
     def _trace_ahead(self) -> None:
         """Asks for the expected calls that need no second look."""
@@ -426,10 +430,6 @@ class Subject:
 
 def _same_part(seen: Observation, again: Observation) -> Observation:
     return again if seen.part is None else part_of(again, seen.part)
-
-
-def _traced(tracer: Tracer, form: Form) -> Program:
-    return tracer.trace_form(form)
 
 
 def _certain(seen: Inspection, text: str) -> Inspection:

@@ -44,7 +44,7 @@ ENTRY: dict[str, Any] = {"arguments": ["x"], "result": {"shape": [], "dtype": "f
         {"arguments": "x"},
         {"arguments": [1]},
         {"result": 3},
-        {"result": [{"shape": []}]},
+        {"result": [{"shape": "N"}]},
         {"result": {"shape": [], "dtype": "float32", "x": 1}},
         {"limit": []},
         {"dtypes": {"T": []}},

@@ -1,0 +1,167 @@
+"""Entries that write to their arguments: what the domain lets them write is their result, and everything else an input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit import domain
+from gradekit.assignment import load
+from gradekit.findings import Cause, Outcome
+from tests.graded import grade
+
+TOML = 'title = "T"\nentry = "f"\nsummary = "S"\nseed = 7\n'
+DOMAIN = """
+[f]
+arguments = ["x", "y"]
+dtypes.T = ["float32", "int32"]
+sizes.N = { most = 5000, drawn = 300 }
+tensors.x = { shape = ["N"], dtype = "T", values = ["integers"], written = "HOW" }
+tensors.y = { shape = ["N"], dtype = "T", values = ["integers"] }
+"""
+TESTS = '''
+"""Checks of f(x, y)."""
+from hypothesis import given
+from gradekit import assert_close, assert_inputs_unmodified, assert_memory_clean, calls, domain_of, points, reference
+
+F = domain_of(__file__)["f"]
+
+@points(30)
+@given(call=calls(F))
+def test_values(submission, call):
+    """Computes the result"""
+    assert_close(submission.f(*call), reference(REFERENCE, *call))
+
+@points(20, kind="memory")
+@given(call=calls(F))
+def test_memory(submission, call):
+    """Stays inside its tensors"""
+    seen = submission.f(*call)
+    assert_memory_clean(seen)
+    assert_inputs_unmodified(seen)
+'''
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, n, x_stride, y_stride, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i * x_stride, mask=i < n)
+    y = tl.load(y_ptr + i * y_stride, mask=i < n)
+    tl.store(x_ptr + i * x_stride, VALUE, mask=MASK)
+
+
+def f(x, y):
+    n = x.numel()
+    kernel[(triton.cdiv(n, 64),)](x, y, n, x.stride(0), y.stride(0), BLOCK=64)
+    RETURN
+"""
+ADD_ = KERNEL.replace("VALUE", "x + y").replace("MASK", "i < n")
+COPY_OUT = (
+    KERNEL.replace("    x = tl.load(x_ptr + i * x_stride, mask=i < n)\n", "")
+    .replace("VALUE", "y")
+    .replace("MASK", "i < n")
+)
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]:
+    """Grades a submission of f under a contract."""
+
+    def run(text: str, how: str, reference: str) -> dict[str, Any]:
+        folder = tmp_path / "assignments" / "f"
+        folder.mkdir(parents=True)
+        (folder / "assignment.toml").write_text(TOML)
+        (folder / "domain.toml").write_text(DOMAIN.replace("HOW", how))
+        (folder / "test_f.py").write_text(TESTS.replace("REFERENCE", reference))
+        (tmp_path / "submission.py").write_text(text)
+        report = grade(load(folder), tmp_path / "submission.py")
+        return {check.id: check for check in report.checks}
+
+    return run
+
+
+@pytest.mark.parametrize("returned", ["return x", "return None", "pass"])
+def test_an_entry_that_works_in_place_passes_whatever_it_returns(graded: Any, returned: str) -> None:
+    checks = graded(ADD_.replace("RETURN", returned), "in place", "lambda x, y: x + y")
+    assert {check.outcome for check in checks.values()} == {Outcome.PASSED}, [c.message for c in checks.values()]
+
+
+def test_an_entry_that_writes_to_out_passes(graded: Any) -> None:
+    checks = graded(COPY_OUT.replace("RETURN", "return x"), "out", "lambda x, y: y.clone()")
+    assert {check.outcome for check in checks.values()} == {Outcome.PASSED}, [c.message for c in checks.values()]
+
+
+def test_what_out_holds_may_not_be_read(graded: Any) -> None:
+    checks = graded(ADD_.replace("RETURN", "return x"), "out", "lambda x, y: x + y")
+    assert checks["test_memory"].cause is Cause.UNINITIALIZED_READ
+
+
+def test_elements_that_are_not_written_to_out_are_missed(graded: Any) -> None:
+    checks = graded(
+        COPY_OUT.replace("mask=i < n)\n\n", "mask=i < n - 1)\n\n").replace("RETURN", "pass"),
+        "out",
+        "lambda x, y: y.clone()",
+    )
+    assert {check.outcome for check in checks.values()} == {Outcome.FAILED}
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (ADD_.replace("tl.store(x_ptr + i * x_stride", "tl.store(y_ptr + i * y_stride"), Cause.INPUT_MODIFIED),
+        (ADD_.replace("tl.store(x_ptr + i * x_stride", "tl.store(x_ptr + i"), Cause.OUT_OF_BOUNDS_STORE),
+        (ADD_.replace("mask=i < n)\n\n\ndef", "mask=i <= n)\n\n\ndef"), Cause.OUT_OF_BOUNDS_STORE),
+    ],
+    ids=["another input", "between elements", "past the end"],
+)
+def test_nothing_but_what_the_contract_names_may_be_written(graded: Any, text: str, cause: Cause) -> None:
+    checks = graded(text.replace("RETURN", "return x"), "in place", "lambda x, y: x + y")
+    check = checks["test_memory"]
+    assert cause in (check.cause, check.details.get("observed_cause")), check.message
+
+
+def test_torch_may_not_do_the_work_in_place(graded: Any) -> None:
+    checks = graded("import torch\ndef f(x, y):\n    x.copy_(y)\n    return x\n", "in place", "lambda x, y: y.clone()")
+    assert checks["test_values"].outcome is Outcome.FAILED and checks["test_values"].cause is Cause.NO_KERNEL
+
+
+def test_a_new_tensor_in_place_of_the_argument_is_wrong(graded: Any) -> None:
+    text = ADD_.replace("RETURN", "return x").replace("    n = x.numel()\n", "    x = x.clone()\n    n = x.numel()\n")
+    assert graded(text, "in place", "lambda x, y: x + y")["test_values"].outcome is Outcome.FAILED
+
+
+def entry(folder: Path, text: str) -> domain.EntryDomain:
+    (folder / "domain.toml").write_text(text)
+    return domain.load(folder / "domain.toml")["f"]
+
+
+def test_what_is_written_is_the_result_and_shares_no_memory(tmp_path: Path) -> None:
+    found = entry(tmp_path, DOMAIN.replace("HOW", "in place"))
+    assert found.results == (domain.ResultDomain(("N",), "T", "x"),)
+    assert "expanded" not in found.tensors[0].layouts and found.tensors[1].layouts == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('written = "HOW"', "ascending = false"), "has no result"),
+        (('"HOW"', '"inplace"'), "did you mean in place?"),
+        (('"HOW"', '"out", layouts = ["expanded"]'), "has expanded, in which elements of what is written share memory"),
+        (
+            ("arguments", 'result = { argument = "y" }\narguments'),
+            "'y', which is no tensor that is written (there is x)",
+        ),
+        (("arguments", 'result = { shape = ["N"] }\narguments'), "has neither shape and dtype nor the argument"),
+    ],
+)
+def test_a_contract_that_makes_no_sense_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+    with pytest.raises(domain.DomainError) as refused:
+        entry(tmp_path, DOMAIN.replace(*change, 1).replace("HOW", "out"))
+    assert told in str(refused.value)
