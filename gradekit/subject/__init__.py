@@ -5,6 +5,7 @@ subject.py      what a test calls
 entry.py        one function of the submission
 call_spec.py    a call as data, and the form in which it is traced
 rules.py        what every program must keep to, whatever it computes
+written.py      arguments that a call may write, as results
 handed_numbers.py  the numbers that the host hands on by itself
 soundness.py    whether kernels are Triton's, and who is to blame where they are not
 runs.py         runs of traced calls, each made once
