@@ -33,9 +33,9 @@ def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise |
                 return None
             shapes[position] = shape
     limits = [_truth(limit, sizes) for limit in entry.limits]
-    limits += [_one_of(sizes[name], size.only) for name, size in entry.sizes.items() if size.only and name in sizes]
+    limits += [one_of(sizes[name], size.only) for name, size in entry.sizes.items() if size.only and name in sizes]
     scalars = {s.name: _scalar(s, sizes) for s in entry.scalars if s.type == "int"}
-    limits += [_one_of(scalars[s.name], _values(s, sizes)) for s in entry.scalars if s.type == "int" and s.is_computed]
+    limits += [one_of(scalars[s.name], _values(s, sizes)) for s in entry.scalars if s.type == "int" and s.is_computed]
     return Promise(shapes, tuple(limits), scalars)
 
 
@@ -52,7 +52,7 @@ def _scalar(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> Term:
 
 
 def _values(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
-    return [_term(domain.evaluate(value, _symbols(sizes))) for value in scalar.values]
+    return [term_of(domain.evaluate(value, _symbols(sizes))) for value in scalar.values]
 
 
 def _shape(
@@ -66,11 +66,11 @@ def _shape(
             size = entry.sizes[part]
             found += [var(f"dimension {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
         else:
-            found.append(_term(domain.evaluate(part, _symbols(sizes))))
+            found.append(term_of(domain.evaluate(part, _symbols(sizes))))
     return tuple(found) if len(found) == rank else None
 
 
-def _one_of(size: Term, only: Sequence[int | Term]) -> Truth:
+def one_of(size: Term, only: Sequence[int | Term]) -> Truth:
     return negated(both(*(negated(equal(size, term(n))) for n in only)))
 
 
@@ -86,39 +86,40 @@ class Symbol:
     term: Term
 
     def __add__(self, other: Any) -> Symbol:
-        return Symbol(self.term + _term(other))
+        return Symbol(self.term + term_of(other))
 
     def __sub__(self, other: Any) -> Symbol:
-        return Symbol(self.term - _term(other))
+        return Symbol(self.term - term_of(other))
 
     def __mul__(self, other: Any) -> Symbol:
-        return Symbol(self.term * _term(other))
+        return Symbol(self.term * term_of(other))
 
     def __rsub__(self, other: Any) -> Symbol:
-        return Symbol(_term(other) - self.term)
+        return Symbol(term_of(other) - self.term)
 
     def __floordiv__(self, other: Any) -> Symbol:
-        return Symbol(div(self.term, _term(other)))
+        return Symbol(div(self.term, term_of(other)))
 
     def __mod__(self, other: Any) -> Symbol:
-        return Symbol(mod(self.term, _term(other)))
+        return Symbol(mod(self.term, term_of(other)))
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __le__(self, other: Any) -> Truth:
-        return at_most(self.term, _term(other))
+        return at_most(self.term, term_of(other))
 
     def __lt__(self, other: Any) -> Truth:
-        return less(self.term, _term(other))
+        return less(self.term, term_of(other))
 
     def __ge__(self, other: Any) -> Truth:
-        return at_most(_term(other), self.term)
+        return at_most(term_of(other), self.term)
 
     def __gt__(self, other: Any) -> Truth:
-        return less(_term(other), self.term)
+        return less(term_of(other), self.term)
 
 
-def _term(value: Any) -> Term:
+def term_of(value: Any) -> Term:
+    """A symbol's term, or that of a number."""
     return value.term if isinstance(value, Symbol) else term(value)
 
 
@@ -140,7 +141,7 @@ def contents(
     for atom in mine:
         tensor = tensors.get(reads[str(atom.args[0])])
         if tensor is not None and tensor.range is not None and _known(tensor.range, sizes):
-            low, high = (_term(domain.evaluate(end, _symbols(sizes))) for end in tensor.range)
+            low, high = (term_of(domain.evaluate(end, _symbols(sizes))) for end in tensor.range)
             found += [at_most(low, of_atom(atom)), at_most(of_atom(atom), high)]
     for a in mine:
         for b in mine:

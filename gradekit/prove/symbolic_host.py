@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from gradekit.arithmetic import OF_TWO
 from gradekit.origins import Origins, ViewOrigin
 from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
 from gradekit.prove.division import div, mod
@@ -18,6 +20,7 @@ from gradekit.prove.parts import atoms
 from gradekit.prove.setting import ELEMENTS, Setting, extent, with_fixed
 from gradekit.prove.terms import ONE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, power, term, var
 from gradekit.prove.value_of import Undefined, truth_of, value_of
+from gradekit.size_terms import Algebra, Leaf, evaluated, holds
 
 OPAQUE = "opaque"
 INT32 = (1 << 31) - 1
@@ -85,11 +88,10 @@ class SymbolicHost:
         """How the numbers that host code compared compare."""
         found = []
         for condition in self.origins.conditions:
-            compare = {"<": less, "<=": at_most, "==": equal}.get(condition.relation)
-            if compare is None:
-                raise NotFollowed(f"no relation is called {condition.relation!r}")
-            holds = compare(self._term(condition.left), self._term(condition.right))
-            found.append(holds if condition.held else negated(holds))
+            one = holds(condition, self.terms, TERMS)
+            if one is None:
+                raise NotFollowed(f"a comparison that makes no sense: {condition.relation!r}")
+            found.append(one if condition.held else negated(one))
         return found
 
     def _conditions(self) -> list[Truth]:
@@ -241,45 +243,44 @@ def lost(*values: Term | Truth) -> bool:
     return any(atom.op == "var" and str(atom.args[0]).startswith(OPAQUE) for atom in atoms(*values).values())
 
 
+class Terms(Algebra):
+    """A solver's terms, and what is known of their relations as conditions."""
+
+    def number(self, value: int) -> Term:
+        """See `Algebra`."""
+        return term(value)
+
+    def lost(self, number: int) -> Term:
+        """See `Algebra`."""
+        return var(f"{OPAQUE} {number}")
+
+    def applied(self, symbol: str, a: Any, b: Any) -> Term | None:
+        """See `Algebra`."""
+        if symbol not in ("//", "%"):
+            return OF_TWO[symbol](a, b)
+        return None if b.number is not None and b.number <= 0 else div(a, b) if symbol == "//" else mod(a, b)
+
+    def power(self, a: Any) -> Term:
+        """See `Algebra`."""
+        return power(a)
+
+    def compared(self, relation: str, a: Any, b: Any) -> Truth:
+        """See `Algebra`."""
+        return less(a, b) if relation == "<" else at_most(a, b) if relation == "<=" else equal(a, b)
+
+
+TERMS = Terms()
+
+
 def _terms(origins: Origins, setting: Setting) -> list[Term]:
-    found: list[Term] = []
-    for parts in origins.terms:
-        try:
-            found.append(_term(parts, found, setting))
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise NotFollowed(f"malformed term {str(parts)[:60]} ({error})") from None
+    leaves: dict[Leaf, Term] = {("scalar", position): scalar for position, scalar in setting.scalars.items()}
+    for number, shape in enumerate(setting.tensors):
+        leaves |= {("size", number, axis): size for axis, size in enumerate(shape.sizes)}
+        leaves |= {("stride", number, axis): stride for axis, stride in enumerate(shape.strides)}
+    found = [*evaluated(origins.terms, leaves, TERMS)]
+    if None in found:
+        raise NotFollowed(f"malformed term {str(origins.terms[found.index(None)])[:60]}")
     return found
-
-
-def _term(parts: tuple[str | int, ...], known: Sequence[Term], setting: Setting) -> Term:
-    match parts:
-        case ("number", int(value)):
-            return term(value)
-        case ("size", int(tensor), int(axis)) if min(tensor, axis) >= 0:
-            return setting.tensors[tensor].sizes[axis]
-        case ("stride", int(tensor), int(axis)) if min(tensor, axis) >= 0:
-            return setting.tensors[tensor].strides[axis]
-        case ("scalar", int(position)):
-            return setting.scalars[position]
-        case ("opaque", int(value)):
-            return var(f"{OPAQUE} {len(known)}")
-        case ("next_power_of_2", int(a)) if 0 <= a < len(known):
-            return power(known[a])
-        case (str(op), int(a), int(b)) if op in ("+", "-", "*", "//", "%") and 0 <= a < len(known) > b >= 0:
-            return _applied(op, known[a], known[b])
-        case ("bits" | "filled", *_):  # on the way to a power of two; else nothing is made of them
-            return var(f"{OPAQUE} {len(known)}")
-    raise ValueError("there is no such term")
-
-
-def _applied(op: str, a: Term, b: Term) -> Term:
-    if op == "+":
-        return a + b
-    if op in "-*":
-        return a - b if op == "-" else a * b
-    if b.number is not None and b.number <= 0:
-        raise ValueError("a division by what is not positive")
-    return div(a, b) if op == "//" else mod(a, b)
 
 
 def _key(view: View) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:

@@ -14,7 +14,8 @@ from typing import Any
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
-from gradekit.unseen.evaluation import COMPARE, Leaf, described, evaluated, leaves_in, operands
+from gradekit.size_terms import Leaf, described, evaluated, holds, leaves_in, operands
+from gradekit.unseen.columns import COLUMNS
 
 MOST_PATHS = 8
 """Paths through the host code that are followed for calls that are alike."""
@@ -136,16 +137,16 @@ class Path:
 
     def holds(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
         """For each comparison whether it goes as it did; None where that is not known."""
-        return self._holds(evaluated(self.origins.terms, leaves))
+        return self._holds(evaluated(self.origins.terms, leaves, COLUMNS))
 
     def levels(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
         """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
         that `min` of them is either; None for others."""
-        return self._levels(evaluated(self.origins.terms, leaves))
+        return self._levels(evaluated(self.origins.terms, leaves, COLUMNS))
 
     def holds_and_levels(self, leaves: Mapping[Leaf, Any]) -> tuple[list[Any], list[Any]]:
         """Both."""
-        values = evaluated(self.origins.terms, leaves)
+        values = evaluated(self.origins.terms, leaves, COLUMNS)
         return self._holds(values), self._levels(values)
 
     def _holds(self, values: Sequence[Any]) -> list[Any]:
@@ -160,13 +161,8 @@ class Path:
 
 
 def _holds(condition: Condition, values: Sequence[Any]) -> Any:
-    if not (0 <= condition.left < len(values) and 0 <= condition.right < len(values)):
-        return None
-    left, right = values[condition.left], values[condition.right]
-    compare = COMPARE.get(condition.relation)
-    if left is None or right is None or compare is None:
-        return None
-    return compare(left, right) == condition.held
+    found = holds(condition, values, COLUMNS)
+    return None if found is None else found == condition.held
 
 
 def _level(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ import torch
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
 from gradekit.origins import Condition
-from gradekit.unseen.evaluation import Leaf, leaves_in
+from gradekit.size_terms import Leaf, leaves_in
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.laid_out import LaidOut, each_layout, layouts_like

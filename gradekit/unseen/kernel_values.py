@@ -13,7 +13,7 @@ import torch
 from gradekit.engine import Op
 from gradekit.engine.branch_coverage import NEVER, ONCE, TRUE
 from gradekit.engine.mask_coverage import MASKED, NOTHING, WHOLE
-from gradekit.unseen.evaluation import Numbers
+from gradekit.unseen.columns import Numbers, floor_divided
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText
 
 MOST_DEPTH = 60
@@ -146,7 +146,7 @@ def _turns(text: KernelText, op: Op, corner: Corner) -> Any:
     start, stop, step = (value_of(text, name, corner) for name in op.operands[:3])
     if start is None or stop is None or step is None:
         return None
-    turns = _divided(stop - start + step - 1, step)
+    turns = floor_divided(stop - start + step - 1, step)
     return max(turns, 0) if isinstance(turns, int) else turns.clamp(min=0)
 
 
@@ -194,16 +194,8 @@ def _looped(text: KernelText, name: str, corner: Corner, depth: int) -> Any:
             start, stop, step = (value_of(text, n, corner, depth + 1) for n in op.operands[:3])
             if not corner.last_turn or start is None or stop is None or step is None:
                 return start
-            return start + _divided(stop - start - 1, step) * step
+            return start + floor_divided(stop - start - 1, step) * step
     return None
-
-
-def _divided(a: Any, b: Any) -> Any:
-    """a // b; where b is 0, a."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if b else a
-    divisor = torch.as_tensor(b)
-    return torch.div(torch.as_tensor(a), torch.where(divisor == 0, 1, divisor), rounding_mode="floor")
 
 
 def _lesser(op: Op, a: Any, b: Any) -> Any:
@@ -248,9 +240,9 @@ _RULES: dict[str, Callable[..., Any]] = {
     "arith.addi": lambda op, a, b: a + b,
     "arith.subi": lambda op, a, b: a - b,
     "arith.muli": lambda op, a, b: a * b,
-    **{f"arith.{name}": lambda op, a, b: _divided(a, b) for name in ("divsi", "divui", "floordivsi")},
-    **{f"arith.{name}": lambda op, a, b: a - _divided(a, b) * b for name in ("remsi", "remui")},
-    "arith.ceildivsi": lambda op, a, b: -_divided(-a, b),
+    **{f"arith.{name}": lambda op, a, b: floor_divided(a, b) for name in ("divsi", "divui", "floordivsi")},
+    **{f"arith.{name}": lambda op, a, b: a - floor_divided(a, b) * b for name in ("remsi", "remui")},
+    "arith.ceildivsi": lambda op, a, b: -floor_divided(-a, b),
     **{f"arith.{name}": _lesser for name in ("minsi", "maxsi", "minui", "maxui")},
     "arith.cmpi": _compared,
     "arith.select": _chosen,

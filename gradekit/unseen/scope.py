@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
 from gradekit.inputs.draws import Draws, shape_parts
-from gradekit.unseen.evaluation import Leaf
+from gradekit.size_terms import Leaf
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.laid_out import LaidOut
 

@@ -11,7 +11,8 @@ import torch
 
 from gradekit.inputs.draws import Draws
 from gradekit.reuse import LruCache
-from gradekit.unseen.evaluation import evaluated
+from gradekit.size_terms import evaluated
+from gradekit.unseen.columns import COLUMNS
 from gradekit.unseen.further import rank_of
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.kernel_branches import KernelText
@@ -68,7 +69,7 @@ class SizeSweep:
         if not bool(taking.any()):
             return None
         columns = {name: column[taking] for name, column in columns.items()}
-        terms = evaluated(path.origins.terms, scope.leaves(columns))
+        terms = evaluated(path.origins.terms, scope.leaves(columns), COLUMNS)
 
         def at(number: int) -> Any:
             return terms[number] if 0 <= number < len(terms) else None

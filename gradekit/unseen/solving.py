@@ -1,5 +1,5 @@
 """Arguments for which a comparison of host code goes the way that it has not gone: by
-trial over many sizes, then by z3.
+trial over many sizes, then by a solver.
 
 Solutions lie within the domain, and are small where that is possible. Everything is counted, so that the same
 submission gets the same inputs on any machine.
@@ -14,17 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import z3
 from torch import Tensor
 
+from gradekit.prove.assumptions import Symbol, one_of, term_of
+from gradekit.prove.parts import atoms
+from gradekit.prove.question import REFUTED
+from gradekit.prove.solve import Solver
+from gradekit.prove.symbolic_host import TERMS
+from gradekit.prove.terms import negated, var
 from gradekit.reuse import LruCache, SharedCache, shared
-from gradekit.unseen.bounds import Bounds, can_go
-from gradekit.unseen.evaluation import LEAVES, OPERATIONS, Leaf
+from gradekit.size_terms import Leaf, evaluated, holds
+from gradekit.unseen.columns import INTERVALS, Bounds
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.scope import CallScope
 
-RLIMIT = 2_000_000
-"""z3's own count of work for one comparison: about half a second."""
+STEPS = 2_000_000
+"""The solver's own count of work for one comparison: about half a second."""
 
 DENSE_ROOT = 20
 """The least root of a number that is looked at beside it: smaller sizes are anyway."""
@@ -238,7 +243,7 @@ def constants(terms: Sequence[Leaf]) -> list[int]:
     return list(dict.fromkeys(int(t[1]) for t in terms if t[0] == "number" and 1 < abs(int(t[1])) < 1 << 40))
 
 
-# --- by z3 -----------------------------------------------------------------------------------------------------------
+# --- by a solver -----------------------------------------------------------------------------------------------------
 
 
 def possible(wanted: OtherWay, scope: CallScope) -> bool:
@@ -248,70 +253,24 @@ def possible(wanted: OtherWay, scope: CallScope) -> bool:
         leaves = scope.leaves({name: Bounds(*scope.range(name)) for name in scope.names})
     except ValueError:  # a shape has more than sums and products
         return True
-    return can_go(wanted.path.origins.terms, condition, not condition.held, leaves)
+    ways = holds(condition, evaluated(wanted.path.origins.terms, leaves, INTERVALS), INTERVALS)
+    return ways is None or (not condition.held) in ways
 
 
 def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """The sizes that z3 finds, if it does."""
-    one = _by_solver(wanted, scope)
-    return [] if one is None else [one]
-
-
-def _by_solver(wanted: OtherWay, scope: CallScope) -> dict[str, int] | None:
-    solver = z3.Solver()
-    solver.set("rlimit", RLIMIT)
-    names = {name: z3.Int(name) for name in scope.names}
-    for name, variable in names.items():
-        least, most = scope.range(name)
-        solver.add(variable >= least, variable <= most)
-        listed = scope.listed(name)
-        if listed is not None:
-            solver.add(z3.Or(*(variable == one for one in listed)))
-    solver.add(*scope.formulas(names))
-    values = _formulas(wanted.path, scope.leaves(names), solver)
-    for step, (condition, _) in enumerate(wanted.path.steps[: wanted.step + 1]):
-        left, right = values.get(condition.left), values.get(condition.right)
-        if left is None or right is None:
-            if step == wanted.step:
-                return None
-            continue
-        holds = (
-            left < right
-            if condition.relation == "<"
-            else left <= right
-            if condition.relation == "<="
-            else left == right
-        )
-        solver.add(holds if condition.held == (step < wanted.step) else z3.Not(holds))
-    if solver.check() != z3.sat:
-        return None
-    model = solver.model()
-    return {name: model.eval(variable, model_completion=True).as_long() for name, variable in names.items()}
-
-
-def _formulas(path: Path, leaves: Mapping[Leaf, Any], solver: Any) -> dict[int, Any]:
-    found: dict[int, Any] = {}
-    for number, term in enumerate(path.origins.terms):
-        value = _formula(term, number, found, leaves, solver)
-        if value is not None:
-            found[number] = value
-    return found
-
-
-def _formula(term: Leaf, number: int, known: Mapping[int, Any], leaves: Mapping[Leaf, Any], solver: Any) -> Any:
-    match term:
-        case ("number", int(value)):
-            return z3.IntVal(value)
-        case (str(kind), *_) if kind in LEAVES:
-            return leaves.get(term)
-        case ("next_power_of_2", int(a)) if a in known:
-            power = z3.Int(f"power {number}")
-            solver.add(z3.Or(*(power == 1 << k for k in range(32))), power >= known[a], power < 2 * known[a])
-            return power
-        case (str(symbol), int(a), int(b)) if symbol in OPERATIONS and a in known and b in known:
-            x, y = known[a], known[b]
-            if symbol in "+-*":
-                return x + y if symbol == "+" else x - y if symbol == "-" else x * y
-            solver.add(y > 0)
-            return x / y if symbol == "//" else x % y
-    return None
+    """The sizes that the solver finds, if it does."""
+    names = {name: Symbol(var(name, *scope.range(name))) for name in scope.names}
+    terms = {leaf: term_of(value) for leaf, value in scope.leaves(names).items()}
+    values = evaluated(wanted.path.origins.terms, terms, TERMS)
+    held = [(holds(condition, values, TERMS), condition.held) for condition, _ in wanted.path.steps[: wanted.step + 1]]
+    if held[-1][0] is None:
+        return []
+    conditions = [one if way == (step < wanted.step) else negated(one)
+                  for step, (one, way) in enumerate(held) if one is not None]  # fmt: skip
+    listed = ((names[name].term, scope.listed(name)) for name in scope.names)
+    conditions += [one_of(size, only) for size, only in listed if only is not None]
+    answer = Solver(STEPS).example(*scope.formulas(names), *conditions)
+    if answer.verdict != REFUTED:
+        return []
+    return [{name: answer.values.get(atom.key, scope.range(name)[0])
+             for name, size in names.items() for atom in atoms(size.term).values()}]  # fmt: skip

@@ -27,8 +27,8 @@ SIZES = (512, 1024, 2048, 4096)
 
 
 def near_fractions(draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[float]) -> Iterator[FurtherCall]:
-    """Calls with a fraction in the middle of two numbers that follow each other, then each number and a little beside
-    it, and each sum and difference of two, in the scalar's range. They have many elements, since what is done too often
+    """Calls with a fraction in the middle of two numbers that follow each other, then a little beside each number, each
+    sum and each difference of two, and the numbers themselves, in the scalar's range. They have many elements, since what is done too often
     shows in many alone."""
     form = next((one for one in forms if fits(draws, one) and one.elements), None)
     close = _close_to([n for n in numbers if 0 < n < 1])
@@ -48,7 +48,7 @@ def _close_to(numbers: Sequence[float]) -> list[float]:
     sums = [a + sign * b for a in few for b in few if a > b for sign in (1, -1)]
     beside = dict.fromkeys(round(n, DIGITS) for n in (*few, *sums))
     between = [(a + b) / 2 for a, b in itertools.pairwise(sorted(few))]
-    return [*between, *few, *(number * (1 + side * CLOSE) for number in beside for side in (1, -1))]
+    return [*between, *(number * (1 + side * CLOSE) for number in beside for side in (1, -1)), *few]
 
 
 def _many(draws: Draws, form: TracedForm) -> dict[str, Any]:

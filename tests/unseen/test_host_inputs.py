@@ -10,8 +10,9 @@ import torch
 from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
 from gradekit.plugin import further_run
+from gradekit.size_terms import described, evaluated, leaves_in
 from gradekit.subject.runs import Case, Observation, Runs
-from gradekit.unseen.evaluation import described, evaluated, leaves_in
+from gradekit.unseen.columns import COLUMNS
 from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_inputs import HostInputs
 from tests.graded import grade
@@ -84,7 +85,7 @@ def test_terms_are_evaluated_for_many_calls_at_once() -> None:
         ("%", 0, 1),
         ("opaque", 3),
     ]
-    values = list(evaluated(terms, {("size", 0, 0): torch.tensor([1, 128, 300])}))
+    values = list(evaluated(terms, {("size", 0, 0): torch.tensor([1, 128, 300])}, COLUMNS))
     assert [v.tolist() for v in values[3:6]] == [[1, 2, 3], [1, 128, 512], [1, 0, 44]]  # type: ignore[union-attr]
     assert values[6] is None
     assert described(terms, 3, lambda leaf: "n") == "(n + 128) // 128"
