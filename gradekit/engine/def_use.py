@@ -1,6 +1,6 @@
 """Which operation makes a value of TTIR, and what values are made of: through loops, branches and conditions.
 
-Runs nothing. Names stand for what they have in the whole module; regions beside each other may use one twice.
+Runs nothing. Regions beside each other may use one name twice: it stands for all that it names.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class DefUse:
         functions = [*functions]
         self.ops = [op for function in functions for op in operations(function.body)]
         self.made = {result: op for op in self.ops for result in op.results}
+        self._makers: dict[str, list[Op]] = {}
+        for op in self.ops:
+            for result in op.results:
+                self._makers.setdefault(result, []).append(op)
         self.carried: dict[str, tuple[str, ...]] = {}
         self.begun: dict[str, str] = {}
         for op in self.ops:
@@ -53,18 +57,19 @@ class DefUse:
 
     def sources(self, name: str) -> Sequence[str]:
         """The values that one is made of at once."""
-        op, carried = self.made.get(name), self.carried.get(name, ())
-        if op is None:
-            return carried
-        if op.name in CONTROL:
-            return [*carried, *op.operands[: _FIRST_CARRIED.get(op.name, 0)]]
-        inner = (one for region in op.regions for one in operations(region))
-        return [*carried, *op.operands, *(operand for one in inner for operand in one.operands)]
+        found = [*self.carried.get(name, ())]
+        for op in self._makers.get(name, ()):
+            if op.name in CONTROL:
+                found += op.operands[: _FIRST_CARRIED.get(op.name, 0)]
+            else:
+                found += op.operands
+                found += [name for region in op.regions for one in operations(region) for name in one.operands]
+        return found
 
     def entering(self, name: str) -> Sequence[str]:
         """The same, but of what a loop carries only what it begins as, and of what one gives what it is given."""
-        op = self.made.get(name)
-        return op.operands if op is not None else [self.begun[name]] if name in self.begun else ()
+        operands = [operand for op in self._makers.get(name, ()) for operand in op.operands]
+        return operands or ([self.begun[name]] if name in self.begun else ())
 
     def behind(
         self, names: Iterable[str], stop: Collection[str] = (), sources: Callable[[str], Sequence[str]] | None = None
@@ -81,7 +86,7 @@ class DefUse:
 
     def makers(self, names: Iterable[str]) -> list[Op]:
         """The operations that make these values, in the order of the text."""
-        ops = {op.number: op for op in map(self.made.get, names) if op is not None}
+        ops = {op.number: op for name in names for op in self._makers.get(name, ())}
         return [ops[number] for number in sorted(ops)]
 
     def pointed(self, name: str) -> Sequence[str]:
