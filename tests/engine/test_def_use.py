@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradekit.engine import parse
 from gradekit.engine.def_use import DefUse
+from gradekit.engine.kernel_facts import parsed
 
 TWO_LOOPS = """
 module {
@@ -23,7 +23,7 @@ module {
   }
 }
 """
-FLOW = DefUse(parse(TWO_LOOPS).functions.values())
+FLOW = DefUse(parsed(TWO_LOOPS).functions.values())
 
 
 def test_a_name_that_two_loops_use_stands_for_what_it_is_in_both() -> None:
