@@ -28,8 +28,10 @@ SIZES = (512, 1024, 2048, 4096)
 
 def near_fractions(draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[float]) -> Iterator[FurtherCall]:
     """Calls with a fraction in the middle of two numbers that follow each other, then a little beside each number, each
-    sum and each difference of two, and the numbers themselves, in the scalar's range. They have many elements, since what is done too often
-    shows in many alone."""
+    sum and each difference of two, and the numbers themselves, in the scalar's range.
+
+    They have many elements, since what is done too often shows in many alone.
+    """
     form = next((one for one in forms if fits(draws, one) and one.elements), None)
     close = _close_to([n for n in numbers if 0 < n < 1])
     values = [(scalar.name, value) for scalar in fractions(draws) for value in close if _has(scalar, value)]
