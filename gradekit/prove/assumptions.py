@@ -71,6 +71,7 @@ def _shape(
 
 
 def one_of(size: Term, only: Sequence[int | Term]) -> Truth:
+    """That a size is one of these."""
     return negated(both(*(negated(equal(size, term(n))) for n in only)))
 
 
