@@ -216,7 +216,7 @@ class BlockScope(Scope):
 
 
 def run_blocks(frame: Frame, region: Region, arguments: Sequence[Any]) -> Values:
-    """Evaluates blocks in the order of the text, each for the programs that reach it; the values returned."""
+    """Evaluates blocks in their order, each for the programs that reach it; the values returned."""
     waiting: dict[str, list[tuple[Tensor, Values]]] = {region.blocks[0].label: [(arange(frame.count), list(arguments))]}
     finished: list[tuple[Tensor, Values]] = []
     earlier: list[BlockScope] = []
@@ -235,7 +235,7 @@ def run_blocks(frame: Frame, region: Region, arguments: Sequence[Any]) -> Values
             finished.append((scope.index, values))
             types = end.operand_types
     if waiting:
-        raise Unsupported("a branch backwards between blocks")
+        raise Unsupported("a branch back to an earlier block")
     return _stitched(finished, frame.count, types)
 
 

@@ -32,6 +32,12 @@ from gradekit.engine.values import (
 
 Shape = Sequence[int]
 
+ON_ONE_BIT = {
+    "arith.addi": "arith.xori", "arith.subi": "arith.xori", "arith.muli": "arith.andi",
+    "arith.minui": "arith.andi", "arith.maxui": "arith.ori", "arith.minsi": "arith.ori", "arith.maxsi": "arith.andi",
+}  # fmt: skip
+"""What arithmetic on i1 is, where 1 + 1 is 0 and the signed reading of 1 is -1: so a card's compiler has it, too."""
+
 
 def tensor(value: Value, bits: int, shape: Shape) -> Tensor:
     """`value` as a lazily broadcast tensor of the width's dtype."""

@@ -57,11 +57,21 @@ def _integer(function: Callable[..., Any]) -> Compiler:
     return compile
 
 
+def _number(name: str) -> Compiler:
+    """Steps of an operation that `integers` has; on i1, of the one on masks that it is."""
+    on_masks, on_numbers = integers.ON_ONE_BIT.get(f"arith.{name}", ""), _integer(getattr(integers, name))
+
+    def compile(op: Op) -> Evaluator:
+        return _on_masks(on_masks)(op) if on_masks and op.result_types[0].element == "i1" else on_numbers(op)
+
+    return compile
+
+
 for _name in (
     "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui",
     "shli", "shrsi", "shrui", "minsi", "maxsi", "minui", "maxui",
 ):  # fmt: skip
-    OPS[f"arith.{_name}"] = _integer(getattr(integers, _name))
+    OPS[f"arith.{_name}"] = _number(_name)
 OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
 
 
@@ -77,7 +87,11 @@ _ON_MASKS = {"arith.ori": torch.logical_or, "arith.xori": torch.logical_xor}
 def _compile_bitwise(op: Op) -> Evaluator:
     if op.result_types[0].element != "i1":
         return _integer(getattr(integers, op.name.removeprefix("arith.")))(op)
-    return _integer(_conjunction if op.name == "arith.andi" else functools.partial(_masks, _ON_MASKS[op.name]))(op)
+    return _on_masks(op.name)(op)
+
+
+def _on_masks(name: str) -> Compiler:
+    return _integer(_conjunction if name == "arith.andi" else functools.partial(_masks, _ON_MASKS[name]))
 
 
 def _masks(

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gradekit.engine.control import run_region
 from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.integers import ON_ONE_BIT
 from gradekit.engine.registry import evaluates
 from gradekit.engine.values import arange, dense
 
@@ -45,10 +46,16 @@ def only_operation(region: Region) -> str:
 
 def combiner(frame: Frame, op: Op) -> Combine:
     """The combine region of a reduction or scan as a function of two tuples of equal tensors [program, ...]."""
-    pair = _PAIR.get(only_operation(op.regions[0]))
+    pair = _PAIR.get(_operation(op))
     if pair is not None:
         return lambda left, right: (pair(left[0], right[0]),)
     return lambda left, right: elementwise(frame, op.regions[0], (*left, *right))
+
+
+def _operation(op: Op) -> str:
+    """The name of the operation that a reduction or scan applies; on masks, of the one that it is there."""
+    name = only_operation(op.regions[0])
+    return ON_ONE_BIT.get(name, name) if op.operand_types[0].element == "i1" else name
 
 
 def elementwise(frame: Frame, region: Region, arguments: Tensors) -> Tensors:
@@ -78,7 +85,7 @@ def _operands(frame: Frame, op: Op) -> Tensors:
 def _evaluate_reduce(frame: Frame, op: Op) -> Tensors:
     axis, values = op.attributes["axis"] + 1, _operands(frame, op)
     frame.context.meter.flops += values[0].numel()
-    fast = _fast_reduction(only_operation(op.regions[0]), values[0], axis) if len(values) == 1 else None
+    fast = _fast_reduction(_operation(op), values[0], axis) if len(values) == 1 else None
     if fast is not None:
         return (fast,)
     return reduce_pairs(combiner(frame, op), values, axis, frame.count)
@@ -120,7 +127,7 @@ def _evaluate_scan(frame: Frame, op: Op) -> Tensors:
     values = tuple(value.expand(frame.count, *value.shape[1:]).movedim(axis, -1) for value in _operands(frame, op))
     if reverse:
         values = tuple(value.flip(-1) for value in values)
-    values = _fast_scan(only_operation(op.regions[0]), values) or scan_steps(combiner(frame, op), values)
+    values = _fast_scan(_operation(op), values) or scan_steps(combiner(frame, op), values)
     if reverse:
         values = tuple(value.flip(-1) for value in values)
     return tuple(value.movedim(-1, axis) for value in values)

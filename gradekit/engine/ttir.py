@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from gradekit.engine.ttir_clauses import ClauseReader
 from gradekit.engine.ttir_locations import Location, name_in
-from gradekit.engine.ttir_nodes import Block, Function, Module, Op, Region
+from gradekit.engine.ttir_nodes import Block, Function, Module, Op, Region, in_order
 from gradekit.engine.ttir_reader import END, LINES, LONGEST_LINE, TTIRError, Unexpected
 from gradekit.engine.ttir_values import I1, Type, read_dense, read_number
 
@@ -154,7 +154,7 @@ class Parser(ClauseReader):
             blocks.append(self.block())
         self.take("}")
         self.depth -= 1
-        return Region(blocks)
+        return Region(in_order(blocks))
 
     def block(self) -> Block:
         """`^label(%a: T): operations`"""

@@ -28,6 +28,7 @@ zero and 2 for NaN.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +76,29 @@ class Region:
     """Blocks; the first is where it begins. It has none where an operation's region is left out or empty."""
 
     blocks: list[Block]
+
+
+def in_order(blocks: list[Block]) -> list[Block]:
+    """The blocks with each after all that branch to it, where no branch leads back: reverse postorder, in which blocks
+    that the text has in such an order already stay as they are."""
+    if len(blocks) < 3:
+        return blocks
+    by_label = {block.label: block for block in blocks}
+    done: list[Block] = []
+    seen, open_blocks = {blocks[0].label}, [(blocks[0], _successors(blocks[0]))]
+    while open_blocks:
+        _, left = open_blocks[-1]
+        label = next((label for label in left if label in by_label and label not in seen), None)
+        if label is None:
+            done.append(open_blocks.pop()[0])
+        else:
+            seen.add(label)
+            open_blocks.append((by_label[label], _successors(by_label[label])))
+    return done[::-1] + [block for block in blocks if block.label not in seen]
+
+
+def _successors(block: Block) -> Iterator[str]:
+    return (label for label, _ in reversed(block.ops[-1].successors)) if block.ops else iter(())
 
 
 @dataclass(slots=True)

@@ -47,9 +47,12 @@ CHECK_IN_A_HURRY = 10_000_000_000
 MOST_BYTES = 1 << 28
 """Bytes of the results that differ between the configurations of one call."""
 
-MOST_WORK = 100_000_000_000
-"""The work that all runs of a check may use together: about two minutes, on any machine counted alike. A right kernel
+MOST_WORK = 250_000_000_000
+"""The work that all runs of a check may use together: some four minutes, on any machine counted alike. A right kernel
 of a plain style takes less than a tenth."""
+
+MOST_IN_ALL = 3 * MOST_WORK
+"""The same of all checks together, so that grading comes to an end where each takes nearly what it may."""
 
 BRIEF_WORK = 400_000_000
 """The same where a submission is tried for a few small calls: half a second."""
@@ -381,10 +384,10 @@ class Runs:
             Failure: nothing is left.
         """
         most = min(CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
-        left = most - self._of_check
+        left = min(most - self._of_check, MOST_IN_ALL - self.work)
         if left <= 0:
             message = (
-                f"{case.entry} was not run: the kernels of earlier calls of this check have used up the "
+                f"{case.entry} was not run: the kernels of earlier calls have used up the "
                 f"{most:,} element operations that a check may take."
             )
             raise Failure(Cause.BUDGET_EXCEEDED, message)

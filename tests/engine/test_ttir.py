@@ -259,6 +259,22 @@ def test_an_early_return_makes_blocks():
     assert blocks[2].argument_types == (I32,)
 
 
+def test_blocks_come_in_an_order_in_which_they_may_run():
+    blocks = parse(module("""
+        cf.cond_br %c, ^bb3, ^bb2
+      ^bb1:  // pred: ^bb2
+        cf.br ^bb4
+      ^bb2:  // pred: ^bb0
+        cf.cond_br %c, ^bb4, ^bb1
+      ^bb3:  // pred: ^bb0
+        cf.br ^bb4
+      ^bb4:
+        tt.return
+      ^bb5:
+        """)).entry.body.blocks  # fmt: skip
+    assert [block.label for block in blocks] == ["", "bb3", "bb2", "bb1", "bb4", "bb5"]
+
+
 def test_an_operand_may_be_defined_in_a_later_block():
     blocks = parse(module("""
         cf.br ^bb2
@@ -269,7 +285,7 @@ def test_an_operand_may_be_defined_in_a_later_block():
         %late = arith.addf %f, %f : f32
         cf.br ^bb1
       ^bb3:""")).entry.body.blocks  # fmt: skip
-    assert blocks[1].ops[0].operand_types == (Type("ptr", (), F32), F32)
+    assert blocks[2].ops[0].operand_types == (Type("ptr", (), F32), F32)
 
 
 def test_the_quoted_form_has_regions_and_properties():

@@ -274,7 +274,7 @@ def test_each_check_has_a_budget_of_its_own(subject: Subject, monkeypatch: pytes
     subject.begin_check(Share())
     subject.add(vector(), vector())
     monkeypatch.setattr(subject._runs, "_most_work", subject.work)
-    with pytest.raises(Failure, match="earlier calls of this check have used up the"):
+    with pytest.raises(Failure, match="earlier calls have used up the"):
         subject.add(vector(seed=1), vector())
     subject.begin_check(Share())
     subject._runs._overdue = False

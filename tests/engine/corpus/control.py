@@ -79,6 +79,39 @@ def several_returns(out, x):
     tl.store(out + pid, v)
 
 
+@case(grid=(7,), out=filled(7 * N), x=normal(7 * N), n=5 * N + 3, whole=4, N=N)
+@triton.jit
+def return_in_else(out, x, n, whole, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    if pid < whole:
+        tl.store(out + i, tl.load(x + i) + 1)
+    else:
+        if pid * N >= n:
+            return
+        tl.store(out + i, tl.load(x + i, mask=i < n, other=0.0) - 1, mask=i < n)
+
+
+@case(grid=(8,), out=filled(8, dtype=torch.int32), x=given(3, -1, 0, 8, -2, 0, 5, 4, dtype=torch.int32))
+@triton.jit
+def chain_of_returns(out, x):
+    pid = tl.program_id(0)
+    v = tl.load(x + pid)
+    if v < 0:
+        tl.store(out + pid, -1)
+        return
+    elif v == 0:
+        tl.store(out + pid, 100)
+        return
+    elif v > 4:
+        v = v * 2
+    else:
+        v = v + 1
+        if v == 5:
+            return
+    tl.store(out + pid, v)
+
+
 @case(grid=(3,), out=filled(3), x=normal(3 * 128), stride=128, n=100, N=N)
 @triton.jit
 def carried_pointer(out, x, stride, n, N: tl.constexpr):
