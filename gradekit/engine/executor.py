@@ -199,10 +199,11 @@ class _Execution:
         self.meter.check_bytes(total + sum(view.numel * ITEMSIZE[view.dtype] for view in views), line)
 
     def _steps(self) -> Iterator[Step]:
-        """The steps in order; where the autotuner is tuning, each choice is preceded by all of its options."""
+        """The steps in order; where the autotuner is tuning, each choice is preceded by all of its options, unless it
+        has a first call among them, with the tuner's own hooks."""
         steps, conditions = self.program.steps, self.setup.conditions
         for step in steps + steps[self.program.kept :] * conditions.again:
-            if conditions.tuning and isinstance(step, Choice):
+            if conditions.tuning and isinstance(step, Choice) and step.tuning is None:
                 for option in step.options:
                     yield from run_steps(option)
             yield from run_steps([step], self.setup.option)

@@ -77,7 +77,7 @@ def _other_conditions(program: Program, usual: RunResult, number: int) -> Iterat
         yield Conditions(order), f"With the programs {order.value}"
     if not _has_its_turn(cost, number, seldom=OFTEN):
         return
-    if usual.in_place and any(len(choice.options) > 1 for choice in program.choices()):
+    if usual.in_place and any(len(choice.options) > 1 and choice.tuning is None for choice in program.choices()):
         yield Conditions(tuning=True), FIRST_CALL
     if _keeps_memory(program):
         ordered = any(facts(kernel.unaligned).ordered for kernel in program.kernels.values())

@@ -190,6 +190,15 @@ def test_atomics_that_nobody_resets_are_run_as_the_autotuner_would():
     assert torch.equal(variant.results[0], 3 * X)
 
 
+def test_a_first_call_that_is_recorded_with_the_tuners_hooks_is_not_made_without_them():
+    made = tuned(adds_by_atomics)
+    *before, choice = made.steps
+    first_call = tuple(step for option in choice.options for step in (before[-1], *option))
+    choice = replace(choice, options=(*choice.options, first_call), labels=(*choice.labels, FIRST_CALL), tuning=2)
+    assert isinstance(before[-1], Fill)
+    assert not tried(replace(made, steps=(*before, choice)), [X]).variants
+
+
 # --- memory that is kept from call to call ---------------------------------------------------------------------------
 
 
