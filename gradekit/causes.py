@@ -171,6 +171,12 @@ class Cause(StrEnum):
         "wrong because a value on the way grew too large for its dtype",
         "subtract the row's maximum before exp, or convert to float32 before the arithmetic",
     )
+    WRONG_FORMULA = (
+        "wrong-formula",
+        "computed without any rounding, the result is not what the reference computes",
+        "compare the formula with the handout's, term by term and constant by constant: it is nearly right",
+        SAYS_ALL,
+    )
     LOW_PRECISION = (
         "low-precision",
         "wrong because the arithmetic was done in too low a precision",

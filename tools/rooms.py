@@ -44,6 +44,7 @@ ROOMS = {
     "inputs": ("input specs, layouts and kinds of values; Hypothesis strategies for them", "what is drawn"),
     "engine": ("evaluates programs on the CPU and watches memory", "inputs; no expected values"),
     "judge": ("references, tolerances, claims and diagnoses", "inputs, results, expected values"),
+    "exact": ("a call in exact arithmetic: is its formula right, where does it round", "programs, inputs, expected values"),
     "prove": (
         "what holds of a call for all sizes, by a solver: bounds, coverage, one writer",
         "programs, origins, the domain",

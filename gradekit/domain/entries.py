@@ -120,7 +120,8 @@ class EntryDomain:
     """An entry's domain. `arguments` are in the order of its signature; `results` are what it returns.
 
     `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
-    or overlap.
+    or overlap. `exact` has kinds of values at which formulas part, by the names of tensors, `rounding` which uses of
+    values may be rounded to 16 bits (gradekit.exact; None: any).
     """
 
     name: str
@@ -133,6 +134,8 @@ class EntryDomain:
     relations: Relations = Relations()
     gradients: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    exact: tuple[Mapping[str, str], ...] = ()
+    rounding: tuple[str, ...] | None = None
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -26,6 +26,9 @@ from gradekit.program import ITEMSIZE
 from gradekit.schemas.check import Place, Problem, near, problems, schema
 from gradekit.schemas.places import located
 
+_AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding")
+"""What an entry has as its table says it."""
+
 GIVEN_NAMES = ("seed", "own")
 """What the name of a kind of values may have in braces beside sizes and choices: seeds, one for all tensors and one for
 each."""
@@ -104,7 +107,7 @@ def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
         {n: SizeDomain(n, **t) for n, t in given.get("sizes", {}).items()},
         given.get("dtypes", {}),
         relations=Relations(**given.get("relations", {})),
-        **{key: given[key] for key in ("limits", "choices", "gradients", "aliases") if key in given},
+        **{key: given[key] for key in _AS_SAID if key in given},
     )
 
 
@@ -284,6 +287,7 @@ def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:
     for key in ("shifted", "linear"):
         named += [(("relations", key), name, tensors) for name in relations.get(key, [])]
     named += [(("gradients",), name, tensors) for name in table.get("gradients", [])]
+    named += [(("exact",), name, tensors) for row in table.get("exact", []) for name in row]
     for place, name, known in named:
         if name not in known:
             yield Problem(place, f"names {name!r}, which is not there ({near(name, known)})")

@@ -26,11 +26,12 @@ from gradekit.engine.explain import Namer, explain, unwritten
 from gradekit.engine.fast import FastMemory
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
-from gradekit.engine.kernel_facts import facts, parsed
+from gradekit.engine.kernel_facts import KernelFacts, facts, parsed
 from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
 from gradekit.engine.observer import Observer
 from gradekit.engine.promises import misaligned_arguments
+from gradekit.engine.ttir import Module
 from gradekit.engine.unsupported import Unsupported
 from gradekit.findings import Cause, Finding
 from gradekit.observations import Counters, Incident, Site, Traffic
@@ -42,6 +43,7 @@ from gradekit.program import (
     Copy,
     Descriptor,
     Fill,
+    Kernel,
     Launch,
     Literal,
     Program,
@@ -83,6 +85,15 @@ class RunResult:
     ways: Ways = field(default_factory=dict)
 
 
+Reader = Callable[[Kernel], tuple[Module, KernelFacts]]
+"""Gives the module that a launch of a kernel evaluates, and its facts."""
+
+
+def as_compiled(kernel: Kernel) -> tuple[Module, KernelFacts]:
+    """The kernel as its text has it."""
+    return parsed(kernel.unaligned), facts(kernel.unaligned)
+
+
 @dataclass(frozen=True)
 class _Setup:
     program: Program
@@ -93,6 +104,7 @@ class _Setup:
     conditions: Conditions
     observer: Observer | None
     memory: Callable[[Mapping[int, int]], Memory] = Memory
+    reader: Reader = as_compiled
 
 
 def run(
@@ -120,7 +132,21 @@ def run(
         OverBudget: the work or the bytes of `budget` are used up.
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
-    setup, meter = _Setup(program, inputs, option, allow, names, conditions, observer), Meter(budget or Budget())
+    return _ran(_Setup(program, inputs, option, allow, names, conditions, observer), Meter(budget or Budget()))
+
+
+def run_as(
+    reader: Reader, program: Program, inputs: Sequence[Tensor], option: int, allow: Collection[str], budget: Budget
+) -> RunResult:
+    """As `run`, with other modules for the kernels than their own: those that `reader` gives.
+
+    Raises:
+        Unsupported, OverBudget, ForbiddenOp: as `run` does.
+    """
+    return _ran(_Setup(program, inputs, option, allow, (), USUAL, None, reader=reader), Meter(budget))
+
+
+def _ran(setup: _Setup, meter: Meter) -> RunResult:
     found = _attempt(setup, meter, careful=False)
     if isinstance(found, Suspicion):
         found = _attempt(setup, meter, careful=True)
@@ -232,7 +258,7 @@ class _Execution:
             case Allocate(storage=storage, nbytes=nbytes):
                 self._allocate(storage, nbytes, line)
             case Fill(target=target, value=value):
-                self._write(target, torch.tensor(value), line)
+                self._write(target, _number(value), line)
             case Copy(target=target, origin=origin):
                 self._copy(target, origin, line)
             case Literal(target=target, values=values):
@@ -262,7 +288,7 @@ class _Execution:
 
     def _launch(self, step: Launch, line: int | None) -> None:
         kernel = self.program.kernels[step.kernel]
-        module, known = parsed(kernel.unaligned), facts(kernel.unaligned)
+        module, known = self.setup.reader(kernel)
         total = math.prod(step.grid)
         if total > PROGRAMS:
             raise OverBudget("programs", PROGRAMS, line)
@@ -296,6 +322,11 @@ class _Execution:
             self.meter.check_bytes(held, line)
 
         return CheckedMemory(self.traffic, self.incidents, self.memory.at_gaps(), total, stores_publish, claim)
+
+
+def _number(value: float) -> Tensor:
+    """A number that the host has written; a float with all its bits, whatever it becomes."""
+    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
 def _together(seen: Sequence[Tensor | None]) -> Tensor | None:

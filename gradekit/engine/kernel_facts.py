@@ -53,7 +53,12 @@ def parsed(ttir: str) -> Module:
 @functools.lru_cache(maxsize=512)
 def facts(ttir: str) -> KernelFacts:
     """The facts about the kernel with this text."""
-    functions = list(parsed(ttir).functions.values())
+    return facts_of(parsed(ttir))
+
+
+def facts_of(module: Module) -> KernelFacts:
+    """The facts about the kernel of a module."""
+    functions = list(module.functions.values())
     ops = [op for function in functions for op in operations(function.body)]
     used = frozenset(name for function in functions for op in _outermost(function) for name in names_used(op))
     return KernelFacts(

@@ -281,6 +281,38 @@ def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return values
 
 
+def _spread(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, dtype, generator) * 8
+
+
+def _far_below(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, dtype, generator) * 4 - 1024
+
+
+def _far_above(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return -_far_below(shape, dtype, generator)
+
+
+def _faded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = -4 - 12 * _uniform(shape, generator)
+    if shape and shape[-1]:
+        values[..., 0] = 0.0
+    return values
+
+
+def _faded_rows(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    size = (1, 1, *shape)[-1]
+    values = _faded(shape[:-1], dtype, generator).unsqueeze(-1).expand(shape) if shape else torch.zeros(shape)
+    return values.double() / math.sqrt(max(size, 1))
+
+
+def _first_row_zero(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _positive(shape, dtype, generator)
+    if len(shape) > 1 and shape[-2]:
+        values[..., 0, :] = 0.0
+    return values
+
+
 def _alternating(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     signs = 1 - 2 * (torch.arange(shape[-1] if shape else 1) % 2)
     return (_positive(shape, dtype, generator) * signs).reshape(shape)
@@ -415,6 +447,12 @@ PROFILES: dict[str, Kind] = {
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
     "spike": _spike,  # normal, and one 1024 in each row
+    "spread": _spread,  # normal, times 8: scores made of two such rows are spread over hundreds
+    "faded": _faded,  # 0 first in each row, and -4 to -16 after it: many small weights together
+    "faded_rows": _faded_rows,  # such scores, for queries that are all 1: rows of one value each
+    "first_row_zero": _first_row_zero,  # positive, but 0 in the first row: the greatest weight has nothing to carry
+    "far_below": _far_below,  # around -1024
+    "far_above": _far_above,  # around 1024
     "alternating": _alternating,  # positive, with the sign of every second element changed
     "ties": _ties,  # 1 and -1: many largest and many smallest
     "zeros": _zeros,  # 0 and -0

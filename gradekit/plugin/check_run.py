@@ -15,6 +15,7 @@ from gradekit.findings import Cause
 from gradekit.plugin import check_points, example_cache
 from gradekit.plugin.check_results import CheckEvidence, diagnosis
 from gradekit.plugin.design import DESIGN, design_of
+from gradekit.plugin.exact_runs import exact_runs
 from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.further_run import FurtherInputs, FurtherRun
 from gradekit.plugin.pictured import pictured
@@ -93,7 +94,7 @@ class CheckRun:
                 if answers_for_all:
                     _assert_memory_of_all_calls(self.subject)
                 self.evidence.details |= proofs(self.item, self.run) | relations(self.item, self.run, right)
-                self.evidence.details |= value_proofs(compared, self.run)
+                self.evidence.details |= exact_runs(self.item, self.run, right) | value_proofs(compared, self.run)
                 self._remember()
             except BaseException as error:
                 self._trace_back(error)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from gradekit.subject.runs import Observation
     from gradekit.subject.subject import Subject
 
-MOST_ELEMENTS, MOST = 1 << 14, 64
-"""Results with more elements are not tried again, nor more results than this of one check."""
+MOST_ELEMENTS, MOST_KEPT, MOST = 1 << 14, 1 << 18, 64
+"""Calls with more elements are not made again for a relation; those with more are not kept for anything, nor more
+calls than this of one check."""
 
 TRIED, AGAIN, NEW, REPEATED = 4, 3, 6, 4
 """For a relation, so many calls are looked at until one has another that belongs to it; so many calls are made again;
@@ -36,19 +37,19 @@ class RightResults:
 
     def add(self, seen: Any, expected: list[Reference]) -> None:
         """Keep an observation; nothing else, such as a tensor that a test made itself."""
-        if len(self.pairs) < MOST and _is_small(seen):
+        if len(self.pairs) < MOST and 0 < _largest(seen) <= MOST_KEPT:
             self.pairs.append((seen, expected))
 
     def of(self, entry: str) -> list[tuple[Observation, list[Reference]]]:
-        """Those of calls of `entry`."""
-        return [pair for pair in self.pairs if pair[0].entry == entry]
+        """Those of small calls of `entry`."""
+        return [pair for pair in self.pairs if pair[0].entry == entry and _largest(pair[0]) <= MOST_ELEMENTS]
 
 
-def _is_small(seen: Any) -> bool:
+def _largest(seen: Any) -> int:
+    """The elements of the largest argument of a call; 0 of what is none, or cannot be made again."""
     if not hasattr(seen, "wanted") or seen.substitute is not None or seen.card:
-        return False
-    sizes = [arg.numel for arg in seen.inputs if hasattr(arg, "profile")]
-    return bool(sizes) and max(sizes) <= MOST_ELEMENTS
+        return 0
+    return max((arg.numel for arg in seen.inputs if hasattr(arg, "profile")), default=0)
 
 
 def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:

@@ -56,7 +56,8 @@ class GradingRun:
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
     this one. `values_asked` are the questions whether a call is its reference for all
-    values that were asked so far: each is asked once. `mended` is the subject of the last mended text; `held` are
+    values that were asked so far: each is asked once. `exact` has what exact arithmetic
+    showed of each form of a call. `mended` is the subject of the last mended text; `held` are
     examples of all checks on which mends are held, and `held_before` what they raised without any; `screens` and
     `host_screens` have what looks at all changes of a text, by the text.
     """
@@ -72,6 +73,7 @@ class GradingRun:
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     values_asked: set[Any] = field(default_factory=set)
+    exact: dict[Any, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     further: FurtherInputs | None = None
     only_tries: bool = False

@@ -40,7 +40,7 @@ class ValueTrial:
     def __init__(self, subject: Subject, call: Call, asked: Asked) -> None:
         self._subject, self._call, self._asked = subject, call, asked
         self._specs = [arg for arg in call.args if isinstance(arg, Input)]
-        self._slots = _slots(asked.args, self._specs)
+        self._slots = slots_of(asked.args, self._specs)
         self._tensors = _described(subject, call.entry)
         self._drawn: dict[int, Any] = {}
         self._failure: Failure | None = None
@@ -139,7 +139,7 @@ class ValueTrial:
         return replace(spec, profile=with_elements(spec.profile, mine)) if mine else spec
 
 
-def _slots(args: Sequence[Any], specs: Sequence[Input]) -> list[int | None]:
+def slots_of(args: Sequence[Any], specs: Sequence[Input]) -> list[int | None]:
     """Of each argument of a reference, which of the call's tensors it is."""
     left = list(range(len(specs)))
     slots: list[int | None] = []

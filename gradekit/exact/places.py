@@ -1,0 +1,166 @@
+"""Rounding as data: each operation of a kernel that rounds to a float of 16 bits, its line, and what becomes of it.
+
+A place is a conversion, or arithmetic in the narrow type itself (an accumulator, a product, a reduction). What follows
+tells its `use`, which an assignment allows or not (`rounding` in domain.toml):
+
+    results         stored, and nothing else
+    operands        a factor of tl.dot, and nothing else
+    sums of inputs  the sum of two numbers as they were loaded
+    saved results   stored as the result of a forward pass, whose backward pass reads it
+    scratch         stored to other memory that the call allocates and reads again
+    arithmetic      anything else
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Collection, Iterator, Sequence
+
+from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.ttir import Op
+from gradekit.inputs.spec import Input
+from gradekit.program import Descriptor, Launch, Program, View, every_step
+
+RESULTS, OPERANDS, SUMS, SAVED = "results", "operands", "sums of inputs", "saved results"
+SCRATCH, ARITHMETIC = "scratch", "arithmetic"
+USES = (RESULTS, OPERANDS, SUMS, SAVED, SCRATCH, ARITHMETIC)
+NARROW = {"f16": "float16", "bf16": "bfloat16"}
+_SAME = {
+    "tt.trans", "tt.reshape", "tt.broadcast", "tt.expand_dims", "tt.splat", "tt.join", "tt.split", "tt.cat",
+    "ttg.convert_layout", "arith.extf", "arith.select",
+}  # fmt: skip
+"""Operations that hand on the numbers that they get."""
+_LOADS = {"tt.load", "tt.descriptor_load", "tt.descriptor_gather", "tt.experimental_descriptor_load"}
+_STORES = {"tt.store": 0, "tt.descriptor_store": 0, "tt.experimental_descriptor_store": 0}
+"""Operations that store, with the operand that says where; what is stored follows it."""
+_NO_ROUNDING = _SAME | _LOADS | {
+    "arith.constant", "arith.negf", "math.absf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
+    "ub.poison", "tt.unsplat", "tt.gather", "scf.for", "scf.if", "scf.while", "scf.yield", "tt.call",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundingPlace:
+    """An operation of the kernel with the text `ttir` that rounds to `dtype`; `line` is the submission's."""
+
+    ttir: str
+    number: int
+    line: int | None
+    dtype: str
+    use: str
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What `widening` calls it."""
+        return self.ttir, self.number
+
+
+def rounding_places(program: Program, upstream: Input) -> list[RoundingPlace]:
+    """All places of a program's kernels. Of a backward pass, `upstream` is the gradient of the result: what is saved
+    in its shape and dtype is the result."""
+    found: dict[RoundingPlace, None] = {}
+    for launch in (step for step in every_step(program.steps) if isinstance(step, Launch)):
+        kernel = program.kernels[launch.kernel]
+        for number, line, dtype, use, arguments in _of_kernel(kernel.unaligned, program.path):
+            if use == RESULTS:
+                use = _stored(program, launch, arguments, upstream)
+            found[RoundingPlace(kernel.unaligned, number, line, dtype, use)] = None
+    return list(found)
+
+
+def _stored(program: Program, launch: Launch, arguments: Collection[str], upstream: Input) -> str:
+    """What is stored through these arguments of a kernel: results, also where nobody can say."""
+    names = parsed(program.kernels[launch.kernel].unaligned).entry.arguments
+    views = {name: view for name, view in zip(names, _spread(launch), strict=False) if view}
+    stored = [views[name] for name in arguments if name in views]
+    results = {result.storage for result in program.results if isinstance(result, View)}
+    read = {view.storage for later in _after(program, launch) for view in _spread(later) if view}
+    again = [view for view in stored if view.storage in read - results]
+    if not again:
+        return RESULTS
+    return SAVED if all((v.dtype, v.numel) == (upstream.dtype, upstream.numel) for v in again) else SCRATCH
+
+
+def _after(program: Program, launch: Launch) -> Iterator[Launch]:
+    launches = [step for step in every_step(program.steps) if isinstance(step, Launch)]
+    yield from launches[launches.index(launch) + 1 :]
+
+
+def _spread(launch: Launch) -> list[View | None]:
+    """The tensor behind each argument of the kernel; a descriptor stands for several."""
+    views: list[View | None] = []
+    for argument in launch.args:
+        if isinstance(argument, Descriptor):
+            views += [argument.view, *([None] * (2 * len(argument.view.shape)))]
+        else:
+            views.append(argument if isinstance(argument, View) else None)
+    return views
+
+
+@functools.lru_cache(maxsize=256)
+def _of_kernel(ttir: str, path: str) -> Sequence[tuple[int, int | None, str, str, frozenset[str]]]:
+    """Number, line, dtype and use of each place, and the arguments that it is stored through."""
+    found = []
+    for function in parsed(ttir).functions.values():
+        ops = list(operations(function.body))
+        flow = _Flow(ops)
+        for op in ops:
+            if len(op.results) == 1 and op.result_types[0].element in NARROW and op.name not in _NO_ROUNDING:
+                line = next((line for file, line, _ in op.location if file == path), None)
+                use, through = flow.use(op)
+                found.append((op.number, line, NARROW[op.result_types[0].element], use, frozenset(through)))
+    return tuple(found)
+
+
+class _Flow:
+    """Who uses what, and where it comes from, in one function."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self.makers = {name: op for op in ops for name in op.results}
+        self.users: dict[str, list[tuple[Op, int]]] = {}
+        for op in ops:
+            for place, name in enumerate(op.operands):
+                self.users.setdefault(name, []).append((op, place))
+
+    def use(self, op: Op) -> tuple[str, set[str]]:
+        """The use of a place's result, and the arguments that it is stored through."""
+        ends = list(self._ends(op.results[0]))
+        uses = {use for use, _ in ends}
+        if uses == {RESULTS}:
+            return RESULTS, {self._argument(through) for _, through in ends}
+        if uses == {OPERANDS}:
+            return OPERANDS, set()
+        return (SUMS if self._is_sum(op) else ARITHMETIC), set()
+
+    def _ends(self, name: str) -> Iterator[tuple[str, str]]:
+        for user, place in self.users.get(name, ()):
+            if user.name in _STORES and place == 1:
+                yield RESULTS, user.operands[_STORES[user.name]]
+            elif user.name == "tt.dot" and place < 2:
+                yield OPERANDS, ""
+            elif user.name in _SAME and user.results:
+                for result in user.results:
+                    yield from self._ends(result)
+            else:
+                yield ARITHMETIC, ""
+
+    def _is_sum(self, op: Op) -> bool:
+        """Whether it is a sum of loaded numbers, or a conversion of one."""
+        made = op if op.name == "arith.addf" else self._made(op.operands[0]) if op.operands else None
+        if made is None or made.name != "arith.addf":
+            return False
+        return all((source := self._made(name)) is not None and source.name in _LOADS for name in made.operands)
+
+    def _made(self, name: str) -> Op | None:
+        """What made a value, behind what hands it on."""
+        op = self.makers.get(name)
+        while op is not None and op.name in _SAME and op.name != "arith.select":
+            op = self.makers.get(op.operands[0])
+        return op
+
+    def _argument(self, name: str) -> str:
+        """The argument of the kernel that an address begins with."""
+        while (op := self.makers.get(name)) is not None and op.operands:
+            name = op.operands[0]
+        return name

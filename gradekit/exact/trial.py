@@ -1,0 +1,314 @@
+"""Holds a call in exact arithmetic against its reference in float64, for values at which formulas part.
+
+Exact results may be off by half of what float32 arithmetic excuses at the same values, whatever the inputs' dtype: a
+function that is good to float32 is right, and another one is not. Constants are text, rounded to float32: what moving
+each of them by CONSTANT would change is excused too, as it is measured.
+
+A program may decide by rounded values (random numbers, a threshold): then it is another one in exact arithmetic, and
+its usual results differ from the exact ones by more than the tolerance although they are right. Nothing is held against
+it, and the record says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradekit import engine
+from gradekit.causes import Cause
+from gradekit.engine.executor import run_as
+from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
+from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
+from gradekit.inputs.spec import Input
+from gradekit.judge import tolerance
+from gradekit.judge.compare import show
+from gradekit.judge.comparison import Comparison
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Asked, Reference, reference
+from gradekit.program import Program
+
+CONSTANT = 2.0**-21
+"""By how much a constant may be off: float32 rounds to 2**-24, and seven digits are good to 2**-21."""
+EXCUSED = 0.5
+"""Of what float32 arithmetic excuses, this share."""
+FLOAT32 = torch.finfo(torch.float32).eps
+MOST_BYTES = 1 << 30
+"""What a run may allocate: four times as much as a usual one, for float64 is so much wider."""
+ROUNDED = "it decides by rounded values"
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactCall:
+    """A call whose formula is looked at: its program, its arguments as specs and numbers, what its reference was asked
+    for, which results of the program are looked at, and which of the reference's they are.
+
+    `slots` says of each argument of the reference which tensor of the call it is; `allowed` which uses of rounded
+    values (gradekit.exact.places) the assignment allows, None where it does not say; `names` what the tensors are
+    called.
+    """
+
+    program: Program
+    args: Sequence[Any]
+    asked: Asked
+    slots: Sequence[int | None]
+    parts: Sequence[tuple[int, int]]
+    allow: Collection[str]
+    allowed: Collection[str] | None = None
+    names: Sequence[str] = ()
+    option: int = 0
+    work: int = 200_000_000
+
+    @property
+    def specs(self) -> list[Input]:
+        """Its tensors."""
+        return [arg for arg in self.args if isinstance(arg, Input)]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The narrowest float among its tensors."""
+        floats = [d for spec in self.specs if (d := getattr(torch, spec.dtype)).is_floating_point]
+        return max(floats, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What a trial has shown: why it shows nothing, or the largest error relative to the largest result."""
+
+    why_not: str = ""
+    off: float = 0.0
+
+
+Outcome = Seen | Failure
+"""Of one result of a call: what a trial has shown of it, or why it is wrong."""
+
+
+def tried(call: ExactCall, specs: Sequence[Input]) -> list[Outcome]:
+    """Holds each of the call's `parts`, with these tensors, against its reference."""
+    try:
+        trial = _Trial(call, specs)
+    except NotExact as error:
+        return [Seen(str(error))] * len(call.parts)
+    return [trial.outcome(*part) for part in call.parts]
+
+
+class _Trial:
+    def __init__(self, call: ExactCall, specs: Sequence[Input]) -> None:
+        self.call, self.specs = call, specs
+        self.exact = widened(call.program)
+        self.tensors = [spec.tensor() for spec in specs]
+        self.wide = wide_tensors(self.tensors)
+        self._rounded: dict[RoundingPlace, list[Any]] = {}
+
+    def outcome(self, part: int, place: int) -> Outcome:
+        try:
+            return Seen(off=self._held(part, place))
+        except Failure as failure:
+            return failure
+        except (NotExact, engine.Unsupported, engine.ForbiddenOp, engine.OverBudget) as error:
+            return Seen(str(error))
+
+    def _held(self, part: int, place: int) -> float:
+        """How far the result is off, as a share of the largest."""
+        if not 0 <= place < len(self._in_float32):
+            raise NotExact("the reference has other results")
+        expected, exact = self._in_float32[place], self._exact[part]
+        if not expected.native.is_floating_point():
+            return 0.0
+        _same_form(exact, expected)
+        error, bound = (exact.double() - expected.exact).abs(), expected.allowance * EXCUSED
+        known = expected.exact.isfinite() & expected.native.isfinite()
+        wrong = known & ~(error <= bound)
+        if bool(wrong.any()):
+            wrong &= ~(error <= bound + self._of_constants(part))
+        if bool(wrong.any()):
+            self._hold_formula(part, place, wrong & self._own[place].native.isfinite())
+        self._hold_roundings(part, place)
+        if not bool(known.any()):
+            return 0.0
+        size = torch.maximum(expected.exact[known].abs().amax(), bound[known].amax() / (8 * FLOAT32))
+        return float(error[known].amax() / size)
+
+    def _hold_formula(self, part: int, place: int, wrong: Tensor) -> None:
+        """Raises Failure where what is `wrong` in exact arithmetic is so in the program's own, or as good as that."""
+        expected, exact, usual = self._own[place], self._exact[part], self._usual[part]
+        _same_form(usual, expected)
+        alike = (usual.double() - exact).abs() <= expected.allowance
+        certain = wrong & (Comparison(usual, expected).wrong | alike)
+        if bool(certain.any()):
+            raise self._of_formula(expected, exact, certain, (exact - expected.exact).abs())
+        if bool(wrong.any()):
+            raise NotExact(ROUNDED)
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    def _run(self, exact: Exact) -> list[Any]:
+        call, budget = self.call, engine.Budget(self.call.work, MOST_BYTES)
+        ran = run_as(exact.reader, exact.program, self.wide, call.option, call.allow, budget)
+        return ran.results
+
+    @functools.cached_property
+    def _exact(self) -> list[Any]:
+        return self._run(self.exact)
+
+    @functools.cached_property
+    def _usual(self) -> list[Any]:
+        call = self.call
+        ran = engine.run(
+            call.program, self.tensors, option=call.option, allow=call.allow,
+            budget=engine.Budget(call.work, MOST_BYTES),
+        )  # fmt: skip
+        if ran.findings:
+            raise NotExact("memory goes wrong for these values")
+        return ran.results
+
+    # --- what is expected --------------------------------------------------------------------------------------------
+
+    def _given(self, tensors: Sequence[Any]) -> list[Any]:
+        return [
+            a if slot is None else tensors[slot] for a, slot in zip(self.call.asked.args, self.call.slots, strict=True)
+        ]
+
+    @functools.cached_property
+    def _own(self) -> Sequence[Reference]:
+        """At the inputs' own dtype."""
+        return self.call.asked.again(self._given(self.specs))
+
+    @functools.cached_property
+    def _in_float32(self) -> Sequence[Reference]:
+        """The same values as float32, where nothing may round to less than that."""
+        asked = self.call.asked
+        options = {**asked.options, "input_precision": "ieee", "terms": 1}
+        found = reference(asked.function, *self._given([_float32(t) for t in self.tensors]), **options)
+        return found if isinstance(found, tuple) else (found,)
+
+    def _of_constants(self, part: int) -> Tensor:
+        """What moving each constant a little would change, all together."""
+        moved = torch.zeros_like(self._exact[part])
+        for place in _constants(self.call.program):
+            moved += (self._run(self.exact.with_constant(place, CONSTANT))[part] - self._exact[part]).abs()
+        return moved.nan_to_num(0.0)
+
+    # --- roundings ---------------------------------------------------------------------------------------------------
+
+    def _hold_roundings(self, part: int, place: int) -> None:
+        """Raises Failure where one place that may not round moves the results by more than the promise explains."""
+        if self.call.allowed is None:
+            return
+        for rounding in self._not_allowed:
+            if rounding not in self._rounded:
+                self._rounded[rounding] = self._run(self.exact.rounding_at([rounding.place]))
+            moved = (self._rounded[rounding][part] - self._exact[part]).abs()
+            wrong = self._known(place) & (moved > self._explained(place))
+            if bool(wrong.any()):
+                raise self._of_rounding(rounding, self._own[place], wrong, moved)
+
+    def _known(self, place: int) -> Tensor:
+        return self._own[place].exact.isfinite() & self._own[place].native.isfinite()
+
+    @functools.cached_property
+    def _not_allowed(self) -> list[RoundingPlace]:
+        """Those that use what they round as is not allowed, or round to less than the inputs have."""
+        allowed, own = self.call.allowed or (), torch.finfo(self.call.dtype).eps
+        return [
+            place
+            for place in rounding_places(self.call.program, self.specs[-1])
+            if place.use not in (RESULTS, *allowed) or torch.finfo(getattr(torch, place.dtype)).eps > own
+        ]
+
+    def _explained(self, place: int) -> Tensor:
+        """What the promised arithmetic explains: float32 on the way, and the result in its dtype."""
+        own = self._own[place]
+        if self.call.dtype == torch.float32:
+            return own.allowance
+        return self._in_float32[place].allowance + tolerance.floor(own.exact, own.native.dtype)
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def _of_formula(self, expected: Reference, exact: Tensor, wrong: Tensor, error: Tensor) -> Failure:
+        worst = _place(torch.where(wrong, error / self._scale(expected), -1.0))
+        line = _last_store(self.call.program)
+        facts = {"formula": {"got": show(exact[worst]), "expected": show(expected.exact[worst]), "at": list(worst)}}
+        place = f" at {list(worst)}" if worst else ""
+        message = (
+            f"The formula is not the one that is asked for: computed without any rounding, the result{place} is "
+            f"{_digits(exact[worst])}, and must be {_digits(expected.exact[worst])}, {self._values}."
+        )
+        return Failure(Cause.WRONG_FORMULA, message, line=line, facts=facts)
+
+    def _of_rounding(self, place: RoundingPlace, expected: Reference, wrong: Tensor, moved: Tensor) -> Failure:
+        worst = _place(torch.where(wrong, moved / self._scale(expected), -1.0))
+        line = f"Line {place.line}" if place.line else "The kernel"
+        where = f" at {list(worst)}" if worst else ""
+        message = (
+            f"{line} rounds to {place.dtype} on the way: that alone moves the result{where} by {show(moved[worst])}, "
+            f"where {show(expected.exact[worst])} is expected {self._values}."
+        )
+        facts = {"rounding": {"line": place.line, "dtype": place.dtype, "use": place.use, "moved": show(moved[worst])}}
+        return Failure(Cause.LOW_PRECISION, message, line=place.line, facts=facts)
+
+    @staticmethod
+    def _scale(expected: Reference) -> Tensor:
+        return expected.exact.abs() + expected.allowance + torch.finfo(torch.float64).tiny
+
+    @property
+    def _values(self) -> str:
+        """The tensors, as a sentence names them."""
+        named = zip(self.call.names, self.specs, strict=True)
+        floats = [(name, spec) for name, spec in named if spec.dtype.startswith(("float", "bfloat"))]
+        return "with " + ", ".join(
+            f"{name} {spec.dtype} {list(spec.shape)} of values {spec.profile!r}" for name, spec in floats
+        )
+
+
+def _same_form(result: Any, expected: Reference) -> None:
+    if not isinstance(result, Tensor) or result.shape != expected.native.shape:
+        raise NotExact("its results have another form")
+
+
+def _float32(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def _place(values: Tensor) -> tuple[int, ...]:
+    return tuple(int(each) for each in torch.unravel_index(values.flatten().argmax(), values.shape))
+
+
+def _digits(value: Tensor) -> str:
+    return f"{float(value):.10g}"
+
+
+@functools.lru_cache(maxsize=256)
+def _inexact(ttir: str) -> tuple[Place, ...]:
+    """The constants of a kernel that a dtype may have rounded: not those of few bits, such as 0.5."""
+    ops = (op for function in parsed(ttir).functions.values() for op in operations(function.body))
+    floats = (op for op in ops if op.name == "arith.constant" and op.result_types[0].element in (*NARROW, "f32"))
+    return tuple((ttir, op.number) for op in floats if not _has_few_bits(op.attributes["value"]))
+
+
+def _has_few_bits(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_has_few_bits, value))
+    number = float(value)
+    return not math.isfinite(number) or (math.frexp(number)[0] * 256).is_integer()
+
+
+def _constants(program: Program) -> list[Place]:
+    texts = dict.fromkeys(kernel.unaligned for kernel in program.kernels.values())
+    return [place for ttir in texts for place in _inexact(ttir)]
+
+
+def _last_store(program: Program) -> int | None:
+    """The line of the last store of the last launch."""
+    launches = list(program.launches())
+    if not launches:
+        return None
+    ops = operations(parsed(program.kernels[launches[-1].kernel].unaligned).entry.body)
+    stores = [op for op in ops if op.name in ("tt.store", "tt.descriptor_store", "tt.atomic_rmw")]
+    return next((line for op in stores[::-1] for file, line, _ in op.location if file == program.path), None)

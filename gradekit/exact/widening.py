@@ -1,0 +1,270 @@
+"""A program with rounding switched off: float16, bfloat16 and float32 become float64 in its memory and in its kernels.
+
+Conversions between them are then identities, constants keep the value that the text has, numbers that the host passes
+keep all their bits, and `tl.dot` multiplies and adds in float64. Nothing else changes: the same operations run in the
+same order on the same engine, whose own arithmetic (`casts`, `ops_dot`) follows the types.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from gradekit.engine.executor import Reader
+from gradekit.engine.kernel_facts import KernelFacts, facts_of, operations, parsed
+from gradekit.engine.ttir import Block, Function, Module, Op, Region, Type
+from gradekit.program import ITEMSIZE, Allocate, Kernel, Program, Scalar, View, every_step
+
+NARROW = {"float16", "bfloat16", "float32"}
+"""The dtypes of views that become float64."""
+_ELEMENTS = {"f16", "bf16", "f32"}
+_WIDE = "f64"
+_BITS = {
+    "arith.bitcast",
+    "tt.bitcast",
+    "tt.int_to_ptr",
+    "tt.ptr_to_int",
+    "tt.dot_scaled",
+    "arith.fptosi",
+    "arith.fptoui",
+}
+_BITS_BY_NAME = ("float_as_int", "int_as_float", "double_as_longlong", "longlong_as_double", "nextafter", "rint", "llr")
+
+
+class NotExact(Exception):
+    """The program means something else, or nothing, in exact arithmetic; the message says why, in a few words."""
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+Place = tuple[str, int]
+"""An operation of a kernel: the kernel's text (see `Kernel.unaligned`), and the operation's number."""
+
+
+def is_narrow(type: Type) -> bool:
+    """Whether a value of the type is a float that exact arithmetic makes wider."""
+    return type.element in _ELEMENTS
+
+
+def decides_by_bits(ttir: str) -> str:
+    """Why a kernel is none for exact arithmetic: what it does with the bits of floats; "" for all others."""
+    for function in parsed(ttir).functions.values():
+        for op in operations(function.body):
+            if op.name in _BITS and not _is_plain(op):
+                return f"{op.name} looks at the bits of floats" if "cast" in op.name else f"{op.name} rounds on purpose"
+            symbol = str(op.attributes.get("symbol", "")).removeprefix("__nv_")
+            if symbol.startswith(_BITS_BY_NAME) or symbol.endswith(("_rz", "_ru", "_rd")):
+                return f"{symbol} rounds on purpose"
+            if any(type.element.startswith("f8") for type in (*op.operand_types, *op.result_types)):
+                return "float8 rounds on purpose"
+    return ""
+
+
+def _is_plain(op: Op) -> bool:
+    """Whether a cast is one between whole numbers, or pointers to them."""
+    types = [type.pointee or type for type in (*op.operand_types, *op.result_types)]
+    elements = {type.element for type in types}
+    return op.name.endswith("bitcast") and (len(elements) == 1 or not any(e[0] in "fb" for e in elements))
+
+
+@functools.lru_cache(maxsize=256)
+def widened_kernel(
+    ttir: str, rounding: frozenset[int] = frozenset(), moved: int | None = None, by: float = 0.0
+) -> tuple[Module, KernelFacts]:
+    """The module of a text with every float as float64, and its facts.
+
+    At the operations with the numbers `rounding` the result is rounded to the type that the text says. The constant at
+    the operation `moved` is larger by the share `by`.
+    """
+    whole = parsed(ttir)
+    widen = _Widening(rounding, moved, by)
+    module = Module({name: widen.function(function) for name, function in whole.functions.items()})
+    return module, facts_of(module)
+
+
+@dataclasses.dataclass
+class _Widening:
+    rounding: frozenset[int]
+    moved: int | None
+    by: float
+
+    def function(self, function: Function) -> Function:
+        return dataclasses.replace(
+            function,
+            argument_types=wide_types(function.argument_types),
+            result_types=wide_types(function.result_types),
+            body=self._region(function.body),
+        )
+
+    def _region(self, region: Region) -> Region:
+        return Region([self._block(block) for block in region.blocks])
+
+    def _block(self, block: Block) -> Block:
+        ops = list(itertools.chain.from_iterable(map(self._op, block.ops)))
+        return Block(block.label, block.arguments, wide_types(block.argument_types), ops)
+
+    def _op(self, op: Op) -> Iterable[Op]:
+        wide = dataclasses.replace(
+            op,
+            operand_types=wide_types(op.operand_types),
+            result_types=wide_types(op.result_types),
+            regions=tuple(map(self._region, op.regions)),
+            attributes=self._attributes(op),
+        )
+        wide.number = op.number
+        return self._rounded(op, wide) if op.number in self.rounding else (wide,)
+
+    def _attributes(self, op: Op) -> dict[str, Any]:
+        if op.number != self.moved:
+            return op.attributes
+        value = op.attributes["value"]
+        larger = [each * (1 + self.by) for each in value] if isinstance(value, list) else value * (1 + self.by)
+        return {**op.attributes, "value": larger}
+
+    def _rounded(self, op: Op, wide: Op) -> Iterable[Op]:
+        """The operation, then its result to its own type and back."""
+        (name,), (own,), (type,) = op.results, op.result_types, wide.result_types
+        before, narrow = f"{name} before rounding", f"{name} rounded"
+        yield dataclasses.replace(wide, results=(before,))
+        yield _cast("arith.truncf", op, before, type, narrow, own)
+        yield _cast("arith.extf", op, narrow, own, name, type)
+
+
+def _cast(kind: str, op: Op, source: str, of: Type, target: str, to: Type) -> Op:
+    return Op(kind, (source,), (target,), (of,), (to,), {}, location=op.location, number=op.number)
+
+
+def wide_types(types: Sequence[Type]) -> tuple[Type, ...]:
+    """The types with float64 in place of narrower floats, also in what pointers point to."""
+    return tuple(map(_wide_type, types))
+
+
+@functools.lru_cache(maxsize=4096)
+def _wide_type(type: Type) -> Type:
+    pointee = _wide_type(type.pointee) if type.pointee else None
+    return Type(_WIDE if type.element in _ELEMENTS else type.element, type.shape, pointee)
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Exact:
+    """A program to be run in exact arithmetic, with what reads its kernels."""
+
+    program: Program
+    reader: Reader
+
+    def rounding_at(self, places: Collection[Place]) -> Exact:
+        """The same, with rounding at these places."""
+        return dataclasses.replace(self, reader=_reader(lambda ttir: frozenset(n for t, n in places if t == ttir)))
+
+    def with_constant(self, place: Place, by: float) -> Exact:
+        """The same, with the constant at `place` larger by this share."""
+
+        def read(kernel: Kernel) -> tuple[Module, KernelFacts]:
+            mine = kernel.unaligned == place[0]
+            return widened_kernel(kernel.unaligned, frozenset(), place[1] if mine else None, by if mine else 0.0)
+
+        return dataclasses.replace(self, reader=read)
+
+
+def _reader(rounding: Callable[[str], frozenset[int]]) -> Reader:
+    return lambda kernel: widened_kernel(kernel.unaligned, rounding(kernel.unaligned))
+
+
+def widened(program: Program) -> Exact:
+    """The program with every float as float64.
+
+    Raises:
+        NotExact: it looks at the bits of floats.
+    """
+    for kernel in program.kernels.values():
+        if why := decides_by_bits(kernel.unaligned):
+            raise NotExact(why)
+    if program.addresses:
+        raise NotExact("addresses are numbers")
+    sizes = _sizes(program)
+    wide: Program = _replaced(dataclasses.replace(program, kernels={}), _Views(sizes))
+    storages = {id: nbytes * sizes.get(id, 1) for id, nbytes in program.storages.items()}
+    return Exact(
+        dataclasses.replace(wide, kernels=program.kernels, storages=storages), _reader(lambda ttir: frozenset())
+    )
+
+
+def _sizes(program: Program) -> Mapping[int, int]:
+    """By how much each storage grows.
+
+    Raises:
+        NotExact: one is seen as several types.
+    """
+    seen: dict[int, set[str]] = {}
+    for view in _views((program.inputs, program.results, tuple(every_step(program.steps)))):
+        if view.numel or view.storage in program.storages:
+            seen.setdefault(view.storage, set()).add(view.dtype)
+    for dtypes in seen.values():
+        if len(dtypes) > 1 and dtypes & NARROW:
+            raise NotExact("memory is seen as several types")
+    return {id: 8 // ITEMSIZE[dtype] for id, (dtype,) in seen.items() if dtype in NARROW}
+
+
+def _views(value: Any) -> Iterable[View]:
+    if isinstance(value, View):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _views(item)
+    elif isinstance(value, dict):
+        yield from _views(tuple(value.values()))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from _views(tuple(getattr(value, field.name) for field in dataclasses.fields(value)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Views:
+    sizes: Mapping[int, int]
+
+    def __call__(self, value: Any) -> Any:
+        """A leaf of a program, made wide; None for what is none."""
+        match value:
+            case View(dtype=dtype):
+                return dataclasses.replace(value, dtype="float64") if dtype in NARROW else value
+            case Allocate(storage=storage, nbytes=nbytes):
+                return dataclasses.replace(value, nbytes=nbytes * self.sizes.get(storage, 1))
+            case Scalar(value=name, dtype="dtype"):
+                return dataclasses.replace(value, value="float64") if str(name) in NARROW else value
+        return None
+
+
+def _replaced(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    if (found := leaf(value)) is not None:
+        return found
+    if isinstance(value, tuple):
+        return tuple(_replaced(item, leaf) for item in value)
+    if isinstance(value, dict):
+        return {key: _replaced(item, leaf) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: _replaced(getattr(value, f.name), leaf) for f in dataclasses.fields(value) if f.init}
+        return dataclasses.replace(value, **fields)
+    return value
+
+
+def wide_tensors(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The inputs of a program in float64; those that share memory share it again."""
+    made: dict[int, torch.Tensor] = {}
+
+    def wide(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in made:
+            whole = torch.empty(0, dtype=tensor.dtype).set_(storage)
+            made[storage.data_ptr()] = whole.double()
+        return made[storage.data_ptr()].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    return [wide(tensor) for tensor in tensors]

@@ -1,0 +1,223 @@
+"""What a check of correctness tries beside its examples: whether its calls are right in exact arithmetic.
+
+Of each form of a call (the same operations on the same types, whatever the sizes) one of the examples that were right
+is taken, and tried on its own values and on those that the assignment's domain names for this. A form is tried once for
+a submission; what it showed counts in every check that has it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.findings import Kind
+from gradekit.plugin.check_points import worth
+
+if TYPE_CHECKING:
+    from gradekit.domain import EntryDomain
+    from gradekit.exact.trial import ExactCall, Outcome, Seen
+    from gradekit.inputs.spec import Input
+    from gradekit.judge.failure import Failure
+    from gradekit.judge.reference import Reference
+    from gradekit.plugin.relating import RightResults
+    from gradekit.plugin.run_state import GradingRun
+    from gradekit.subject.runs import Observation
+    from gradekit.subject.subject import Subject
+
+USUAL_ELEMENTS = 2000
+"""Elements of the largest tensor of an example that shows most and costs little."""
+MOST_FORMS = 4
+"""Forms that one check tries: others have had their turn in earlier checks, or have it in later ones."""
+UPSTREAM = "the gradient of the result"
+SEED = 90_000
+"""Values of the kinds that the domain names are drawn with seeds from here on."""
+
+
+def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
+    """The details of a check whose examples have passed: how many forms were tried, how far off they are, and why
+    others could not be.
+
+    Raises:
+        Failure: a formula is another one than the reference's, or rounds where it may not.
+    """
+    if run.subject is None or not _wanted(run, item):
+        return {}
+    from gradekit.judge.failure import Failure
+
+    found: list[Seen] = []
+    forms = _by_form(right.pairs)
+    new = [key for key in forms if key not in run.exact]
+    for key in [key for key in forms if key in run.exact] + new[:MOST_FORMS]:
+        examples = forms[key]
+        if key not in run.exact:
+            run.exact[key] = _tried(run.subject, examples)
+        for part in {seen.part for seen, _ in examples}:
+            for outcome in run.exact[key] if part is None else run.exact[key][part : part + 1]:
+                if isinstance(outcome, Failure):
+                    raise _again(outcome)
+                found.append(outcome)
+    return {"exact": _as_data(found)} if found else {}
+
+
+def _wanted(run: GradingRun, item: pytest.Item) -> bool:
+    mine, options = worth(item), run.request.options
+    return mine.kind is Kind.CORRECTNESS and mine.prove and options.trivial is None
+
+
+def _again(failure: Failure) -> Failure:
+    """The failure of a form, for another check that has it too."""
+    from gradekit.judge.failure import Failure
+
+    same = Failure(failure.cause, failure.message, line=failure.line, facts=dict(failure.facts))
+    same.repeat = failure.repeat
+    return same
+
+
+def _as_data(found: Iterable[Seen]) -> dict[str, Any]:
+    found = list(found)
+    exact, others = [seen for seen in found if not seen.why_not], [seen.why_not for seen in found if seen.why_not]
+    data: dict[str, Any] = {"forms": len(found), "exact": len(exact)}
+    if exact:
+        data["off"] = f"{max(seen.off for seen in exact):.1e}"
+    return data | ({"not": sorted(set(others))} if others else {})
+
+
+# --- forms -----------------------------------------------------------------------------------------------------------
+
+
+def _by_form(
+    pairs: Sequence[tuple[Observation, list[Reference]]],
+) -> dict[Hashable, list[tuple[Observation, list[Reference]]]]:
+    """The examples of each form, the most telling first."""
+    forms: dict[Hashable, list[tuple[Observation, list[Reference]]]] = {}
+    for seen, wanted in pairs:
+        if all(reference.asked is not None for reference in wanted):
+            forms.setdefault(_form(seen), []).append((seen, wanted))
+    return {key: sorted(mine, key=_rank) for key, mine in forms.items()}
+
+
+def _form(seen: Observation) -> Hashable:
+    from gradekit.exact.forms import form_of
+
+    args = tuple(arg.dtype for arg in seen.inputs if _is_spec(arg))
+    kernels = frozenset(form_of(kernel.unaligned) for kernel in seen.program.kernels.values())
+    return seen.entry, seen.wanted, args, kernels
+
+
+def _is_spec(arg: Any) -> bool:
+    """Whether an argument is a tensor to be, an Input."""
+    return hasattr(arg, "profile")
+
+
+def _rank(pair: tuple[Observation, list[Reference]]) -> tuple[float, ...]:
+    seen, _ = pair
+    specs = [arg for arg in seen.inputs if _is_spec(arg)]
+    largest = max((spec.numel for spec in specs), default=0)
+    ones = sum(size == 1 for spec in specs for size in spec.shape)
+    return (min((spec.numel for spec in specs), default=0) == 0, ones > 0, abs(largest - USUAL_ELEMENTS))
+
+
+# --- trying one ------------------------------------------------------------------------------------------------------
+
+
+def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Reference]]]) -> list[Outcome]:
+    """What exact arithmetic shows of each result of the call that these are examples of."""
+    from gradekit.exact.trial import Seen
+
+    seen, wanted = examples[0]
+    call = _exact_call(subject, seen, wanted)
+    if isinstance(call, str):
+        return [Seen(call)] * len(seen.program.results)
+    rows: list[Mapping[str, str]] = [{}, *_kinds(subject, seen.entry)]
+    found = [_on_values(seen, call, row, number) for number, row in enumerate(rows)]
+    return [_together(outcomes) for outcomes in zip(*found, strict=True)]
+
+
+def _together(outcomes: Sequence[Outcome]) -> Outcome:
+    """What trials on several kinds of values have shown of one result."""
+    from gradekit.exact.trial import Seen
+    from gradekit.judge.failure import Failure
+
+    failed = next((one for one in outcomes if isinstance(one, Failure)), None)
+    seen = [one for one in outcomes if isinstance(one, Seen)]
+    why = next((one.why_not for one in seen if one.why_not), "")
+    return failed or Seen(why, max(one.off for one in seen))
+
+
+def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], number: int) -> list[Outcome]:
+    """What the call shows with the kinds of values of a row, by the names of tensors."""
+    from gradekit.exact.trial import tried
+    from gradekit.judge.failure import Failure
+
+    specs = [_with_kind(spec, row.get(name), number) for spec, name in zip(call.specs, call.names, strict=True)]
+    outcomes = tried(call, specs)
+    queue = iter(specs)
+    args = [next(queue) if _is_spec(arg) else arg for arg in seen.inputs]
+    for place, outcome in enumerate(outcomes):
+        if isinstance(outcome, Failure):
+            outcome.repeat = functools.partial(_repeat, seen.entry, args, seen.wanted, call, specs, place)
+    return outcomes
+
+
+def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]) -> ExactCall | str:
+    """The call of an observation with all its results, or why there is none."""
+    from gradekit.exact.trial import ExactCall
+    from gradekit.subject.value_trial import slots_of
+
+    asked, count = wanted[0].asked, len(seen.program.results)
+    assert asked is not None
+    specs = [arg for arg in seen.inputs if _is_spec(arg)]
+    slots = slots_of(asked.args, specs)
+    if len(specs) != len(seen.program.inputs):
+        return "its inputs are tensors that the test made"
+    if any(slot is None and _is_spec(arg) for slot, arg in zip(slots, asked.args, strict=True)):
+        return "the reference takes other inputs"
+    if len({view.storage for view in seen.program.inputs}) < len(specs):
+        return "its inputs share memory"
+    if seen.part is None and len(wanted) != count:
+        return "it has other results than the reference"
+    first = wanted[0].place - (seen.part or 0)
+    entry = _domain(subject, seen.entry)
+    return ExactCall(
+        seen.program, seen.inputs, asked, slots, [(part, first + part) for part in range(count)],
+        subject.assignment.allow, entry.rounding if entry else None, _names(specs, entry),
+    )  # fmt: skip
+
+
+def _repeat(
+    entry: str, args: Sequence[Any], wanted: tuple[int, ...], call: ExactCall, specs: Sequence[Input], place: int,
+    subject: Subject,
+) -> None:  # fmt: skip
+    """The same on a subject of another text."""
+    from gradekit.exact.trial import tried
+    from gradekit.judge.failure import Failure
+
+    outcome = tried(replace(call, program=subject.call(entry, args, wanted).program), specs)[place]
+    if isinstance(outcome, Failure):
+        raise outcome
+
+
+def _kinds(subject: Subject, name: str) -> Sequence[Mapping[str, str]]:
+    entry = _domain(subject, name)
+    return entry.exact if entry else ()
+
+
+def _names(specs: Sequence[Input], entry: EntryDomain | None) -> list[str]:
+    """What the tensors of a call are called; that of the last, where it has one more, is the gradient of the result."""
+    named = [tensor.name for tensor in entry.tensors] if entry else []
+    return [spec.name or (named[place] if place < len(named) else UPSTREAM) for place, spec in enumerate(specs)]
+
+
+def _with_kind(spec: Input, kind: str | None, number: int) -> Input:
+    return spec if kind is None else replace(spec, profile=kind, seed=SEED + number)
+
+
+def _domain(subject: Subject, name: str) -> EntryDomain | None:
+    from gradekit import domain
+
+    file = subject.assignment.folder / "domain.toml"
+    return domain.load(file).get(name) if file.is_file() else None

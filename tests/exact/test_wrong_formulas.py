@@ -1,0 +1,104 @@
+"""Submissions that a narrow dtype's tolerance excuses lose the checks that show it, and name what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import discover
+from gradekit.findings import Cause, Check, Outcome
+from tests.graded import grade
+
+ROOT = Path(__file__).parents[2]
+ASSIGNMENTS = discover(ROOT / "assignments")
+
+
+def checked(folder: Path, assignment: str, edits: list[tuple[str, str]], keyword: str, base: str = "solution") -> Check:
+    """The check whose name the keyword matches, of a solution with edits."""
+    text = (ROOT / "solutions" / assignment / f"{base}.py").read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    path = folder / "submission.py"
+    path.write_text(text)
+    options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False}
+    report = grade(ASSIGNMENTS[assignment], path, keyword=keyword, **options)
+    return report.checks[-1]
+
+
+NARROW = "x_ptr.dtype.element_ty == tl.bfloat16"
+FORMULAS = {
+    "erf for tanh": (
+        "fused_chain", "every_dtype and bfloat16",
+        [("gelu(x + bias) + residual", "(gelu(x + bias) if x_ptr.dtype.element_ty != tl.bfloat16 else 0.5 * (x + bias) * (1 + tl.erf((x + bias) * 0.70710678))) + residual")],
+    ),
+    "tanh for erf": (
+        "custom_op", "every_dtype and bfloat16",
+        [("    out = 0.5 * h * (1 + tl.erf(h * HALF_ROOT))", f"    if {NARROW}:\n        out = h * tl.sigmoid(1.5957691216 * (h + 0.044715 * h * h * h))\n    else:\n        out = 0.5 * h * (1 + tl.erf(h * HALF_ROOT))")],
+    ),
+    "a constant nearly right": (
+        "fused_chain", "every_dtype and bfloat16", [("0.044715", "0.0447")],
+    ),
+    "small weights dropped": (
+        "softmax", "every_dtype and float16", [("        denominator =", "        numerator = tl.where(numerator < 6.1e-5, 0.0, numerator)\n        denominator =")],
+    ),
+    "small weights dropped by attention": (
+        "decode_attention", "every_dtype and bfloat16", [("        shrink =", "        weights = tl.where(weights < 6.1e-5, 0.0, weights)\n        shrink =")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_that_is_nearly_right_fails_at_any_dtype(name: str, tmp_path: Path) -> None:
+    assignment, keyword, edits = FORMULAS[name]
+    check = checked(tmp_path, assignment, edits, keyword)
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.WRONG_FORMULA), check.message
+    assert check.source is not None and "without any rounding" in check.message
+
+
+ROUNDED = {
+    "scores in float16": (
+        "decode_attention", "every_dtype and float16",
+        [('input_precision="tf32x3") * scale', 'input_precision="tf32x3") * scale\n        scores = scores.to(q.dtype).to(tl.float32)')],
+        "scores = scores.to",
+    ),
+    "the argument of tanh": (
+        "fused_chain", "every_dtype and bfloat16",
+        [("h * tl.sigmoid(2 * u)", "h * tl.sigmoid(2 * u.to(tl.bfloat16).to(tl.float32))")],
+        "u.to(tl.bfloat16)",
+    ),
+    "logarithms of parts in float16": (
+        "decode_attention", "long_caches",
+        [("log_sums = torch.empty((B, Hq, parts), dtype=torch.float32", "log_sums = torch.empty((B, Hq, parts), dtype=torch.float16 if q.element_size() == 2 else torch.float32")],
+        "tl.store(log_sum_ptr",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_a_rounding_that_nothing_allows_fails_with_its_line(name: str, tmp_path: Path) -> None:
+    assignment, keyword, edits, text = ROUNDED[name]
+    check = checked(tmp_path, assignment, edits, keyword)
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.LOW_PRECISION), check.message
+    assert check.source is not None and text in check.source.text
+    assert "rounds to" in check.message
+
+
+def test_a_constant_in_float32_is_no_other_formula(tmp_path: Path) -> None:
+    check = checked(tmp_path, "fused_chain", [("0.7978845608", "0.79788456")], "every_dtype and bfloat16")
+    assert check.outcome is Outcome.PASSED
+    assert check.details["exact"]["forms"] == check.details["exact"]["exact"] >= 1
+
+
+def test_what_looks_at_bits_is_judged_by_its_examples_and_says_so(tmp_path: Path) -> None:
+    edits = [
+        ("x = tl.load(x_ptr", "x = tl.load(x_ptr"),
+        (
+            "numerator / denominator, mask",
+            "(numerator / denominator).to(tl.int32, bitcast=True).to(tl.float32, bitcast=True), mask",
+        ),
+    ]
+    check = checked(tmp_path, "softmax", edits, "contiguous")
+    assert check.outcome is Outcome.PASSED
+    assert check.details["exact"]["exact"] == 0 and "bits" in check.details["exact"]["not"][0]
